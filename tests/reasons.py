@@ -53,7 +53,7 @@ _GENERIC = frozenset(
 
 
 @dataclass(slots=True)
-class Collected:
+class CollectedCodes:
     """The templates of all codes, and what is wrong with the calls."""
 
     templates: dict[str, str] = field(default_factory=dict)
@@ -72,9 +72,9 @@ def placeholders(template: str) -> frozenset[str]:
     )
 
 
-def collect() -> Collected:
+def collect_codes() -> CollectedCodes:
     """Read the calls of ``Reason`` in the product."""
-    found = Collected(templates={"list": "{reasons}"})
+    found = CollectedCodes(templates={"list": "{reasons}"})
     for pattern in SOURCES:
         for path in sorted(ROOT.glob(pattern)):
             name = str(path.relative_to(ROOT))
@@ -92,21 +92,21 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
             yield node
 
 
-def read_call(call: ast.Call, found: Collected) -> str | None:
+def read_call(call: ast.Call, found: CollectedCodes) -> str | None:
     """Add the call's code and template; return what is wrong with it."""
     literals = [
         argument.value
         for argument in call.args
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
     ]
-    names = {keyword.arg for keyword in call.keywords}
-    if len(literals) != len(call.args) or len(literals) != 2 or None in names:
+    names = {keyword.arg for keyword in call.keywords if keyword.arg}
+    if len(literals) != len(call.args) or len(literals) != 2 or len(names) != len(call.keywords):
         return "a reason takes a literal code, a literal template and named parameters"
     code, template = literals
     if not _CODE.fullmatch(code):
         return f"{code!r} is not a code: lower case, 2 to 4 parts separated by dots"
     if (names or _PLACEHOLDER.search(template)) and placeholders(template) != names:
-        return f"{code}: the placeholders of {template!r} are not the parameters {sorted(names)}"  # type: ignore[type-var]
+        return f"{code}: the placeholders of {template!r} are not the parameters {sorted(names)}"
     if found.templates.setdefault(code, template) != template:
         return f"{code} has another template elsewhere: {found.templates[code]!r}"
     return None
@@ -124,7 +124,7 @@ def catalogue(locale: str) -> dict[str, str]:
 
 def violations() -> list[str]:
     """Every violation, with the place or code that it is about."""
-    collected = collect()
+    collected = collect_codes()
     found = list(collected.violations)
     if catalogue(ENGLISH) != collected.templates:
         found.append("the English catalogue is not up to date; run python -m tests.reasons --write")
@@ -187,7 +187,7 @@ def _is_compiled(locale: str) -> bool:
 
 def write() -> None:
     """Write the English catalogue, and add to the others what they lack."""
-    templates = collect().templates
+    templates = collect_codes().templates
     for locale in (ENGLISH, *TRANSLATIONS):
         earlier = catalogue(locale)
         document = polib.POFile(wrapwidth=0)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
+from pathlib import Path
 
 import pytest
 from django.utils import translation
 
 from controlplane.domain.common.reasons import Reason, join_reasons
+from controlplane.persistence import earlier_reasons
 from controlplane.web.reasons import reason_response, render_reason
 from tests import reasons
 
@@ -33,7 +36,7 @@ def test_every_code_has_a_template_in_each_language() -> None:
     ],
 )
 def test_a_call_that_no_catalogue_could_follow_is_refused(call: str, problem: str | None) -> None:
-    found = reasons.Collected(templates={"job.ended": "ended"})
+    found = reasons.CollectedCodes(templates={"job.ended": "ended"})
     node = ast.parse(call, mode="eval").body
     assert isinstance(node, ast.Call)
     refused = reasons.read_call(node, found)
@@ -56,3 +59,11 @@ def test_rest_gives_code_parameters_and_message() -> None:
         "message": "cancelled by ada",
     }
     assert reason_response("ENOSPC") == {"code": "", "params": {}, "message": "ENOSPC"}
+
+
+def test_every_earlier_text_has_a_present_code_and_its_parameters() -> None:
+    path = Path(earlier_reasons.__file__).with_suffix(".json")
+    templates = reasons.catalogue(reasons.ENGLISH)
+    for text, (code, names) in json.loads(path.read_text(encoding="utf-8")).items():
+        expected = reasons.placeholders(templates[code]) if names else frozenset()
+        assert expected == frozenset(names), text

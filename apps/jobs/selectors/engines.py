@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import substituted
+from controlplane.domain.common.reasons import replace_in_reason
 from controlplane.domain.common.spec_fields import FieldLimit, SpecField
 from controlplane.ports import registry as ports
 from controlplane.ports.engines import Engine, FlagsChecked, Task
@@ -146,7 +146,7 @@ def _describe_task(engine: Engine, task: Task) -> EngineTaskSupport:
     for chip in ports.chips().values():
         if reason := engine.runs_on(task, chip):
             # Reasons contain the label of the chip; without it, equal reasons are grouped.
-            refused.setdefault(substituted(reason, chip.label, "…"), []).append(chip)
+            refused.setdefault(replace_in_reason(reason, chip.label, "…"), []).append(chip)
         else:
             image = ports.image_template(profile, engine=engine.name, chip=chip)
             runs.setdefault(image, []).append(chip)
@@ -160,7 +160,7 @@ def _describe_task(engine: Engine, task: Task) -> EngineTaskSupport:
             EngineSupport(
                 chips=tuple(chips),
                 image="",
-                reason=reason if len(chips) > 1 else substituted(reason, "…", chips[0].label),
+                reason=reason if len(chips) > 1 else replace_in_reason(reason, "…", chips[0].label),
             )
             for reason, chips in refused.items()
         ),
@@ -180,7 +180,7 @@ def _field_restrictions(
     found: dict[tuple[Any, ...], tuple[FieldLimit, list[Chip]]] = {}
     for chip in chips:
         for limit in engine.limits(task, chip=chip, model=None):
-            reason = substituted(limit.reason, chip.label, "…")
+            reason = replace_in_reason(limit.reason, chip.label, "…")
             key = (limit.field, limit.values, reason)
             found.setdefault(key, (limit, []))[1].append(chip)
     return [

@@ -68,7 +68,7 @@ class StorageConsumer(Protocol):
         ...
 
 
-class HoldsOnlyConsumer:
+class ReferencingConsumer:
     """Base of a consumer of an app that stores nothing itself; subclasses add ``holds``."""
 
     def digests(self) -> Iterator[str]:

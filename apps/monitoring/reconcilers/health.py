@@ -47,7 +47,7 @@ from apps.monitoring.services.decisions import (
 from apps.monitoring.services.faults import faults_lapse, signals_record
 from apps.monitoring.services.health_rules import default_health_rules_create
 from apps.monitoring.services.isolations import isolations_emptied, isolations_removed
-from controlplane.domain.common.reasons import Reason, truncated
+from controlplane.domain.common.reasons import Reason, truncate_reason
 from controlplane.domain.health.decisions import Action, Decided, HealthSnapshot, decide_actions
 from controlplane.domain.health.faults import FaultLevel, FaultMap, Origin, Signal
 from controlplane.domain.health.rules import (
@@ -390,6 +390,6 @@ def _cluster_signal(
         level=sign.level or known.level(sign.code, minor=sign.minor),
         at=sign.since if moment and sign.since is not None else at,
         active=sign.active,
-        message=truncated(sign.message, _LONGEST_MESSAGE),
+        message=truncate_reason(sign.message, _LONGEST_MESSAGE),
         vendor=sign.vendor,
     )

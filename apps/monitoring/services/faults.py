@@ -18,7 +18,7 @@ from apps.fleet.selectors import require_operator
 from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Fault, Isolation
 from apps.quotas.models import Allocation
-from controlplane.domain.common.reasons import Reason, truncated
+from controlplane.domain.common.reasons import Reason, truncate_reason
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
 from controlplane.domain.health.snapshots import Blame
@@ -142,7 +142,7 @@ def _write_faults(groups: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_
             *key,
             worst.vendor[:40],
             int(worst.level),
-            Jsonb(reason_as_json(truncated(worst.message, _LONGEST_MESSAGE))),
+            Jsonb(reason_as_json(truncate_reason(worst.message, _LONGEST_MESSAGE))),
             min(group.first, worst.at),
             worst.at,
             group.times,

@@ -198,10 +198,9 @@ def reclaim_preview(
             Reason(
                 "reclaim_preview.cards.not_a_multiple",
                 "the number of cards is {cards}, which is not a multiple of the group "
-                "size {group_size}; use a multiple of {multiple}",
+                "size {group_size}; use a multiple of {group_size}",
                 cards=reclaim_request.cards,
                 group_size=reclaim_request.together,
-                multiple=reclaim_request.together,
             )
         )
     with transaction.atomic():

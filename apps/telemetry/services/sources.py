@@ -18,7 +18,7 @@ from apps.fleet.selectors import require_operator
 from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.selectors.sources import PUSH, adapter_for_kind, readable_source_kinds
 from apps.telemetry.services.readings import MAX_EXAMPLES, Recorded
-from controlplane.domain.common.reasons import Reason, truncated
+from controlplane.domain.common.reasons import Reason, truncate_reason
 from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.persistence.models import new_uid
@@ -302,7 +302,7 @@ def source_read(*, source: Source, at: datetime, recorded: Recorded, batch: Tele
 
 def source_failed(*, source: Source, error: str) -> None:
     """Remember why it could not be read. What was known of its cards stays what it was."""
-    Source.objects.filter(pk=source.pk).update(error=truncated(error, 2000))
+    Source.objects.filter(pk=source.pk).update(error=truncate_reason(error, 2000))
 
 
 def source_stalled(*, source: Source, reason: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from apps.models.selectors.storage_consumers import Hold, HoldsOnlyConsumer
+from apps.models.selectors.storage_consumers import Hold, ReferencingConsumer
 from apps.workflows.models import Step
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.pipelines import PipelineState
@@ -20,7 +20,7 @@ _READ_ARTIFACTS = (
 )
 
 
-class WorkflowStorage(HoldsOnlyConsumer):
+class WorkflowStorage(ReferencingConsumer):
     """Implements ``apps.models.selectors.storage_consumers.StorageConsumer``.
 
     A pipeline stores nothing itself: outputs of steps are stored by their jobs. It holds the inputs of later

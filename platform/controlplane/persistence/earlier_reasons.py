@@ -44,9 +44,10 @@ class AlterToReason(AlterField):
         self,
         app_label: str,
         schema_editor: BaseDatabaseSchemaEditor,
-        from_state: Any,  # noqa: ARG002 - Django's signature
+        from_state: Any,
         to_state: Any,
     ) -> None:
+        del from_state
         meta = to_state.apps.get_model(app_label, self.model_name)._meta
         names = {
             "table": sql.Identifier(meta.db_table),

@@ -11,12 +11,13 @@ Processes that span replicas learn of each other by five names, whatever the clu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.sizing import DEFAULT_ENGINE_MEMORY, EngineMemory
 from controlplane.ports.launches import EngineEnvironment, InputTree, Launch, LaunchPlacement
@@ -107,6 +108,24 @@ class ModelFacts:
     format: str = ""
     #: ``config.json`` as far as it is known; what is sized and divided is read from it.
     config: Mapping[str, Any] = field(default_factory=dict)
+
+    def check_length(self, spec: Mapping[str, Any], field: str) -> Iterator[FieldFinding]:
+        """A finding if the field of the spec is a number of tokens above the context length of the model."""
+        length = spec.get(field)
+        if not isinstance(length, int) or isinstance(length, bool):
+            return
+        if 0 < self.context_length < length:
+            yield FieldFinding(
+                field=field,
+                message=Reason(
+                    "engine.length.too_long",
+                    "{field} must be ≤ {limit}, the context length of {model}, got {value}",
+                    field=field,
+                    limit=self.context_length,
+                    model=self.name,
+                    value=length,
+                ),
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,14 +54,19 @@ _SCHEMA = {
 }
 
 
+#: What a ``ModelSerializer`` derives from a JSON column for fields that are written.
+_OF_INPUT = frozenset(
+    {"allow_null", "decoder", "default", "encoder", "required", "style", "validators"}
+)
+
+
 @extend_schema_field(_SCHEMA)
 class ReasonSerializerField(serializers.Field[Any, Any, Any, Any]):
     """A reason as ``{"code", "params", "message"}``; read only."""
 
-    def __init__(
-        self, *, source: str | None = None, help_text: str | None = None, **_: Any
-    ) -> None:
-        super().__init__(read_only=True, source=source, help_text=help_text)
+    def __init__(self, **options: Any) -> None:
+        shown = {name: value for name, value in options.items() if name not in _OF_INPUT}
+        super().__init__(**{**shown, "read_only": True})
 
     def to_representation(self, value: str) -> dict[str, Any]:
         return reason_response(value)

@@ -138,7 +138,7 @@ class ContainerTrainingEngine(ContainerEngine):
             *spec_fields.check_limits(table, spec, limits),
             *self.check_version(spec, chip=chip),
             *_check_names(spec),
-            *_check_length(spec, model=model),
+            *(model.check_length(spec, "max_length") if model else ()),
             *self.check_engine_rules(self.normalise(task, spec), model=model),
         )
 
@@ -226,21 +226,6 @@ def _check_names(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
                     layer=repr(layer),
                 ),
             )
-
-
-def _check_length(spec: Mapping[str, Any], *, model: ModelFacts | None) -> Iterator[FieldFinding]:
-    length = spec.get("max_length")
-    if model is not None and length is not None and 0 < model.context_length < length:
-        yield FieldFinding(
-            field="max_length",
-            message=Reason(
-                "engine.max_length.too_long",
-                "max_length must be ≤ {limit}, the context length of {model}, got {value}",
-                limit=model.context_length,
-                model=model.name,
-                value=length,
-            ),
-        )
 
 
 #: Relative to ``{work}``.

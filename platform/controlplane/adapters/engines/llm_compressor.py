@@ -166,25 +166,12 @@ def _check_known(scheme: str, *, model: ModelFacts) -> Iterator[FieldFinding]:
 def _check_sizes(
     spec: Mapping[str, Any], *, scheme: Any, model: ModelFacts
 ) -> Iterator[FieldFinding]:
-    size, length = (
-        _positive_integer(spec.get("group_size")),
-        _positive_integer(spec.get("max_length")),
-    )
+    size = _positive_integer(spec.get("group_size"))
     if size is not None:
         yield from quantization.check_group_size(
             scheme=scheme, group_size=size, config=model.config
         )
-    if length is not None and 0 < model.context_length < length:
-        yield FieldFinding(
-            field="max_length",
-            message=Reason(
-                "engine.max_length.too_long",
-                "max_length must be ≤ {limit}, the context length of {model}, got {value}",
-                limit=model.context_length,
-                model=model.name,
-                value=length,
-            ),
-        )
+    yield from model.check_length(spec, "max_length")
 
 
 def _positive_integer(value: Any) -> int | None:

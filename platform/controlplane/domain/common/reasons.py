@@ -133,17 +133,21 @@ def join_reasons(reasons: Iterable[str]) -> str:
     return Reason(LIST_CODE, "{reasons}", reasons=parts) if parts else ""
 
 
-def truncated(reason: str, length: int) -> str:
-    """Return at most that many characters; a reason that is short enough keeps its code."""
-    return reason if len(reason) <= length else reason[:length]
+def truncate_reason(reason: str, length: int) -> str:
+    """Cut foreign text to that many characters: the reason itself, or the texts among its parameters."""
+    return _map_texts(reason, lambda text: text[:length])
 
 
-def substituted(reason: str, old: str, new: str) -> str:
+def replace_in_reason(reason: str, old: str, new: str) -> str:
     """Return the reason with one text in its parameters replaced by another."""
+    return _map_texts(reason, lambda text: text.replace(old, new))
+
+
+def _map_texts(reason: str, change: Callable[[str], str]) -> str:
     if not isinstance(reason, Reason):
-        return reason.replace(old, new)
+        return change(reason)
     params = {
-        name: substituted(value, old, new) if isinstance(value, str) else value
+        name: _map_texts(value, change) if isinstance(value, str) else value
         for name, value in reason.params.items()
     }
     return Reason(reason.code, reason.template, **params)

@@ -190,12 +190,11 @@ def _quota_increases(
                 yield Reason(
                     "queue.permission.guarantee_exceeded",
                     "the guaranteed quotas of the queues below {queue} would total "
-                    "{guaranteed} {unit}, and {parent} is guaranteed {parent_guaranteed}; an "
+                    "{guaranteed} {unit}, and {queue} is guaranteed {parent_guaranteed}; an "
                     "administrator of the company can raise it",
                     queue=top.name,
                     guaranteed=new,
                     unit=cards_label(chip),
-                    parent=top.name,
                     parent_guaranteed=has,
                 )
             old, new = (
@@ -207,12 +206,11 @@ def _quota_increases(
                 yield Reason(
                     "queue.permission.reservation_exceeded",
                     "the queues below {queue} would reserve {reserved} {unit}, unavailable "
-                    "to others even while idle, and {parent} may reserve {parent_reserved}; "
+                    "to others even while idle, and {queue} may reserve {parent_reserved}; "
                     "reserve less, or let them lend",
                     queue=top.name,
                     reserved=new,
                     unit=cards_label(chip),
-                    parent=top.name,
                     parent_reserved=keeps,
                 )
 

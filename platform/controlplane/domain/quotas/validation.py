@@ -390,12 +390,11 @@ def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) 
         yield Reason(
             "queue.warning.guarantees_above_total",
             "queue {queue} is guaranteed {guaranteed} cards over all chips, but its "
-            "total guarantee is {total} cards: at most {limit} are guaranteed at the "
+            "total guarantee is {total} cards: at most {total} are guaranteed at the "
             "same time",
             queue=view.name,
             guaranteed=single,
             total=total,
-            limit=total,
         )
     if (single or total) and view.lends and not view.reclaims:
         yield Reason(

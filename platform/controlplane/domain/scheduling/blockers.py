@@ -269,12 +269,11 @@ class BlockerFinder:
             code=PendingCode.NO_DOMAIN,
             reason=Reason(
                 "claim.no_fit.topology_domain",
-                "needs {shape} of {chip} under one {level}; the best {domain} fits "
+                "needs {shape} of {chip} under one {level}; the best {level} fits "
                 "{fitting} of {replicas} replicas",
                 shape=claim.shape.describe(),
                 chip=chip,
                 level=claim.within,
-                domain=claim.within,
                 fitting=best,
                 replicas=replicas,
             ),

@@ -194,12 +194,11 @@ def explain_user_limit(limit: UserLimitReached) -> PendingReason:
             reason=Reason(
                 "claim.user_limit.others_first",
                 "{user} has {admitted} of at most {limit} admitted claims in queue "
-                "{queue}; other claims of {owner} that come first: {preceding}",
+                "{queue}; other claims of {user} that come first: {preceding}",
                 user=user,
                 admitted=held,
                 limit=bound,
                 queue=queue,
-                owner=user,
                 preceding=limit.first,
             ),
             numbers={**numbers, "first": limit.first},

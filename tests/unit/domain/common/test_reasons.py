@@ -8,7 +8,12 @@ import pickle
 
 import pytest
 
-from controlplane.domain.common.reasons import Reason, join_reasons, truncated
+from controlplane.domain.common.reasons import (
+    Reason,
+    join_reasons,
+    replace_in_reason,
+    truncate_reason,
+)
 
 CORDONED = Reason("card.cordoned", "Cordoned by {user}.", user="ada")
 
@@ -67,6 +72,17 @@ def test_several_reasons_become_one() -> None:
     assert isinstance(joined, Reason)
 
 
-def test_a_short_reason_keeps_its_code_and_long_text_is_cut() -> None:
-    assert truncated(CORDONED, 100) is CORDONED
-    assert truncated("x" * 20, 10) == "x" * 10
+def test_foreign_text_is_cut_and_the_code_is_kept() -> None:
+    assert truncate_reason(CORDONED, 100) == CORDONED
+    assert truncate_reason("x" * 20, 10) == "x" * 10
+    failed = Reason(
+        "attempt.failed", "Failed: {reason}", reason=Reason("a.b", "{detail}", detail="x" * 20)
+    )
+    cut = truncate_reason(failed, 10)
+    assert isinstance(cut, Reason)
+    assert (cut.code, cut) == ("attempt.failed", "Failed: " + "x" * 10)
+
+
+def test_a_text_is_replaced_in_the_parameters_only() -> None:
+    reason = Reason("engine.a.chip", "card {chip} is a card", chip="card A")
+    assert replace_in_reason(reason, "card", "…") == "card … A is a card"

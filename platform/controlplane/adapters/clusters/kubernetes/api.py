@@ -100,24 +100,24 @@ def collection_path(manifest: Object) -> str:
 
 
 def object_path(manifest: Object) -> str:
-    return f"{collection_path(manifest)}/{name_of(manifest)}"
+    return f"{collection_path(manifest)}/{object_name(manifest)}"
 
 
-def labels_of(thing: Object) -> Mapping[str, str]:
-    return thing["metadata"].get("labels") or {}
+def labels_of(manifest: Object) -> Mapping[str, str]:
+    return manifest["metadata"].get("labels") or {}
 
 
-def annotations_of(thing: Object) -> Mapping[str, str]:
-    return thing["metadata"].get("annotations") or {}
+def annotations_of(manifest: Object) -> Mapping[str, str]:
+    return manifest["metadata"].get("annotations") or {}
 
 
-def name_of(thing: Object) -> str:
-    return str(thing["metadata"]["name"])
+def object_name(manifest: Object) -> str:
+    return str(manifest["metadata"]["name"])
 
 
-def part_of(thing: Object, *path: str) -> Any:
-    """What lies below those keys, such as ``("status", "conditions")``; empty where one is missing."""
-    found: Any = thing
+def nested_field(manifest: Object, *path: str) -> Any:
+    """The field at that path, such as ``("status", "conditions")``; empty if a part of it is missing."""
+    found: Any = manifest
     for key in path:
         found = found.get(key) or {}
     return found

@@ -16,8 +16,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
     KubernetesApi,
     Object,
     labels_of,
-    name_of,
-    part_of,
+    nested_field,
+    object_name,
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import DeviceClass
 from controlplane.adapters.clusters.kubernetes.dra import GROUP, DraDevices
@@ -289,7 +289,7 @@ def _namespace_check(api: KubernetesApi, *, installation: str, prefix: str) -> C
                 prefix=prefix,
             ),
         )
-    namespaces = map(name_of, api.list_visible("/api/v1/namespaces"))
+    namespaces = map(object_name, api.list_visible("/api/v1/namespaces"))
     there = sorted(name for name in namespaces if name.startswith(f"{prefix}-"))
     labels = object_names.owner_labels(installation=installation)
     remedy = Reason(
@@ -321,11 +321,11 @@ def _namespace_check(api: KubernetesApi, *, installation: str, prefix: str) -> C
 
 
 def _node_checks(nodes: Sequence[Object]) -> Iterator[ClusterCheck]:
-    unhealthy = [name_of(node) for node in nodes if not inventory.is_ready(node)]
-    cordoned = [name_of(node) for node in nodes if inventory.is_cordoned(node)]
+    unhealthy = [object_name(node) for node in nodes if not inventory.is_ready(node)]
+    cordoned = [object_name(node) for node in nodes if inventory.is_cordoned(node)]
     taints = {
-        name_of(node): inventory.untolerated_taints(
-            node, resources=part_of(node, "status", "allocatable")
+        object_name(node): inventory.untolerated_taints(
+            node, resources=nested_field(node, "status", "allocatable")
         )
         for node in nodes
     }
@@ -406,7 +406,7 @@ def _device_plugins(
         ),
     )
     without_plugin = [
-        name_of(node)
+        object_name(node)
         for node in nodes
         if any(_lacks_device_plugin(node, plugin) for plugin in plugins)
     ]
@@ -446,7 +446,7 @@ def _lacks_device_plugin(node: Object, plugin: ChipPlugin) -> bool:
     labelled = any(labels.get(name) for name in profile.model_labels) or any(
         labels.get(name) == value for chip in chips for name, value in chip.node_labels.items()
     )
-    allocatable = part_of(node, "status", "allocatable")
+    allocatable = nested_field(node, "status", "allocatable")
     offered = {name for name, count in allocatable.items() if str(count) != "0"}
     return (
         labelled

@@ -25,8 +25,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
     KubernetesApi,
     Object,
     labels_of,
-    name_of,
-    part_of,
+    nested_field,
+    object_name,
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.kubeconfig import from_kubeconfig, in_cluster_access
@@ -204,7 +204,7 @@ class KubernetesCluster:
     def _own_namespaces(self) -> set[str]:
         """Those that may hold our work: another installation with the same prefix may have created them."""
         query = {"labelSelector": f"{object_names.MANAGED_BY}={object_names.PRODUCT}"}
-        found = map(name_of, self.api.list("/api/v1/namespaces", query=query))
+        found = map(object_name, self.api.list("/api/v1/namespaces", query=query))
         return {name for name in found if name.startswith(f"{self.profile.namespace}-")}
 
     def _unavailable_nodes(self, pods: Sequence[Object]) -> frozenset[str]:
@@ -314,10 +314,10 @@ class KubernetesCluster:
 
     def _node_port(self, pod: Object, number: int) -> tuple[str, int]:
         """The address of the pod's node, and the port there that leads to it; empty where not known yet."""
-        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/services/{name_of(pod)}"
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/services/{object_name(pod)}"
         opened = (
             int(each["nodePort"])
-            for each in part_of(self.api.found(path) or {}, "spec", "ports")
+            for each in nested_field(self.api.found(path) or {}, "spec", "ports")
             if each["port"] == number and each.get("nodePort")
         )
         return str(pod["status"].get("hostIP") or ""), next(opened, 0)

@@ -30,11 +30,11 @@ from controlplane.adapters.clusters.kubernetes.api import (
     ApiRefused,
     KubernetesApi,
     Object,
-    name_of,
-    part_of,
+    nested_field,
+    object_name,
 )
 from controlplane.adapters.clusters.kubernetes.node_conditions import signal_levels, signal_table
-from controlplane.domain.common.reasons import Reason, truncated
+from controlplane.domain.common.reasons import Reason, truncate_reason
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.ports.clusters import ClusterDiagnosis, ClusterSignal, UnreadableSource
 
@@ -70,10 +70,10 @@ def diagnose(api: KubernetesApi, *, at: datetime) -> ClusterDiagnosis:
     if any(
         re.fullmatch(resource, name)
         for node in nodes
-        for name in part_of(node, "status", "capacity")
+        for name in nested_field(node, "status", "capacity")
     ):
         _read_mindcluster(api, at=at, into=found)
-    known = set(map(name_of, nodes))
+    known = set(map(object_name, nodes))
     return ClusterDiagnosis(
         signals=tuple(signal for signal in found.signals if signal.node in known),
         unreadable=tuple(found.unreadable),
@@ -97,7 +97,7 @@ class SignalCollector:
 
     def add_unreadable(self, name: str, node: str, reason: str) -> None:
         """Note a ConfigMap, or its part about a node, that cannot be read."""
-        reason = truncated(
+        reason = truncate_reason(
             Reason(
                 "node.signal.config_map_unreadable",
                 "the MindCluster ConfigMap {config_map} cannot be read: {reason}",
@@ -153,7 +153,7 @@ def _single_config_maps(api: KubernetesApi) -> Sequence[Object]:
     for space in (own["own_namespace"], own["namespace"]):
         path = f"/api/v1/namespaces/{space}/configmaps"
         found += api.list(path, query={"labelSelector": own["own_label"]})
-    return [each for each in found if _node_of_config_map(name_of(each))]
+    return [each for each in found if _node_of_config_map(object_name(each))]
 
 
 def mindcluster_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
@@ -177,9 +177,9 @@ def mindcluster_event_signals(events: Iterable[Object], *, at: datetime) -> Iter
 
 def read_config_map(config_map: Object, *, into: SignalCollector) -> None:
     """Faults of one ConfigMap, of all nodes together or of one."""
-    name = name_of(config_map)
+    name = object_name(config_map)
     owner = _node_of_config_map(name)
-    for key, text in sorted(part_of(config_map, "data").items()):
+    for key, text in sorted(nested_field(config_map, "data").items()):
         if owner and key == "ManuallySeparateNPU":
             into.signals += (
                 _signal(
@@ -225,30 +225,22 @@ def _node_of_config_map(name: str) -> str:
     return name.removeprefix(prefix)
 
 
+def _not_an_object(value: object) -> Reason:
+    return Reason(
+        "node.signal.not_an_object",
+        "the value must be a JSON object, got {type}",
+        type=type(value).__name__,
+    )
+
+
 def _read_node_entry(node: str, values: object, *, where: str, into: SignalCollector) -> None:
     """Of one node: of its cards, its switches or its other parts, as far as it says something of each."""
     if not isinstance(values, Mapping):
-        into.add_unreadable(
-            where,
-            node,
-            Reason(
-                "node.signal.not_an_object",
-                "the value must be a JSON object, got {type}",
-                type=type(values).__name__,
-            ),
-        )
+        into.add_unreadable(where, node, _not_an_object(values))
         return
     inner = next((values[key] for key in ("DeviceInfo", "NodeInfo") if key in values), values)
     if not isinstance(inner, Mapping):
-        into.add_unreadable(
-            where,
-            node,
-            Reason(
-                "node.signal.not_an_object",
-                "the value must be a JSON object, got {type}",
-                type=type(inner).__name__,
-            ),
-        )
+        into.add_unreadable(where, node, _not_an_object(inner))
         return
     if isinstance(cards := inner.get("DeviceList"), Mapping):
         _read_cards(node, cards, where=where, into=into)
@@ -365,7 +357,7 @@ def _signal(
         origin=origin,
         code=code[:_SHOWN],
         vendor=str(signal_table("mindcluster")["vendor"]),
-        message=truncated(message, _SHOWN),
+        message=truncate_reason(message, _SHOWN),
         **others,
     )
 

@@ -23,8 +23,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
     KubernetesApi,
     Object,
     Query,
-    name_of,
-    part_of,
+    nested_field,
+    object_name,
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import DeviceClass
 from controlplane.adapters.clusters.kubernetes.launch_plans import PlannedReplica
@@ -117,7 +117,7 @@ class DraDevices:
         """Take away what ``templates`` finds; the cluster would do so later, after its owner."""
         path = f"/apis/{GROUP}/{self.version}/namespaces/{namespace}/{_TEMPLATES}"
         for each in self.templates(namespace, launch):
-            self._api.delete(f"{path}/{name_of(each)}")
+            self._api.delete(f"{path}/{object_name(each)}")
 
     def _published_devices(self) -> Mapping[DraDevice, _PublishedDevice]:
         return published_devices(self._list_objects("resourceslices"), self._classes)
@@ -189,10 +189,10 @@ def nodes_with_devices(
     found = []
     for node in nodes:
         counted = {
-            which: {**part_of(node, "status", which), **_format_counts(amounts)}
-            for which, amounts in counts.get(name_of(node), {}).items()
+            which: {**nested_field(node, "status", which), **_format_counts(amounts)}
+            for which, amounts in counts.get(object_name(node), {}).items()
         }
-        found.append({**node, "status": {**part_of(node, "status"), **counted}})
+        found.append({**node, "status": {**nested_field(node, "status"), **counted}})
     return found
 
 
@@ -209,7 +209,7 @@ def pods_of_claims(
         if object_names.is_ours(claim, installation=installation):
             continue
         allocated: dict[str, Counter[str]] = {}
-        for result in part_of(claim, "status", "allocation", "devices", "results"):
+        for result in nested_field(claim, "status", "allocation", "devices", "results"):
             device = devices.get(DraDevice(result["driver"], result["pool"], result["device"]))
             # A claim with administrative access monitors a device and does not allocate it.
             if device is not None and not result.get("adminAccess"):

@@ -16,9 +16,9 @@ from controlplane.adapters.clusters.kubernetes.api import (
     KubernetesApi,
     Object,
     labels_of,
-    name_of,
+    nested_field,
+    object_name,
     parse_time,
-    part_of,
 )
 from controlplane.adapters.clusters.kubernetes.node_conditions import cluster_event, involved_object
 from controlplane.ports.clusters import (
@@ -80,7 +80,7 @@ def launch_events(
     """
     query = object_names.owner_query(installation=installation, launch=name)
     pods = api.list_visible(f"/api/v1/namespaces/{namespace}/pods", query=query)
-    about = {name, *map(name_of, pods)}
+    about = {name, *map(object_name, pods)}
     path = f"/api/v1/namespaces/{namespace}/events"
     if len(about) <= _ONE_BY_ONE:
         found = [
@@ -107,12 +107,12 @@ def node_view(api: KubernetesApi, *, name: str, installation: str) -> NodeInspec
     inspected = (_node_pod(pod, installation=installation) for pod in pods)
     return NodeInspection(
         name=name,
-        conditions=tuple(map(_node_condition, part_of(node, "status", "conditions"))),
+        conditions=tuple(map(_node_condition, nested_field(node, "status", "conditions"))),
         pods=tuple(sorted(inspected, key=lambda pod: (not pod.launch, pod.namespace, pod.name))),
         events=_newest_first(node_events),
         labels=dict(sorted(labels_of(node).items())),
-        taints=tuple(map(inventory.taint_text, part_of(node, "spec", "taints"))),
-        facts=dict(_node_facts(part_of(node, "status"))),
+        taints=tuple(map(inventory.taint_text, nested_field(node, "spec", "taints"))),
+        facts=dict(_node_facts(nested_field(node, "status"))),
     )
 
 
@@ -176,12 +176,12 @@ def _node_condition(condition: Object) -> NodeCondition:
 
 
 def _node_pod(pod: Object, *, installation: str) -> NodePod:
-    metadata, status = pod["metadata"], part_of(pod, "status")
+    metadata, status = pod["metadata"], nested_field(pod, "status")
     ours = object_names.is_ours(pod, installation=installation)
     requested: dict[str, str] = {}
-    for container in part_of(pod, "spec", "containers"):
+    for container in nested_field(pod, "spec", "containers"):
         limits, requests = (
-            part_of(container, "resources", each) for each in ("limits", "requests")
+            nested_field(container, "resources", each) for each in ("limits", "requests")
         )
         for name, text in {**limits, **requests}.items():
             requested[name] = f"{requested[name]} + {text}" if name in requested else str(text)

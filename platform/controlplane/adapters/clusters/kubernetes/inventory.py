@@ -34,8 +34,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     annotations_of,
     labels_of,
-    name_of,
-    part_of,
+    nested_field,
+    object_name,
 )
 from controlplane.adapters.clusters.kubernetes.network_topology import domains_of
 from controlplane.adapters.clusters.kubernetes.node_conditions import remediation_labels
@@ -169,17 +169,17 @@ def observed_nodes(
     """
     on_node: dict[str, list[Object]] = {}
     for pod in pods:
-        if where := part_of(pod, "spec").get("nodeName"):
+        if where := nested_field(pod, "spec").get("nodeName"):
             on_node.setdefault(where, []).append(pod)
     domains = domains_of(nodes, hypernodes=hypernodes)
     observed = (
         _NodeInventory(
             node=node,
-            pods=on_node.get(name_of(node), ()),
+            pods=on_node.get(object_name(node), ()),
             installation=installation,
             plugins=plugins,
             cpu_cards=cpu_cards,
-        ).observed(domains=domains[name_of(node)])
+        ).observed(domains=domains[object_name(node)])
         for node in nodes
     )
     return tuple(sorted(observed, key=lambda each: each.name))
@@ -188,7 +188,7 @@ def observed_nodes(
 def unknown_cards(nodes: Iterable[Object], *, plugins: Sequence[ChipPlugin]) -> tuple[str, ...]:
     """Resources left out of the nodes because no plug-in knows the chip, each as ``8 × resource on node``."""
     return tuple(
-        f"{found.count} × {found.resource} on {name_of(node)}"
+        f"{found.count} × {found.resource} on {object_name(node)}"
         for node in nodes
         for found in _found_card_types(node, plugins)
         if found.chip is None
@@ -205,7 +205,7 @@ def untolerated_taints(
     tolerated = set(resources)
     return tuple(
         taint_text(taint)
-        for taint in part_of(node, "spec", "taints")
+        for taint in nested_field(node, "spec", "taints")
         if taint.get("effect") in _BLOCKING_EFFECTS
         and taint.get("key") not in tolerated
         and not isolation_taints.is_own_isolation_taint(taint, installation=installation)
@@ -221,13 +221,13 @@ def is_ready(node: Object) -> bool:
     """Whether its kubelet reports Ready."""
     return any(
         each["type"] == "Ready" and each["status"] == "True"
-        for each in part_of(node, "status", "conditions")
+        for each in nested_field(node, "status", "conditions")
     )
 
 
 def is_cordoned(node: Object) -> bool:
     """Whether an administrator of the cluster keeps new pods away from it."""
-    return bool(part_of(node, "spec", "unschedulable"))
+    return bool(nested_field(node, "spec", "unschedulable"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +254,7 @@ class _NodeInventory:
         unhealthy, taken = self._unavailable_cards(cards, requested)
         resources = {name for card in cards for name in (card.resource, card.card_resource)}
         return ObservedNode(
-            name=name_of(self.node),
+            name=object_name(self.node),
             cards=tuple(
                 ObservedCard(
                     index=card.index,
@@ -279,7 +279,7 @@ class _NodeInventory:
 
     def _remaining_capacity(self, requested: Sequence[tuple[Object, Amounts]]) -> Resources:
         """CPU and memory allocatable to pods here, less the requests of others."""
-        allocatable = part_of(self.node, "status", "allocatable")
+        allocatable = nested_field(self.node, "status", "allocatable")
         left = {
             name: parse_amount(str(allocatable[name]))
             - sum(each.get(name, 0) for _, each in requested)
@@ -298,7 +298,7 @@ class _NodeInventory:
         for resource in {card.resource for card in cards if card.resource}:
             indices = [card.index for card in cards if card.resource == resource]
             there, usable = (
-                int(parse_amount(str(part_of(self.node, "status", which).get(resource, "0"))))
+                int(parse_amount(str(nested_field(self.node, "status", which).get(resource, "0"))))
                 for which in ("capacity", "allocatable")
             )
             free = [index for index in indices if index not in own]
@@ -367,7 +367,7 @@ def _card_rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
 def _found_card_types(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, ...]:
     """Cards by resource, and slices of a known profile, those that are not healthy among them."""
     labels, annotations = dict(labels_of(node)), dict(annotations_of(node))
-    amounts = [part_of(node, "status", which) for which in ("capacity", "allocatable")]
+    amounts = [nested_field(node, "status", which) for which in ("capacity", "allocatable")]
     counts = {
         name: max((str(each.get(name, "0")) for each in amounts), key=parse_amount)
         for name in {**amounts[0], **amounts[1]}
@@ -413,9 +413,9 @@ def parse_amount(text: str) -> Decimal:
 
 def pod_requests(pod: Object) -> Amounts:
     """By resource, for as long as the pod has not ended."""
-    if part_of(pod, "status", "phase") in _ENDED:
+    if nested_field(pod, "status", "phase") in _ENDED:
         return {}
-    spec = part_of(pod, "spec")
+    spec = nested_field(pod, "spec")
     sidecars: Amounts = {}
     most: Amounts = {}
     for container in spec.get("initContainers") or ():
@@ -439,7 +439,7 @@ def cpu_and_memory(amounts: Amounts) -> Resources:
 
 def _requests_of(holder: Object) -> Amounts:
     """Of a container, or a pod as a whole; a limit without a request counts as a request."""
-    limits, requests = (part_of(holder, "resources", each) for each in ("limits", "requests"))
+    limits, requests = (nested_field(holder, "resources", each) for each in ("limits", "requests"))
     return _parse_amounts({**limits, **requests})
 
 

@@ -16,7 +16,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     KubernetesApi,
     Object,
     annotations_of,
-    part_of,
+    nested_field,
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import ClusterUnavailable
@@ -52,7 +52,7 @@ def _write_mark(api: KubernetesApi, name: str, *, installation: str, content: st
         node = api.found(path)
         if node is None:
             return False
-        taints = list(part_of(node, "spec", "taints"))
+        taints = list(nested_field(node, "spec", "taints"))
         others = [
             one for one in taints if not is_own_isolation_taint(one, installation=installation)
         ]

@@ -26,12 +26,12 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     annotations_of,
     labels_of,
-    name_of,
+    nested_field,
+    object_name,
     parse_time,
-    part_of,
 )
 from controlplane.adapters.clusters.kubernetes.launch_plans import CONTAINER, RECORD
-from controlplane.domain.common.reasons import Reason, reason_from_json, truncated
+from controlplane.domain.common.reasons import Reason, reason_from_json, truncate_reason
 from controlplane.ports.clusters import (
     ExitCause,
     ObservedLaunch,
@@ -182,7 +182,7 @@ def _replica_key(pod: Object) -> tuple[str, int]:
 
 def pod_path(pod: Object) -> str:
     """Its address in the API."""
-    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{name_of(pod)}"
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{object_name(pod)}"
 
 
 def log_key(pod: Object) -> str:
@@ -193,7 +193,7 @@ def log_key(pod: Object) -> str:
 
 def termination_message(pod: Object) -> str:
     """The termination message: the end of its output after a failure; empty if none."""
-    return str(part_of(_container_state(pod), "terminated").get("message") or "")
+    return str(nested_field(_container_state(pod), "terminated").get("message") or "")
 
 
 def is_genuine(pod: Object, *, prefix: str) -> bool:
@@ -209,21 +209,21 @@ def is_genuine(pod: Object, *, prefix: str) -> bool:
 
 def needs_node_check(pod: Object, *, at: datetime) -> bool:
     """Whether its node must be checked: the pod is overdue for deletion, or its node stopped reporting."""
-    if not part_of(pod, "spec", "nodeName") or "terminated" in _container_state(pod):
+    if not nested_field(pod, "spec", "nodeName") or "terminated" in _container_state(pod):
         return False
     deleted = parse_time(pod["metadata"].get("deletionTimestamp"))
     if deleted is not None and at > deleted + KUBELET_CONFIRMATION:
         return True
-    return part_of(pod, "status", "reason") == "NodeLost" or any(
+    return nested_field(pod, "status", "reason") == "NodeLost" or any(
         condition.get("type") == "Ready" and condition.get("reason") in ("NodeNotReady", "NodeLost")
-        for condition in part_of(pod, "status", "conditions")
+        for condition in nested_field(pod, "status", "conditions")
     )
 
 
 def is_fenced(node: Object | None) -> bool:
     """Whether nothing can be running on it: it is deleted, or an administrator declared it shut down."""
     return node is None or any(
-        taint.get("key") == OUT_OF_SERVICE for taint in part_of(node, "spec", "taints")
+        taint.get("key") == OUT_OF_SERVICE for taint in nested_field(node, "spec", "taints")
     )
 
 
@@ -244,12 +244,12 @@ def _read_refusal(annotation: str) -> str:
 
 
 def _container(pod: Object) -> Object:
-    containers: Sequence[Object] = part_of(pod, "status", "containerStatuses") or ()
+    containers: Sequence[Object] = nested_field(pod, "status", "containerStatuses") or ()
     return next((found for found in containers if found.get("name") == CONTAINER), {})
 
 
 def _container_state(pod: Object) -> Mapping[str, Any]:
-    state: Mapping[str, Any] = part_of(_container(pod), "state")
+    state: Mapping[str, Any] = nested_field(_container(pod), "state")
     return state
 
 
@@ -265,7 +265,7 @@ def _observed_replica(
     lost = partial(replica, phase=ReplicaPhase.LOST, cause=ExitCause.LOST)
     if pod is None:
         return lost(message=Reason("launch.pod.deleted", "the pod was deleted from the cluster"))
-    state, node = _container_state(pod), str(part_of(pod, "spec", "nodeName") or "")
+    state, node = _container_state(pod), str(nested_field(pod, "spec", "nodeName") or "")
     running, ended = state.get("running"), state.get("terminated")
     started = parse_time((running or ended or {}).get("startedAt"))
     observed = partial(replica, started_at=started)
@@ -303,12 +303,12 @@ def _observed_replica(
     else:
         message = _preparing_message(pod, state)
         observed = partial(observed, phase=ReplicaPhase.PREPARING)
-    return observed(message=truncated(message, LONGEST_MESSAGE))
+    return observed(message=truncate_reason(message, LONGEST_MESSAGE))
 
 
 def _is_killed_for_time(pod: Object, *, at: datetime) -> bool:
     """Whether the kubelet has certainly killed it: kubelets before 1.22 never report it for the container."""
-    status, spec = part_of(pod, "status"), part_of(pod, "spec")
+    status, spec = nested_field(pod, "status"), nested_field(pod, "spec")
     began = parse_time(status.get("startTime"))
     if status.get("reason") != "DeadlineExceeded" or began is None:
         return False
@@ -321,10 +321,10 @@ def _is_never_started(pod: Object) -> bool:
     """No process of it runs or will: it was refused, evicted or deleted before a container existed."""
     metadata = pod["metadata"]
     if not metadata.get("deletionTimestamp"):
-        return part_of(pod, "status", "phase") in ("Failed", "Succeeded")
+        return nested_field(pod, "status", "phase") in ("Failed", "Succeeded")
     # A kubelet that has cleaned up sets the grace period to zero.
     confirmed = metadata.get("deletionGracePeriodSeconds") == 0
-    return confirmed or not part_of(pod, "spec", "nodeName")
+    return confirmed or not nested_field(pod, "spec", "nodeName")
 
 
 def _was_stopped(pod: Object) -> bool:
@@ -333,7 +333,7 @@ def _was_stopped(pod: Object) -> bool:
 
 
 def _cause_before_start(pod: Object) -> tuple[ExitCause, str]:
-    status = part_of(pod, "status")
+    status = nested_field(pod, "status")
     if status.get("reason") == "DeadlineExceeded":
         return ExitCause.OUT_OF_TIME, _OUT_OF_TIME
     if _was_stopped(pod):
@@ -349,7 +349,7 @@ def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
     code, reason = int(ended.get("exitCode", -1)), str(ended.get("reason") or "")
     lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
     last = lines[-1] if lines else ""
-    status = part_of(pod, "status")
+    status = nested_field(pod, "status")
     killed = bool(pod["metadata"].get("deletionTimestamp")) and code in (_SIGTERM, _SIGKILL)
     evicted = append_detail(
         Reason("attempt.exit.evicted", "evicted by the node"), str(status.get("message") or "")
@@ -395,16 +395,16 @@ def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
 
 
 def _preparing_message(pod: Object, state: Mapping[str, Any]) -> str:
-    waiting = part_of(state, "waiting")
+    waiting = nested_field(state, "waiting")
     reason, detail = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
     if reason in _WAITING_REASONS:
         return append_detail(_WAITING_REASONS[reason], detail)
-    for condition in part_of(pod, "status", "conditions"):
+    for condition in nested_field(pod, "status", "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return append_detail(
                 Reason("launch.pod.unschedulable", "the cluster cannot schedule the pod"),
                 str(condition.get("message") or ""),
             )
-    if part_of(pod, "spec", "nodeName"):
+    if nested_field(pod, "spec", "nodeName"):
         return Reason("launch.pod.preparing", "the node is preparing the pod")
     return Reason("launch.state.starting", "starting")

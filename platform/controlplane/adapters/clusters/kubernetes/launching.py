@@ -28,7 +28,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     NotAllowed,
     Object,
     annotations_of,
-    name_of,
+    object_name,
     object_path,
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
@@ -45,7 +45,7 @@ from controlplane.adapters.clusters.kubernetes.launch_status import (
 )
 from controlplane.adapters.clusters.kubernetes.team_isolation import PodSecurityLevel
 from controlplane.adapters.clusters.launch_validation import NAME_PATTERN, check_launch, check_name
-from controlplane.domain.common.reasons import Reason, reason_as_json, truncated
+from controlplane.domain.common.reasons import Reason, reason_as_json, truncate_reason
 from controlplane.ports import registry
 from controlplane.ports.chips import PodExtras
 from controlplane.ports.clusters import (
@@ -141,7 +141,7 @@ class PodLauncher:
             raise LaunchRefused(message) from refusal
         requested = {object_names.STOP_BY: datetime.now(UTC).isoformat()}
         record = f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}"
-        refused = json.dumps(reason_as_json(truncated(message, _LONGEST)))
+        refused = json.dumps(reason_as_json(truncate_reason(message, _LONGEST)))
         self.api.annotate(record, {**requested, object_names.REFUSED: refused})
         for pod in pods:
             self.api.annotate(pod_path(pod), requested)
@@ -161,7 +161,7 @@ class PodLauncher:
         plugins = tuple(registry.chip_plugins().values())
         cpu_cards = self.profile.cpu_cards
         cards = {
-            name_of(node): inventory.cards_of_node(node, plugins=plugins, cpu_cards=cpu_cards)
+            object_name(node): inventory.cards_of_node(node, plugins=plugins, cpu_cards=cpu_cards)
             for node in present
         }
         replicas = {
@@ -306,8 +306,8 @@ class PodLauncher:
             self._remove_finalizer(pod)
         for kind in ("secrets", "services", "configmaps"):
             for each in self.api.list(f"{path}/{kind}", query=ours):
-                if name_of(each) != name or kind != "configmaps":
-                    self.api.delete(f"{path}/{kind}/{name_of(each)}")
+                if object_name(each) != name or kind != "configmaps":
+                    self.api.delete(f"{path}/{kind}/{object_name(each)}")
         self.devices.remove(namespace, name)
         self.api.delete(f"{path}/configmaps/{name}")
 

@@ -23,7 +23,7 @@ from math import ceil
 from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import isolation_taints, object_names
-from controlplane.adapters.clusters.kubernetes.api import Manifest, api_object, part_of
+from controlplane.adapters.clusters.kubernetes.api import Manifest, api_object, nested_field
 from controlplane.adapters.clusters.kubernetes.dra import CLAIM, GROUP
 from controlplane.adapters.clusters.kubernetes.launch_plans import (
     ARCHIVE,
@@ -96,7 +96,7 @@ def secret_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
 
 def secret_value(found: Mapping[str, Any] | None, name: str) -> str:
     """One value of a Secret; empty if there is none."""
-    return b64decode(part_of(found or {}, "data").get(name, "")).decode()
+    return b64decode(nested_field(found or {}, "data").get(name, "")).decode()
 
 
 def service_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:

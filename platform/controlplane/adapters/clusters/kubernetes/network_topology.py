@@ -21,8 +21,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     annotations_of,
     labels_of,
-    name_of,
-    part_of,
+    nested_field,
+    object_name,
 )
 from controlplane.domain.common.topology import NETWORK_LEVELS, TOPOLOGY_LABEL_PREFIX
 
@@ -78,8 +78,10 @@ def domains_of(
             for prefix in (TOPOLOGY_LABEL_PREFIX, OPERATOR)
             if (name := texts.get(prefix + level, "").strip())
         }
-        named = {**_domains_from_labels(texts), **by_tier.get(name_of(node), {}), **stated}
-        found[name_of(node)] = {level: named[level] for level in NETWORK_LEVELS if level in named}
+        named = {**_domains_from_labels(texts), **by_tier.get(object_name(node), {}), **stated}
+        found[object_name(node)] = {
+            level: named[level] for level in NETWORK_LEVELS if level in named
+        }
     return found
 
 
@@ -109,7 +111,7 @@ def _hypernode_domains(
     nodes: Sequence[Object], hypernodes: Sequence[Object]
 ) -> Mapping[str, dict[str, str]]:
     """By node's name: level → HyperNode."""
-    known = {name_of(each): each for each in hypernodes}
+    known = {object_name(each): each for each in hypernodes}
     levels = _hypernode_levels(known)
     above = _parent_hypernodes(known)
     found: dict[str, dict[str, str]] = {}
@@ -129,8 +131,10 @@ def _hypernode_domains(
 
 def _hypernode_levels(known: Mapping[str, Object]) -> Mapping[str, str]:
     """The level of each HyperNode's tier; tiers beyond the supported ones have none."""
-    tiers = {name: int(part_of(each, "spec").get("tier") or 0) for name, each in known.items()}
-    texts = {name: str(part_of(each, "spec").get("tierName", "")) for name, each in known.items()}
+    tiers = {name: int(nested_field(each, "spec").get("tier") or 0) for name, each in known.items()}
+    texts = {
+        name: str(nested_field(each, "spec").get("tierName", "")) for name, each in known.items()
+    }
     named = {
         tiers[name]: word.lower() for name, word in texts.items() if word.lower() in NETWORK_LEVELS
     }
@@ -162,13 +166,13 @@ def _member_nodes(hypernode: Object, nodes: Sequence[Object]) -> list[str]:
     return [
         name
         for node in (nodes if selectors else ())
-        if (name := name_of(node)) in named
+        if (name := object_name(node)) in named
         or any(matches(name, labels_of(node)) for matches in matchers)
     ]
 
 
 def _member_selectors(hypernode: Object, *, kind: str) -> list[Object]:
-    members = part_of(hypernode, "spec", "members")
+    members = nested_field(hypernode, "spec", "members")
     return [member.get("selector") or {} for member in members if member.get("type") == kind]
 
 

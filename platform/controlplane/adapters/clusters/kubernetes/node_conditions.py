@@ -27,9 +27,9 @@ from typing import Any, Final
 from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     labels_of,
-    name_of,
+    nested_field,
+    object_name,
     parse_time,
-    part_of,
 )
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.ports.clusters import (
@@ -76,7 +76,7 @@ def remediation_labels(node: Object) -> dict[str, str]:
     # Healthy ones, too, are written only where it runs.
     writes = any(
         is_nvsentinel_check(str(each.get("type", "")))
-        for each in part_of(node, "status", "conditions")
+        for each in nested_field(node, "status", "conditions")
     )
     is_acting = any(label in labels for label in own["acting"])
     return {REMEDIATION_LABEL: str(own["name"])} if writes or is_acting else {}
@@ -91,14 +91,14 @@ def is_unreachable(node: Object) -> bool:
     """Whether its Ready condition is Unknown: the kubelet stopped reporting."""
     return any(
         each.get("type") == _READY and each.get("status") == "Unknown"
-        for each in part_of(node, "status", "conditions")
+        for each in nested_field(node, "status", "conditions")
     )
 
 
 def node_condition_signals(node: Object) -> Iterator[ClusterSignal]:
     """Of kubelet and of node-problem-detector."""
     unreachable = is_unreachable(node)
-    for condition in part_of(node, "status", "conditions"):
+    for condition in nested_field(node, "status", "conditions"):
         kind, status = str(condition.get("type", "")), condition.get("status")
         code = ""
         if kind == _READY and unreachable:
@@ -110,7 +110,7 @@ def node_condition_signals(node: Object) -> Iterator[ClusterSignal]:
         if code:
             parts = (condition.get("reason"), condition.get("message"))
             yield ClusterSignal(
-                node=name_of(node),
+                node=object_name(node),
                 origin=Origin.SILENCE if code == NODE_UNREACHABLE else Origin.CONDITION,
                 code=code,
                 level=_OWN_LEVELS.get(code) or signal_levels("conditions")[code],
@@ -187,7 +187,7 @@ def nvsentinel_event_signals(events: Iterable[Object], *, at: datetime) -> Itera
 def nvsentinel_condition_signals(node: Object) -> Iterator[ClusterSignal]:
     """Signals from its conditions; none for a node that stopped reporting."""
     own = signal_table("nvsentinel")
-    for condition in () if is_unreachable(node) else part_of(node, "status", "conditions"):
+    for condition in () if is_unreachable(node) else nested_field(node, "status", "conditions"):
         kind = str(condition.get("type", ""))
         if condition.get("status") != "True" or not is_nvsentinel_check(kind):
             continue
@@ -200,7 +200,7 @@ def nvsentinel_condition_signals(node: Object) -> Iterator[ClusterSignal]:
             level = levels.get(action[1] if action else "", FaultLevel.ISOLATE)
             for code in codes if coded else [" ".join((kind, *codes[:1]))]:
                 yield ClusterSignal(
-                    node=name_of(node),
+                    node=object_name(node),
                     index=_find_card_index(entry),
                     origin=Origin.NVSENTINEL,
                     code=code,

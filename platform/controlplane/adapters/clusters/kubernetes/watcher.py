@@ -39,8 +39,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
     MalformedResponse,
     Object,
     labels_of,
-    name_of,
-    part_of,
+    nested_field,
+    object_name,
 )
 from controlplane.adapters.clusters.kubernetes.watch_streams import (
     STEADY,
@@ -155,7 +155,7 @@ class ClusterNodes:
         self._known: dict[str, bytes] = {}
 
     def remembered(self, item: Object) -> Mapping[str, bytes]:
-        return {name_of(item): node_digest(item)}
+        return {object_name(item): node_digest(item)}
 
     def replace(self, listed: Mapping[str, bytes]) -> None:
         if listed != self._known:
@@ -163,7 +163,7 @@ class ClusterNodes:
         self._known = dict(listed)
 
     def changed(self, kind: str, item: Object) -> None:
-        name = name_of(item)
+        name = object_name(item)
         digest = None if kind == "DELETED" else node_digest(item)
         if digest == self._known.get(name):
             return
@@ -206,11 +206,11 @@ def node_digest(node: Object) -> bytes:
     metadata = ("uid", "labels", "annotations", "deletionTimestamp")
     significant = [
         *(node["metadata"].get(field) for field in metadata),
-        *(part_of(node, "spec").get(field) for field in ("unschedulable", "taints")),
-        *(part_of(node, "status").get(field) for field in ("allocatable", "capacity")),
+        *(nested_field(node, "spec").get(field) for field in ("unschedulable", "taints")),
+        *(nested_field(node, "status").get(field) for field in ("allocatable", "capacity")),
         sorted(
             (str(one.get("type")), str(one.get("status")))
-            for one in part_of(node, "status", "conditions")
+            for one in nested_field(node, "status", "conditions")
         ),
     ]
     text = json.dumps(significant, sort_keys=True).encode()

@@ -200,10 +200,9 @@ def find_interpreter(*, preferred: str = "", by_others: bool) -> Path:
         Reason(
             "launch.python.not_found",
             "no Python {version} was found that job accounts can execute; install "
-            "the package python{package_version}, or set NINEFOLD_LOCAL_PYTHON to a "
+            "the package python{version}, or set NINEFOLD_LOCAL_PYTHON to a "
             "Python outside private folders",
             version=PYTHON_VERSION,
-            package_version=PYTHON_VERSION,
         )
     )
 

@@ -18,8 +18,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Manifest,
     Object,
     labels_of,
-    name_of,
-    part_of,
+    nested_field,
+    object_name,
 )
 from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.cluster_profile import (
@@ -120,11 +120,11 @@ class VolcanoCluster(KubernetesCluster):
         names = [one.launch.name for one in some]
         created, groups = (self._objects_by_launch(path, names) for path in (_JOBS, _GROUPS))
         queues = self.api.list(object_sync.QUEUES_PATH) if groups else ()
-        by_name = {name_of(queue): queue for queue in queues}
+        by_name = {object_name(queue): queue for queue in queues}
         objects = {}
         for one, name in zip(some, names, strict=True):
             group = groups.get(name)
-            queue = by_name.get(part_of(group or {}, "spec").get("queue"))
+            queue = by_name.get(nested_field(group or {}, "spec").get("queue"))
             known = VolcanoObjects(job=created.get(name), group=group, queue=queue)
             objects[name] = replace(known, evicted=self._eviction_reason(one, known))
         return objects
@@ -244,7 +244,7 @@ class VolcanoLauncher(PodLauncher):
         queue = object_names.queue_name(uid, installation=self.installation) if uid else self._queue
         return SchedulingTarget(
             queue=queue,
-            priority=name_of(priority) if priority else "",
+            priority=object_name(priority) if priority else "",
             tier=self._hypernode_tier(launch.labels.get(WITHIN, "")),
         )
 
@@ -278,7 +278,7 @@ class VolcanoLauncher(PodLauncher):
         for manifest in super()._owned_manifests(plan, record):
             if manifest["kind"] == "Pod":
                 continue
-            selector = part_of(manifest, "spec", "selector")
+            selector = nested_field(manifest, "spec", "selector")
             if not serves and marking.INDEX in selector:
                 # Pods that Volcano creates are distinguished by its own label.
                 selector[object_names.TASK_INDEX] = selector.pop(marking.INDEX)

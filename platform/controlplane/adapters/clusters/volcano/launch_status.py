@@ -26,8 +26,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     annotations_of,
     labels_of,
+    nested_field,
     parse_time,
-    part_of,
 )
 from controlplane.adapters.clusters.kubernetes.inventory import parse_amount
 from controlplane.adapters.clusters.kubernetes.launch_status import (
@@ -37,7 +37,7 @@ from controlplane.adapters.clusters.kubernetes.launch_status import (
 )
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.adapters.clusters.volcano.queues import queue_title
-from controlplane.domain.common.reasons import Reason, truncated
+from controlplane.domain.common.reasons import Reason, truncate_reason
 from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase
 
 ABORTED: Final = ("Aborting", "Aborted")
@@ -84,7 +84,7 @@ class VolcanoObjects:
 
     @property
     def job_state(self) -> Object:
-        state: Object = part_of(self.job or {}, "status", "state")
+        state: Object = nested_field(self.job or {}, "status", "state")
         return state
 
     @property
@@ -116,7 +116,7 @@ def with_volcano_status(found: FoundLaunch, objects: VolcanoObjects) -> FoundLau
             if pod is None
             else _replica_with_pod(each, pod, found=found, objects=objects)
         )
-        replicas.append(replace(replica, message=truncated(replica.message, LONGEST_MESSAGE)))
+        replicas.append(replace(replica, message=truncate_reason(replica.message, LONGEST_MESSAGE)))
     return replace(found, launch=replace(found.launch, replicas=tuple(replicas)))
 
 
@@ -127,7 +127,7 @@ def pending_reason(objects: VolcanoObjects) -> str:
         return Reason("volcano.pending.no_pod_group", "waiting for Volcano to create the PodGroup")
     title = group["spec"].get("queue", "") if queue is None else queue_title(queue)
     unschedulable = _unschedulable_reason(group)
-    if (part_of(group, "status", "phase") or "Pending") != "Pending":
+    if (nested_field(group, "status", "phase") or "Pending") != "Pending":
         return append_detail(
             Reason(
                 "volcano.pending.admitted",
@@ -143,7 +143,7 @@ def pending_reason(objects: VolcanoObjects) -> str:
             queue=title,
             limits=full,
         )
-    state = part_of(queue or {}, "status", "state") or "Open"
+    state = nested_field(queue or {}, "status", "state") or "Open"
     if state != "Open":
         return Reason(
             "volcano.pending.queue_not_open",
@@ -168,7 +168,7 @@ def _replica_with_pod(
         return replace(
             replica, message=Reason("launch.stop.evicted", "evicting ({reason})", reason=reason)
         )
-    if replica.phase is ReplicaPhase.PREPARING and not part_of(pod, "spec", "nodeName"):
+    if replica.phase is ReplicaPhase.PREPARING and not nested_field(pod, "spec", "nodeName"):
         return replace(replica, message=pending_reason(objects))
     return replica
 
@@ -211,7 +211,7 @@ def _eviction_reason(found: FoundLaunch, objects: VolcanoObjects) -> str:
     evicted = any(
         condition.get("reason") in _EVICTED
         for pod in found.pods
-        for condition in part_of(pod, "status", "conditions")
+        for condition in nested_field(pod, "status", "conditions")
     )
     if evicted or objects.evicted:
         return append_detail(_RECLAIMED, objects.evicted)
@@ -222,7 +222,7 @@ def _unschedulable_reason(group: Object) -> str:
     """The newest reason why it cannot be scheduled; empty where there is none."""
     found: list[Object] = [
         each
-        for each in part_of(group, "status", "conditions")
+        for each in nested_field(group, "status", "conditions")
         if each.get("type") == "Unschedulable" and each.get("status") == "True"
     ]
     if not found:
@@ -235,8 +235,8 @@ def _unschedulable_reason(group: Object) -> str:
 def _exceeded_caps(group: Object, queue: Object) -> Iterator[str]:
     """What the queue may not have more of."""
     wanted = group["spec"].get("minResources") or {}
-    caps = part_of(queue, "spec", "capability")
-    allocated = part_of(queue, "status", "allocated")
+    caps = nested_field(queue, "spec", "capability")
+    allocated = nested_field(queue, "status", "allocated")
     for resource in sorted(set(wanted) & set(caps)):
         has = allocated.get(resource, 0)
         total = parse_amount(str(has)) + parse_amount(str(wanted[resource]))

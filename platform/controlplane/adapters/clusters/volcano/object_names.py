@@ -16,7 +16,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     api_object,
     labels_of,
-    name_of,
+    object_name,
 )
 
 QUEUES: Final = "scheduling.volcano.sh/v1beta1"
@@ -71,7 +71,7 @@ def command(
     target: Object, *, version: str, kind: str, action: str, reason: str, namespace: str
 ) -> Manifest:
     """Tells Volcano to do something with the target; consumed and deleted by it. Twice is once."""
-    name = name_of(target)
+    name = object_name(target)
     reference = {"apiVersion": version, "kind": kind, "name": name}
     metadata = {
         "name": f"{name}-{action.removesuffix(kind).lower()}",

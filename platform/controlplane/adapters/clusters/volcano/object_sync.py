@@ -39,9 +39,9 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     annotations_of,
     api_object,
-    name_of,
+    nested_field,
+    object_name,
     object_path,
-    part_of,
 )
 from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES, domains_of
 from controlplane.adapters.clusters.volcano import object_names, queues
@@ -83,15 +83,18 @@ def plan_queue_changes(
 ) -> QueueChangePlan:
     """From what the cluster has to what it shall have; queues that are not ours stay as they are."""
     there = _own_objects(theirs, installation=installation)
-    wanted = {name_of(queue): queue for queue in ours.queues}
+    wanted = {object_name(queue): queue for queue in ours.queues}
     stale = [queue for name, queue in there.items() if name not in wanted]
     deletions, findings = _delete_stale_queues(stale, theirs, wanted)
     narrowed = _shrink_queues(there, wanted)
-    then = {**there, **{name_of(spec): {**there[name_of(spec)], **spec} for spec in narrowed}}
+    then = {
+        **there,
+        **{object_name(spec): {**there[object_name(spec)], **spec} for spec in narrowed},
+    }
     grown = [
         queue
         for queue in ours.queues
-        if name_of(queue) not in then or _queue_differs(then[name_of(queue)], queue)
+        if object_name(queue) not in then or _queue_differs(then[object_name(queue)], queue)
     ]
     return QueueChangePlan(
         changes=(
@@ -110,7 +113,9 @@ def _changes(action: ChangeAction, manifests: Iterable[Object]) -> Iterator[Obje
 def _own_objects(theirs: Iterable[Object], *, installation: str) -> dict[str, Object]:
     """Those of this installation, by name."""
     return {
-        name_of(each): each for each in theirs if marking.is_ours(each, installation=installation)
+        object_name(each): each
+        for each in theirs
+        if marking.is_ours(each, installation=installation)
     }
 
 
@@ -120,7 +125,7 @@ def _shrink_queues(
     """The queues whose amounts fall, as they shall be for the moment."""
     narrowed: list[Manifest] = []
     for queue in reversed(_parents_first(there)):
-        name = name_of(queue)
+        name = object_name(queue)
         stays = _ancestor_queues(name, there) == _ancestor_queues(name, wanted)
         spec = _smaller_spec(queue, wanted[name] if stays and name in wanted else None)
         if _amounts_differ(queue, {"spec": spec}):
@@ -154,7 +159,7 @@ def _smaller_spec(queue: Object, shall: Manifest | None) -> Manifest:
 
 
 def _queue_differs(has: Object, queue: Manifest) -> bool:
-    spec = part_of(has, "spec")
+    spec = nested_field(has, "spec")
     return (
         _title(has) != _title(queue)
         or _amounts_differ(has, queue)
@@ -169,11 +174,11 @@ def _title(thing: Object) -> str:
 def _queue_commands(there: Mapping[str, Object], ours: TranslatedQueues) -> Iterator[Manifest]:
     """A new queue opens by itself; the uid that a command has to name is only known of one that is there."""
     for queue in ours.queues:
-        has = there.get(name_of(queue))
+        has = there.get(object_name(queue))
         if has is None:
             continue
-        closed = (part_of(has, "status", "state") or "Open") in _CLOSED
-        closing = name_of(queue) in ours.closed
+        closed = (nested_field(has, "status", "state") or "Open") in _CLOSED
+        closing = object_name(queue) in ours.closed
         if closed != closing and not (closing and queue["spec"]["parent"] in ours.closed):
             uid = str(has["metadata"].get("uid") or "")
             yield queues.queue_command(queue, closing=closing, uid=uid)
@@ -186,10 +191,11 @@ def _delete_stale_queues(
     findings: list[FieldFinding] = []
     gone: dict[str, Object] = {}
     parents = {
-        name_of(each): wanted.get(name_of(each), each)["spec"].get("parent") for each in theirs
+        object_name(each): wanted.get(object_name(each), each)["spec"].get("parent")
+        for each in theirs
     }
-    for queue in reversed(_parents_first({name_of(each): each for each in stale})):
-        name = name_of(queue)
+    for queue in reversed(_parents_first({object_name(each): each for each in stale})):
+        name = object_name(queue)
         children = sum(parent == name and child not in gone for child, parent in parents.items())
         if refusal := queues.deletion_blocker(queue, children=children):
             findings.append(FieldFinding(field=queues.queue_title(queue), message=refusal))
@@ -320,12 +326,12 @@ def plan_priority_classes(
 
     :param classes: value by its display name.
     """
-    titles = {name_of(each): _title(each) for each in theirs}
+    titles = {object_name(each): _title(each) for each in theirs}
     ours = (
         priority_class(value, title=title, installation=installation)
         for title, value in sorted(classes.items())
     )
-    outdated = (each for each in ours if titles.get(name_of(each)) != _title(each))
+    outdated = (each for each in ours if titles.get(object_name(each)) != _title(each))
     return tuple(_changes(ChangeAction.APPLY, outdated))
 
 
@@ -381,9 +387,11 @@ def plan_hyper_nodes(
 ) -> tuple[ObjectChange, ...]:
     """From what the cluster has to ours, inner ones first; HyperNodes of others stay as they are."""
     there = _own_objects(theirs, installation=installation)
-    wanted = {name_of(each) for each in ours}
+    wanted = {object_name(each) for each in ours}
     changed = [
-        each for each in ours if part_of(there.get(name_of(each), {}), "spec") != each["spec"]
+        each
+        for each in ours
+        if nested_field(there.get(object_name(each), {}), "spec") != each["spec"]
     ]
     stale = [each for name, each in there.items() if name not in wanted]
     stale.sort(key=lambda each: -int(each["spec"]["tier"]))

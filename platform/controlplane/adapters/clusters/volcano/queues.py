@@ -32,8 +32,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Object,
     annotations_of,
     api_object,
-    name_of,
-    part_of,
+    nested_field,
+    object_name,
 )
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.domain.common.reasons import Reason
@@ -267,10 +267,10 @@ MAX_DEPTH = 5
 
 def queue_violations(queues: Sequence[Object]) -> tuple[FieldFinding, ...]:
     """Problems of the queues, each under its display name."""
-    by_name = {name_of(queue): queue for queue in queues}
+    by_name = {object_name(queue): queue for queue in queues}
     found: list[FieldFinding] = []
     for queue in queues:
-        children = [each for each in queues if parent_name(each) == name_of(queue)]
+        children = [each for each in queues if parent_name(each) == object_name(queue)]
         # Queues in a cycle have no path to the root.
         messages = list(_parent_errors(queue, by_name)) or [
             *_amount_errors(queue),
@@ -287,7 +287,7 @@ def check_accepts_work(name: str, queues: Sequence[Object]) -> None:
     :raises LaunchRefused: if it never may.
     :raises ClusterUnavailable: if it may once the queue is there, or open.
     """
-    queue = next((each for each in queues if name_of(each) == name), None)
+    queue = next((each for each in queues if object_name(each) == name), None)
     if name == object_names.ROOT:
         raise LaunchRefused(
             Reason(
@@ -312,7 +312,7 @@ def check_accepts_work(name: str, queues: Sequence[Object]) -> None:
                 queue=queue_title(queue),
             )
         )
-    state = part_of(queue, "status", "state") or "Open"
+    state = nested_field(queue, "status", "state") or "Open"
     if state != "Open":
         raise ClusterUnavailable(
             Reason(
@@ -326,7 +326,7 @@ def check_accepts_work(name: str, queues: Sequence[Object]) -> None:
 
 def deletion_blocker(queue: Object, *, children: int) -> str:
     """Why that queue cannot be deleted now; empty if it can."""
-    name = name_of(queue)
+    name = object_name(queue)
     if name in (object_names.ROOT, object_names.DEFAULT):
         return Reason(
             "volcano.queue.built_in",
@@ -340,7 +340,7 @@ def deletion_blocker(queue: Object, *, children: int) -> str:
             queue=queue_title(queue),
             count=children,
         )
-    pods = int(part_of(queue, "status", "allocated").get("pods") or 0)
+    pods = int(nested_field(queue, "status", "allocated").get("pods") or 0)
     if pods:
         return Reason(
             "volcano.queue.has_pods",
@@ -354,23 +354,23 @@ def deletion_blocker(queue: Object, *, children: int) -> str:
 
 def queue_title(queue: Object) -> str:
     """Its display name: names on the cluster are built from uids."""
-    return str(annotations_of(queue).get(object_names.TITLE) or name_of(queue))
+    return str(annotations_of(queue).get(object_names.TITLE) or object_name(queue))
 
 
 def queue_amounts(queue: Object, word: str) -> Mapping[str, int]:
     """``guarantee``, ``deserved`` or ``capability``, in whole cards."""
     path = (word, "resource") if word == "guarantee" else (word,)
-    stated = part_of(queue, "spec", *path)
+    stated = nested_field(queue, "spec", *path)
     return {resource: int(amount) for resource, amount in stated.items() if str(amount).isdecimal()}
 
 
 def parent_name(queue: Object) -> str:
     """Name of the queue above."""
-    return str(part_of(queue, "spec", "parent") or object_names.ROOT)
+    return str(nested_field(queue, "spec", "parent") or object_names.ROOT)
 
 
 def _parent_errors(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
-    way = [name_of(queue)]
+    way = [object_name(queue)]
     while (above := parent_name(queues[way[-1]])) != object_names.ROOT:
         if above not in queues:
             yield Reason(

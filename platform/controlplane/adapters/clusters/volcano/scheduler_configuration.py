@@ -13,7 +13,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     ApiRefused,
     KubernetesApi,
     api_object,
-    part_of,
+    nested_field,
 )
 from controlplane.adapters.clusters.kubernetes.checks import failed, lacking, passed
 from controlplane.adapters.clusters.volcano import object_names
@@ -284,7 +284,7 @@ def _scheduler_version(api: KubernetesApi) -> str:
         found = api.found(_SCHEDULER) or {}
     except ApiRefused:
         return ""
-    containers = part_of(found, "spec", "template", "spec", "containers")
+    containers = nested_field(found, "spec", "template", "spec", "containers")
     tags = [re.search(r":(v?\d[\w.-]*)$", each.get("image", "")) for each in containers]
     return next((tag[1] for tag in tags if tag), "")
 
@@ -294,4 +294,4 @@ def _installed_configuration(api: KubernetesApi) -> str | None:
         found = api.found(_SETTINGS)
     except ApiRefused:
         return None
-    return None if found is None else str(part_of(found, "data", KEY) or "")
+    return None if found is None else str(nested_field(found, "data", KEY) or "")

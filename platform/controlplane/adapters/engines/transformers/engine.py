@@ -263,20 +263,4 @@ def _check_model(
             ),
         )
     name = {Task.FINETUNE: "max_length", Task.EVALUATE: "max_new_tokens"}.get(task, "")
-    length = spec.get(name)
-    if (
-        isinstance(length, int)
-        and not isinstance(length, bool)
-        and 0 < model.context_length < length
-    ):
-        yield FieldFinding(
-            field=name,
-            message=Reason(
-                "engine.length.too_long",
-                "{field} must be ≤ {limit}, the context length of {model}, got {value}",
-                field=name,
-                limit=model.context_length,
-                model=model.name,
-                value=length,
-            ),
-        )
+    yield from model.check_length(spec, name)
