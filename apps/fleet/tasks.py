@@ -1,4 +1,4 @@
-"""Celery tasks of the fleet controllers."""
+"""Celery tasks of the fleet: runs of its controllers, and subscribers of outbox messages."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def sync_inventories() -> int:
 @shared_task
 def reconcile_isolation() -> int:
     return reconcilers.isolation_reconcile()
+
+
+@shared_task
+def on_cluster_changed(*, cluster_uid: str) -> None:
+    reconcilers.inventories_sync(at=timezone.now(), uid=cluster_uid)

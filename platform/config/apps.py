@@ -11,8 +11,7 @@ class NinefoldConfig(AppConfig):
 
     def ready(self) -> None:
         # Its models can be imported from here on.
-        from config.reconcile_runs import ReconcileRunRecorder  # noqa: PLC0415
-        from config.tasks import RelayTrigger  # noqa: PLC0415
+        from config.tasks import ReconcileRunRecorder, RelayTrigger  # noqa: PLC0415
         from config.wiring import SUBSCRIBED_TOPICS  # noqa: PLC0415
         from controlplane.outbox import messages  # noqa: PLC0415
 

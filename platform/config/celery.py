@@ -94,12 +94,11 @@ app.conf.beat_schedule = {
     "cleanup": _beat_entry(600, "config.tasks.tidy_up"),
 }
 app.autodiscover_tasks()
-app.autodiscover_tasks(related_name="handlers")
 
 #: Tasks by the names under which version 0.1.0 queues them; read for one release.
 RENAMED_TASKS = {
     "apps.jobs.tasks.sweep_launches": "apps.jobs.tasks.clean_up_launches",
-    "apps.monitoring.handlers.on_deployment_troubled": "apps.monitoring.handlers.on_deployment_degraded",
+    "apps.monitoring.tasks.on_deployment_troubled": "apps.monitoring.tasks.on_deployment_degraded",
     "apps.monitoring.tasks.judge_alerts": "apps.monitoring.tasks.evaluate_alert_rules",
     "apps.monitoring.tasks.judge_figures": "apps.monitoring.tasks.evaluate_health_rules",
     "apps.monitoring.tasks.notice_silence": "apps.monitoring.tasks.detect_stale_cards",
@@ -115,3 +114,6 @@ RENAMED_TASKS = {
 def _register_earlier_names(**_options: object) -> None:
     for earlier, present in RENAMED_TASKS.items():
         app.tasks[earlier] = app.tasks[present]
+    # Version 0.1.0 has the tasks of outbox messages in modules named ``handlers``.
+    for name in [name for name in app.tasks if ".tasks.on_" in name or ".tasks.schedule" in name]:
+        app.tasks[name.replace(".tasks.", ".handlers.")] = app.tasks[name]

@@ -1,11 +1,13 @@
-"""Celery tasks that belong to no app: the outbox relay, its wake-up, and cleanup."""
+"""Celery tasks that belong to no app: the outbox relay, its wake-up, and cleanup; and the record of all runs."""
 
 from __future__ import annotations
 
 import logging
 import time
+from typing import Any
 
-from celery import shared_task
+from celery import Task, shared_task
+from celery.signals import task_postrun, task_prerun, worker_init
 from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 from kombu.exceptions import ChannelError, OperationalError
@@ -14,6 +16,8 @@ from apps.accounts.services import idempotency_prune
 from apps.quotas.services.forecasts import what_ifs_prune
 from config.wiring import send_topic
 from controlplane.outbox import messages
+from controlplane.persistence import reconcile_runs
+from controlplane.web import logs
 
 
 @shared_task
@@ -62,3 +66,41 @@ class RelayTrigger:
             log.warning(
                 "the broker takes no message: news waits for the beat", extra={"error": str(error)}
             )
+
+
+class ReconcileRunRecorder:
+    """Records the start and end of tasks in the beat schedule."""
+
+    def __init__(self) -> None:
+        self._controllers = frozenset(reconcile_runs.controller_intervals())
+        self._began: dict[str, float] = {}
+
+    def connect(self) -> None:
+        """Connect the signal handlers.
+
+        Celery's own handlers close the database connection before and after each task. Connected between
+        them, the recorder shares the connection of the task.
+        """
+        task_postrun.connect(self.ended, weak=False)
+        worker_init.connect(self._connect_late, weak=False)
+
+    def _connect_late(self, **_: Any) -> None:
+        task_prerun.connect(self.started, weak=False)
+
+    def started(self, *, task_id: str, task: Task[..., Any], **_: Any) -> None:
+        logs.set_task_context(name=task.name, task_id=task_id)
+        if task.name in self._controllers:
+            self._began[task_id] = time.monotonic()
+            reconcile_runs.run_started(task.name)
+
+    def ended(self, *, task_id: str, task: Task[..., Any], retval: object = None, **_: Any) -> None:
+        began = self._began.pop(task_id, None)
+        if began is not None:
+            failed = isinstance(retval, BaseException)
+            reconcile_runs.run_ended(
+                task.name,
+                seconds=time.monotonic() - began,
+                error=f"{type(retval).__name__}: {retval}" if failed else None,
+                handled=retval if isinstance(retval, int) else None,
+            )
+        logs.clear_task_context()

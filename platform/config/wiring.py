@@ -7,12 +7,12 @@ from typing import Any
 
 from celery import Task
 
-from apps.fleet import handlers as fleet
-from apps.jobs import handlers as jobs
-from apps.monitoring import handlers as monitoring
-from apps.quotas import handlers as quotas
-from apps.serving import handlers as serving
-from apps.workflows import handlers as workflows
+from apps.fleet import tasks as fleet
+from apps.jobs import tasks as jobs
+from apps.monitoring import tasks as monitoring
+from apps.quotas import tasks as quotas
+from apps.serving import tasks as serving
+from apps.workflows import tasks as workflows
 
 TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
     "claim.requested": [quotas.schedule],

@@ -39,7 +39,6 @@ FOUNDATION = {"auth", "contenttypes", "sessions", "admin"}
 IN_AN_APP = {
     "admin",
     "api",
-    "handlers",
     "management",
     "tasks",
     "web",

@@ -27,7 +27,7 @@ from apps.fleet.reconcilers import inventories_sync
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers.attempts import attempts_reconcile
-from apps.quotas import handlers as quotas
+from apps.quotas import tasks as quotas
 from apps.quotas.reconcilers import cycle_run
 from config import simulated_clusters
 from config.demo.company import Company

@@ -19,7 +19,7 @@ from tests.integration.broker.products import Product, events, leases_run_out
 
 pytestmark = pytest.mark.slow
 
-SCHEDULED = r"Task apps\.quotas\.handlers\.schedule\[\S+\] succeeded"
+SCHEDULED = r"Task apps\.quotas\.tasks\.schedule\[\S+\] succeeded"
 
 
 def undelivered() -> int:

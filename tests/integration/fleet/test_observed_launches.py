@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apps.fleet import handlers as fleet
+from apps.fleet import tasks as fleet
 from apps.fleet.models import Cluster, Node
-from apps.jobs import handlers as jobs
-from apps.serving import handlers as serving
+from apps.jobs import tasks as jobs
+from apps.serving import tasks as serving
 from apps.serving.models import Replica
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.domain.serving.lifecycle import ReplicaState

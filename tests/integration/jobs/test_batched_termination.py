@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from apps.jobs import handlers
+from apps.jobs import tasks
 from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers import attempts, context, termination
 from apps.quotas import services as quotas
@@ -137,7 +137,7 @@ def test_the_first_message_of_a_burst_reconciles_all_attempts(company: Company) 
     those = gangs(company, 2)
     revoke(company, those)
 
-    handlers.on_claim_revoking(claim_uid=those[0].claim_uid)
+    tasks.on_claim_revoking(claim_uid=those[0].claim_uid)
 
     assert states(those) == {AttemptState.STOPPING}
     assert attempts.attempts_reconcile_for_claim(claim_uid=those[1].claim_uid, at=company.at) == 0
