@@ -1,4 +1,4 @@
-"""The Django project: settings, URLs, wiring."""
+"""The Django project: settings, URLs, tasks."""
 
 from config.celery import app as celery_app
 

@@ -11,14 +11,17 @@ class NinefoldConfig(AppConfig):
 
     def ready(self) -> None:
         # Its models can be imported from here on.
-        from config.tasks import ReconcileRunRecorder, RelayTrigger  # noqa: PLC0415
-        from config.wiring import SUBSCRIBED_TOPICS  # noqa: PLC0415
+        from config.tasks import (  # noqa: PLC0415
+            SUBSCRIBED_TOPICS,
+            CommitRelay,
+            ReconcileRunRecorder,
+        )
         from controlplane.outbox import messages  # noqa: PLC0415
 
         translate_model_names()
         messages.set_subscribed_topics(SUBSCRIBED_TOPICS)
         if settings.NINEFOLD_WAKE_RELAY:
-            messages.set_wake_callbacks(RelayTrigger())
+            messages.set_wake_callbacks(CommitRelay())
         ReconcileRunRecorder().connect()
 
 

@@ -1,7 +1,7 @@
 """The Celery application and its beat schedule.
 
 Tasks are reconcile runs of controllers: short, idempotent, level-triggered. The beat alone makes every
-controller converge; the outbox (``config.wiring``) only makes it faster.
+controller converge; the outbox (``config.tasks``) only makes it faster.
 """
 
 from __future__ import annotations

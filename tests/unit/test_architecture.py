@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db.models import Field, Model
 
 from config.celery import app as celery_app
-from config.wiring import TOPICS
+from config.tasks import TOPICS
 from tests.cases import for_each_case
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -32,7 +32,7 @@ from apps.quotas.reconcilers import cycle_run
 from config import simulated_clusters
 from config.demo.company import Company
 from config.demo.workload import DemoJobRequest, demo_job_requests
-from config.wiring import TOPICS
+from config.tasks import TOPICS
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.adapters.clusters.simulated.progress_reports import ReportRejected
 from controlplane.adapters.clusters.simulated.store import ReportTarget

@@ -18,6 +18,8 @@ from controlplane.persistence.reasons import with_reasons_as_json
 from controlplane.persistence.transactions import commit_asynchronously
 
 DELIVERED_RETENTION = timedelta(days=1)
+#: Messages that are relayed in one transaction.
+RELAY_BATCH = 200
 
 Send = Callable[[str, dict[str, Any]], None]
 
@@ -31,7 +33,7 @@ def set_subscribed_topics(topics: Collection[str]) -> None:
     _subscribed_topics.update(topics)
 
 
-#: Callbacks that wake the relay up before its next beat; see :func:`set_wake_callbacks`.
+#: Callbacks that relay before the next beat; see :func:`set_wake_callbacks`.
 _wake_callbacks: list[Callable[[], None]] = []
 
 
@@ -106,7 +108,7 @@ def publish_once(topic: str, **payload: Any) -> None:
         _wake_when_committed()
 
 
-def relay_messages(send: Send, *, limit: int = 200) -> int:
+def relay_messages(send: Send, *, limit: int = RELAY_BATCH) -> int:
     """Send undelivered messages of subscribed topics in order and mark them; return their number.
 
     Messages without subscribers stay, without blocking others, until a version that subscribes to them runs.

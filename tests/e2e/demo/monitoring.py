@@ -9,7 +9,7 @@ from apps.notifications.models import Notification, Webhook, WebhookDelivery
 from apps.notifications.services import webhooks
 from apps.notifications.services.notifications import notifications_read
 from apps.notifications.services.webhooks import DeliveryOutcome
-from config import wiring
+from config import tasks
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.encryption import encrypt
@@ -41,7 +41,7 @@ def monitoring(users: Users) -> Monitoring:
     working = _webhook(users, "chat of the team", "https://chat.example.com/hooks/maps")
     failing = _webhook(users, "ticket desk", "https://tickets.example.com/api/ninefold")
     for message in OutboxMessage.objects.filter(topic__in=TOPICS).order_by("id"):
-        for task in wiring.TOPICS[message.topic]:
+        for task in tasks.TOPICS[message.topic]:
             task.run(**message.payload)
     for delivery in WebhookDelivery.objects.select_related("webhook", "event").order_by("id"):
         at = max(delivery.event.at, NOW - timedelta(hours=30))

@@ -15,7 +15,7 @@ from apps.jobs import services as jobs
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors import latest_attempt
 from apps.quotas.models import Allocation, Claim, Queue
-from config.wiring import TOPICS
+from config.tasks import TOPICS
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind, JobState
 from controlplane.outbox import messages
 from controlplane.persistence.models import Lease

@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.accounts.models import Team, User
 from apps.notifications.services.notifications import NotificationEvent, notification_send
-from config import wiring
+from config import tasks
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.models import new_uid
@@ -43,7 +43,7 @@ def deliver_messages(*topics: str) -> list[Mapping[str, Any]]:
     """Hand what was published on those topics to their listeners, twice, as a broker may."""
     payloads = []
     for message in OutboxMessage.objects.filter(topic__in=topics).order_by("id"):
-        for task in wiring.TOPICS[message.topic]:
+        for task in tasks.TOPICS[message.topic]:
             task.run(**message.payload)
             task.run(**message.payload)
         payloads.append(message.payload)

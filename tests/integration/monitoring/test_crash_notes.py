@@ -10,7 +10,7 @@ from apps.jobs.models import Attempt, Job
 from apps.monitoring.models import Fault
 from apps.monitoring.services.faults import crash_record
 from apps.monitoring.tasks import on_job_ended_note_crash
-from config.wiring import TOPICS
+from config.tasks import TOPICS
 from controlplane.domain.health.faults import FaultLevel, Origin
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from tests import factories

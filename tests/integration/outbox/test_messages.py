@@ -10,7 +10,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from config.wiring import SUBSCRIBED_TOPICS
+from config.tasks import SUBSCRIBED_TOPICS
 from controlplane.outbox import messages
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.threads import at_once

@@ -17,7 +17,7 @@ from apps.quotas.reconcilers import cluster_queues_sync
 from apps.quotas.services.priority_classes import priority_classes_ensure
 from apps.quotas.services.queue_tree_files import file_edit
 from apps.quotas.services.queue_trees import tree_apply
-from config.wiring import TOPICS, send_topic
+from config.tasks import TOPICS, queue_subscribed_tasks
 from controlplane.adapters.clusters.volcano import VolcanoCluster
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.spec_fields import FieldFinding
@@ -99,10 +99,12 @@ def test_a_changed_tree_is_synced_once_to_each_cluster(
     (message,) = OutboxMessage.objects.filter(topic="queues.changed")
     for task in TOPICS[message.topic]:
         monkeypatch.setattr(
-            task, "apply_async", lambda *, kwargs, task=task: task.apply(kwargs=kwargs, throw=True)
+            task,
+            "apply_async",
+            lambda *, kwargs, task=task, **_: task.apply(kwargs=kwargs, throw=True),
         )
 
-    send_topic(message.topic, message.payload)
+    queue_subscribed_tasks(message.topic, message.payload)
 
     for keeper in syncing_clusters.values():
         assert keeper.synced == ["queues", "priorities", "topology"]

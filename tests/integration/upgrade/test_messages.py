@@ -13,7 +13,7 @@ from celery import Task
 from django.db import transaction
 from kombu import Connection
 
-from config import wiring
+from config import tasks
 from config.celery import app
 from controlplane.outbox import messages
 from controlplane.outbox.models import OutboxMessage
@@ -33,7 +33,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Sent]:
     """What is sent to the broker from here on; the tests have none."""
     collected: list[Sent] = []
 
-    def apply_async(task: Task[..., Any], *, kwargs: dict[str, Any]) -> None:
+    def apply_async(task: Task[..., Any], *, kwargs: dict[str, Any], **_: Any) -> None:
         collected.append((task, kwargs))
 
     monkeypatch.setattr(Task, "apply_async", apply_async)
@@ -97,7 +97,7 @@ def test_unsent_outbox_messages_of_every_topic_are_sent_and_handled(
 ) -> None:
     unsent = OutboxMessage.objects.filter(delivered_at=None)
     assert len(set(unsent.values_list("topic", flat=True))) == unsent.count() == 23
-    assert messages.relay_messages(wiring.send_topic) == 23
+    assert messages.relay_messages(tasks.queue_subscribed_tasks) == 23
     assert unsent.count() == 0
     assert messages.outbox_backlog().unsubscribed == {}
     assert [failure for task, kwargs in sent for failure in _failure(task, kwargs)] == []

@@ -14,7 +14,7 @@ from apps.models.selectors.storage import deletion_blockers
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline
 from apps.workflows.services.storage import WorkflowStorage
-from config.wiring import TOPICS
+from config.tasks import TOPICS
 from controlplane.domain.pipelines import (
     Gate,
     StepState,
