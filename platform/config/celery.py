@@ -98,7 +98,7 @@ app.autodiscover_tasks()
 #: Tasks by the names under which version 0.1.0 queues them; read for one release.
 RENAMED_TASKS = {
     "apps.jobs.tasks.sweep_launches": "apps.jobs.tasks.clean_up_launches",
-    "apps.monitoring.tasks.on_deployment_troubled": "apps.monitoring.tasks.on_deployment_degraded",
+    "apps.monitoring.handlers.on_deployment_troubled": "apps.monitoring.tasks.on_deployment_degraded",
     "apps.monitoring.tasks.judge_alerts": "apps.monitoring.tasks.evaluate_alert_rules",
     "apps.monitoring.tasks.judge_figures": "apps.monitoring.tasks.evaluate_health_rules",
     "apps.monitoring.tasks.notice_silence": "apps.monitoring.tasks.detect_stale_cards",
@@ -112,8 +112,12 @@ RENAMED_TASKS = {
 # Connected after autodiscovery: by then the tasks are there.
 @import_modules.connect(sender=app, weak=False)
 def _register_earlier_names(**_options: object) -> None:
-    for earlier, present in RENAMED_TASKS.items():
-        app.tasks[earlier] = app.tasks[present]
+    earlier_names = dict(RENAMED_TASKS)
     # Version 0.1.0 has the tasks of outbox messages in modules named ``handlers``.
-    for name in [name for name in app.tasks if ".tasks.on_" in name or ".tasks.schedule" in name]:
-        app.tasks[name.replace(".tasks.", ".handlers.")] = app.tasks[name]
+    subscribers = [name for name in app.tasks if ".tasks.on_" in name or ".tasks.schedule" in name]
+    earlier_names |= {name.replace(".tasks.", ".handlers."): name for name in subscribers}
+    for earlier, present in earlier_names.items():
+        task = app.tasks.pop(present)
+        app.tasks[earlier] = task
+        # Last, as a worker logs the name that comes last.
+        app.tasks[present] = task
