@@ -64,7 +64,7 @@ def enter_admin(request: HttpRequest, _context: Any = None) -> HttpResponse:
 admin.site.login = enter_admin  # type: ignore[assignment, method-assign]  # as the manual replaces it
 
 
-class VisibleFilter(admin.RelatedFieldListFilter):
+class VisibleRelatedFilter(admin.RelatedFieldListFilter):
     """Related-field filter limited to rows that the user can see."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[Any]:
@@ -169,7 +169,7 @@ class ScopedAdmin(GuardedAdmin[Row]):
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         return [
-            (name, VisibleFilter)
+            (name, VisibleRelatedFilter)
             if isinstance(name, str) and self._is_relation_path(name)
             else name
             for name in super().get_list_filter(request)

@@ -63,7 +63,7 @@ class ArtifactAdmin(ScopedReadOnlyAdmin[Artifact]):
         )
 
 
-class DescribedAdmin(AuditedAdmin[Dataset | ModelLine]):
+class DescriptionOnlyAdmin(AuditedAdmin[Dataset | ModelLine]):
     """Only the description can be changed, because names are referenced."""
 
     team_path = "team"
@@ -71,7 +71,7 @@ class DescribedAdmin(AuditedAdmin[Dataset | ModelLine]):
 
 
 @admin.register(Dataset)
-class DatasetAdmin(DescribedAdmin):
+class DatasetAdmin(DescriptionOnlyAdmin):
     list_display = ("name", "team", "created_by", "created_at")
     list_filter = ("team",)
     search_fields = ("name", "uid")
@@ -106,7 +106,7 @@ class DatasetVersionAdmin(ScopedReadOnlyAdmin[DatasetVersion]):
 
 
 @admin.register(ModelLine)
-class ModelLineAdmin(DescribedAdmin):
+class ModelLineAdmin(DescriptionOnlyAdmin):
     list_display = ("name", "team", "created_at")
     list_filter = ("team",)
     search_fields = ("name", "uid")

@@ -16,7 +16,7 @@ from rest_framework.routers import SimpleRouter
 
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
-from apps.accounts.api.serializers import OwnedSerializer
+from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.notifications.models import Notification, Webhook, WebhookDelivery, WebhookTry
 from apps.notifications.selectors import notifications as inbox
 from apps.notifications.selectors import webhooks as selectors
@@ -93,7 +93,7 @@ class NotificationFilters(Filters):
         return rows.filter(read_at__isnull=given["unread"]) if "unread" in given else rows
 
 
-class MarkedSerializer(serializers.Serializer[Any]):
+class MarkedReadSerializer(serializers.Serializer[Any]):
     marked = serializers.IntegerField(help_text="How many were unread until now.")
 
 
@@ -136,7 +136,7 @@ class WebhookChangedSerializer(WebhookSerializer):
         fields = (*WebhookSerializer.Meta.fields, "secret")
 
 
-class WebhookCreateSerializer(OwnedSerializer):
+class WebhookCreateSerializer(TeamOwnedSerializer):
     name = serializers.CharField(max_length=80)
     url = serializers.CharField(max_length=2000)
     kinds = serializers.ListField(child=serializers.ChoiceField(choices=SENDABLE), min_length=1)
@@ -221,7 +221,7 @@ class NotificationViewSet(
         summary="Mark all of my notifications as read",
         tags=["notifications"],
         request=None,
-        responses=MarkedSerializer,
+        responses=MarkedReadSerializer,
     )
     @idempotent
     @action(detail=False, methods=["post"], url_path="read-all")

@@ -14,10 +14,10 @@ from typing import Any
 from apps.fleet.models import Cluster
 from apps.monitoring.reconcilers.health import diagnosis_changes
 from apps.monitoring.services.faults import signals_record
-from apps.monitoring.services.ingestion import Push, push_record, readings_record
+from apps.monitoring.services.ingestion import MetricPush, push_record, readings_record
 from apps.telemetry.models import NodeToken, Source
 from apps.telemetry.services.node_tokens import token_issue
-from apps.telemetry.services.readings import Recorded
+from apps.telemetry.services.readings import BatchResult
 from apps.telemetry.services.sources import source_read
 from controlplane.adapters.clusters.kubernetes.node_conditions import node_condition_signals
 from controlplane.domain.telemetry.metrics import Reading
@@ -100,7 +100,7 @@ class Voices:
 
     def read(
         self, texts: Mapping[str, Sequence[tuple[Node, str]]], *, at: datetime
-    ) -> list[Recorded]:
+    ) -> list[BatchResult]:
         """Texts as exporters printed them; of those in no format nothing is read, as when one does not answer."""
         done = []
         for vendor, printed in texts.items():
@@ -135,7 +135,7 @@ class Voices:
 
     def _push(self, node: Node, text: str, *, at: datetime) -> None:
         self._sequence += 1
-        push = Push(vendor=node.vendor, sequence=self._sequence, measured_at=at, text=text)
+        push = MetricPush(vendor=node.vendor, sequence=self._sequence, measured_at=at, text=text)
         push_record(token=self._tokens[node.name], push=push, at=at)
 
     def _listed(self, name: str, *, at: datetime) -> Mapping[str, Any]:

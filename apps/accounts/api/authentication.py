@@ -54,7 +54,7 @@ def _count_failure() -> None:
         raise Throttled(wait=_WINDOW_SECONDS)
 
 
-class WithinScope(BasePermission):
+class TokenScopePermission(BasePermission):
     """Allow a token what its scopes allow.
 
     Each view names the scope of its writes in ``token_scope``; reading needs only :attr:`Scope.READ`. A view

@@ -185,7 +185,7 @@ def validate_future(value: Any) -> Any:
     return value
 
 
-class OwnedSerializer(StrictSerializer[Any]):
+class TeamOwnedSerializer(StrictSerializer[Any]):
     """The request for something that a team will own."""
 
     team = VisibleField(

@@ -11,7 +11,7 @@ from heapq import nlargest
 from apps.accounts import selectors as accounts
 from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
-from apps.monitoring.selectors.faults import Entry, card_timeline
+from apps.monitoring.selectors.faults import TimelineEntryKind, card_timeline
 from apps.quotas.models import Allocation, Queue
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.health.isolations import IsolationState
@@ -104,13 +104,13 @@ def _history_event(
     at: datetime,
     row: Fault | Decision | Isolation | IsolationTransition,
     *,
-    entry: Entry,
+    entry: TimelineEntryKind,
     card: Card,
 ) -> CardHistoryEvent:
     if isinstance(row, Fault):
         # All of them are of this card or of its node: nobody has to look them up again.
         row.node, row.card = card.node, card if row.card_id else None
-        what = HistoryPeriod.FAULT if entry is Entry.FAULT else HistoryPeriod.FAULT_OVER
+        what = HistoryPeriod.FAULT if entry is TimelineEntryKind.FAULT else HistoryPeriod.FAULT_OVER
         return CardHistoryEvent(at=at, what=what, fault=row)
     if isinstance(row, Decision):
         return CardHistoryEvent(

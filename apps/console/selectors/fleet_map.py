@@ -23,7 +23,7 @@ from controlplane.domain.common.topology import network_domains
 from controlplane.ports.registry import geometries_on_node
 
 
-class Heat(StrEnum):
+class HeatMapMetric(StrEnum):
     """A figure that a card can be coloured by, in the order in which figures are sent."""
 
     #: Percent.
@@ -38,7 +38,7 @@ class Heat(StrEnum):
     ECC = "ecc"
 
 
-class FleetMapUse(StrEnum):
+class FleetMapCardUse(StrEnum):
     """What matters most about a card, in one letter: the first that holds."""
 
     ISOLATED = "i"
@@ -48,7 +48,7 @@ class FleetMapUse(StrEnum):
     FREE = "f"
 
 
-class NodeHeat(NamedTuple):
+class FleetMapNode(NamedTuple):
     """A node; texts have an entry for each card, in index order, numbers apart by commas."""
 
     name: str
@@ -58,7 +58,7 @@ class NodeHeat(NamedTuple):
     chips: str
     #: A ``Use`` for each card.
     uses: str
-    #: Seconds since the card was measured, and its figures in the order of ``Heat``; ``null`` is not measured.
+    #: Seconds since the card was measured, and figures in the order of ``HeatMapMetric``; ``null``: not measured.
     ages: str
     heat_values: tuple[str, ...]
 
@@ -77,7 +77,7 @@ class FleetMapPart:
     key: str
     parent: FleetMapPart | None = None
     below: list[FleetMapPart] = field(default_factory=list)
-    node: NodeHeat | None = None
+    node: FleetMapNode | None = None
     uses: Counter[str] = field(default_factory=Counter)
     #: Cards that were measured lately, and the sum and the highest of their values.
     measured: int = 0
@@ -116,14 +116,14 @@ class FleetMapPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Narrowing:
+class FleetMapScope:
     """Only these cards; empty: all."""
 
     chip: str = ""
     cluster: str = ""
 
 
-#: Figures are in the order of ``Heat``.
+#: Figures are in the order of ``HeatMapMetric``.
 _NODES = """
     SELECT node.name, cluster.name, node.labels,
            string_agg(card.index::text, ',' ORDER BY card.index),
@@ -176,13 +176,13 @@ def heat_version() -> str:
         return "|".join(map(str, cursor.fetchone()))
 
 
-def heat_nodes(*, at: datetime, only: Narrowing) -> Sequence[NodeHeat]:
+def heat_nodes(*, at: datetime, only: FleetMapScope) -> Sequence[FleetMapNode]:
     """Every node with cards, by cluster, place in the network and name."""
     asked: dict[str, datetime | str] = {"at": at, "chip": only.chip, "cluster": only.cluster}
     with connection.cursor() as cursor:
         cursor.execute(_NODES, asked)
         rows = [
-            NodeHeat(
+            FleetMapNode(
                 name=row[0],
                 cluster=row[1],
                 labels=_parse_labels(row[2]),
@@ -209,7 +209,9 @@ def _topology_sort_key(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int,
     return tuple(natural_sort_key(name) for name in network_domains(labels).values())
 
 
-def heat_tree(nodes: Sequence[NodeHeat], *, by: Heat | None) -> Mapping[str, FleetMapPart]:
+def heat_tree(
+    nodes: Sequence[FleetMapNode], *, by: HeatMapMetric | None
+) -> Mapping[str, FleetMapPart]:
     """Every part by its key, the fleet under the empty one, summed; ``by`` None: without figures."""
     parts = {"": FleetMapPart(kind=FLEET, name="", key="")}
     for node in nodes:
@@ -225,9 +227,9 @@ def heat_tree(nodes: Sequence[NodeHeat], *, by: Heat | None) -> Mapping[str, Fle
     return parts
 
 
-def _recent_card_values(node: NodeHeat, by: Heat) -> Sequence[float]:
+def _recent_card_values(node: FleetMapNode, by: HeatMapMetric) -> Sequence[float]:
     """The values of those cards that were measured lately."""
-    line = node.heat_values[tuple(Heat).index(by)]
+    line = node.heat_values[tuple(HeatMapMetric).index(by)]
     newest = FRESH.total_seconds()
     return [
         float(value)
@@ -236,7 +238,7 @@ def _recent_card_values(node: NodeHeat, by: Heat) -> Sequence[float]:
     ]
 
 
-def _innermost_domain(parts: dict[str, FleetMapPart], node: NodeHeat) -> FleetMapPart:
+def _innermost_domain(parts: dict[str, FleetMapPart], node: FleetMapNode) -> FleetMapPart:
     """The innermost domain that it is in."""
     part = _child_domain(parts, parts[""], CLUSTER, node.cluster, f"{CLUSTER}:{node.cluster}")
     for level, name in network_domains(node.labels).items():
@@ -254,7 +256,7 @@ def _child_domain(
     return found
 
 
-def heat_document(nodes: Sequence[NodeHeat], *, at: datetime) -> str:
+def heat_document(nodes: Sequence[FleetMapNode], *, at: datetime) -> str:
     """What the picture is drawn from, as JSON; ``static/js/topology-data.js`` reads it.
 
     ``domains`` and ``nodes`` are as in ``apps.quotas.selectors.topology``, without claims. A node goes
@@ -269,7 +271,7 @@ def heat_document(nodes: Sequence[NodeHeat], *, at: datetime) -> str:
     head = {
         "at": int(at.timestamp()),
         "fresh": int(FRESH.total_seconds()),
-        "heats": list(Heat),
+        "heats": list(HeatMapMetric),
         "claims": [],
         "queues": [],
         "teams": [],
@@ -283,12 +285,14 @@ def heat_document(nodes: Sequence[NodeHeat], *, at: datetime) -> str:
     return f'{written[:-1]},"nodes":[{",".join(lines)}]}}'
 
 
-def _domain_of(parts: Mapping[str, FleetMapPart], node: NodeHeat, places: Mapping[str, int]) -> int:
+def _domain_of(
+    parts: Mapping[str, FleetMapPart], node: FleetMapNode, places: Mapping[str, int]
+) -> int:
     above = parts[node.key].parent
     return places[above.key] if above else 0
 
 
-def _node_line(node: NodeHeat, place: int, chips: dict[str, int]) -> str:
+def _node_line(node: FleetMapNode, place: int, chips: dict[str, int]) -> str:
     own = node.chips.split(",")
     indices = tuple(map(int, node.indices.split(",")))
     geometries = tuple(geometries_on_node(node.labels, set(own)).values())

@@ -59,7 +59,7 @@ class FirstSteps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duties:
+class AdministrationSummary:
     """What only some people look after; empty for the others."""
 
     #: Where something waits or nothing may come in, the longest line first.
@@ -71,12 +71,12 @@ class Duties:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class HomeSummary:
     running: list[Job]
     waiting: list[Job]
     failed: list[Job]
     deployments: list[Deployment]
-    duties: Duties
+    duties: AdministrationSummary
     #: None once they are a beginner no more.
     steps: FirstSteps | None
 
@@ -101,14 +101,14 @@ class Home:
         return bool(self.running or self.waiting) or moving
 
 
-def home_of_user(user: User, *, at: datetime) -> Home:
+def home_of_user(user: User, *, at: datetime) -> HomeSummary:
     """Everything on their home page, a few of each."""
     recent = jobs.jobs_with_latest_attempt(jobs.jobs_visible(user))
     running = list(recent.filter(state=JobState.RUNNING)[:SHOWN])
     waiting = list(recent.filter(state=JobState.WAITING)[:SHOWN])
     late = recent.filter(state=JobState.FAILED, ended_at__gt=at - FAILED_LATELY)
     deployments = list(serving.deployments_visible(user)[:50])
-    return Home(
+    return HomeSummary(
         running=running,
         waiting=waiting,
         failed=list(late[:SHOWN]),
@@ -118,12 +118,12 @@ def home_of_user(user: User, *, at: datetime) -> Home:
     )
 
 
-def _user_duties(user: User) -> Duties:
+def _user_duties(user: User) -> AdministrationSummary:
     roles = roles_by_team(user).values()
     company = is_company_administrator(user)
     queues = company or any(roles_grant(held, Permission.MANAGE_QUEUES) for held in roles)
     fleet = operates_fleet(user)
-    return Duties(
+    return AdministrationSummary(
         queues=_user_queues(user) if queues else [],
         cards=_unusable_cards() if fleet else [],
         controllers=current_controllers().needs_attention if company else (),

@@ -42,7 +42,7 @@ class VendorShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelMove:
+class DeploymentAlternatives:
     """A deployment, and where else sources say that its model can be served."""
 
     deployment: Deployment
@@ -68,7 +68,7 @@ class VendorConcentration:
     period: DayRange
     #: The most used first.
     vendors: Sequence[VendorShare]
-    moves: Sequence[ModelMove]
+    moves: Sequence[DeploymentAlternatives]
     card_hours: float
     #: Herfindahl's index of the shares: 1 is all on one maker, 1/n is evenly on n.
     concentration: float | None
@@ -109,7 +109,9 @@ def vendor_concentration_of(user: accounts.RequestUser, *, at: datetime) -> Vend
 _Serving = Mapping[str, Counter[int]]
 
 
-def _model_migrations(user: accounts.RequestUser) -> tuple[Sequence[ModelMove], _Serving]:
+def _model_migrations(
+    user: accounts.RequestUser,
+) -> tuple[Sequence[DeploymentAlternatives], _Serving]:
     newest = Revision.objects.filter(deployment=OuterRef("pk")).order_by("-number")
     key = newest.values("model_version__catalog_model__key")[:1]
     rows = list(deployments_visible(user).annotate(catalog_key=Subquery(key)).order_by("name"))
@@ -140,19 +142,21 @@ def _cards_in_use(uids: Sequence[str]) -> Mapping[str, Counter[str]]:
     return found
 
 
-def _model_migration(row: Deployment, vendors: Mapping[str, int], *, key: str) -> ModelMove:
+def _model_migration(
+    row: Deployment, vendors: Mapping[str, int], *, key: str
+) -> DeploymentAlternatives:
     """``key``: of the catalog's entry of its model; empty where the catalog does not know it."""
     on = tuple(sorted(_vendor_title(name) for name in vendors))
     cards = sum(vendors.values())
     found = catalog_entry(key) if key else None
     if found is None:
-        return ModelMove(deployment=row, on=on, cards=cards)
+        return DeploymentAlternatives(deployment=row, on=on, cards=cards)
     elsewhere: dict[Support, list[str]] = {}
     for one in compatibility_matrix(found[0]):
         status = one.status(CatalogTask.SERVE)
         if one.vendor.name not in vendors and status in _MOVABLE:
             elsewhere.setdefault(status, []).append(one.vendor.title)
-    return ModelMove(
+    return DeploymentAlternatives(
         deployment=row,
         on=on,
         cards=cards,

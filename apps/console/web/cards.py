@@ -36,7 +36,7 @@ from apps.quotas.selectors import TeamUsage, usage_by_team
 from apps.telemetry.models import CardMetrics
 from apps.telemetry.selectors.card_series import (
     CardSeries,
-    Range,
+    ChartRange,
     card_series,
 )
 from apps.telemetry.selectors.sources import FRESH
@@ -54,12 +54,12 @@ TABS: Mapping[str, Promise] = {
     "faults": gettext_lazy("Faults"),
     "work": gettext_lazy("Workloads"),
 }
-RANGES: Mapping[Range, Promise] = {
-    Range.HOUR: gettext_lazy("1 hour"),
-    Range.HOURS: gettext_lazy("6 hours"),
-    Range.DAY: gettext_lazy("24 hours"),
-    Range.WEEK: gettext_lazy("7 days"),
-    Range.MONTH: gettext_lazy("30 days"),
+RANGES: Mapping[ChartRange, Promise] = {
+    ChartRange.HOUR: gettext_lazy("1 hour"),
+    ChartRange.HOURS: gettext_lazy("6 hours"),
+    ChartRange.DAY: gettext_lazy("24 hours"),
+    ChartRange.WEEK: gettext_lazy("7 days"),
+    ChartRange.MONTH: gettext_lazy("30 days"),
 }
 _ADVICE: Mapping[CardState, Promise] = {
     CardState.UNKNOWN: gettext_lazy(
@@ -221,11 +221,11 @@ _PARTS = {
 }
 
 
-def _selected_time_range(request: AuthenticatedRequest) -> Range:
-    asked = request.GET.get("range", Range.HOUR.value)
-    if asked not in set(Range):
+def _selected_time_range(request: AuthenticatedRequest) -> ChartRange:
+    asked = request.GET.get("range", ChartRange.HOUR.value)
+    if asked not in set(ChartRange):
         raise Http404
-    return Range(asked)
+    return ChartRange(asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,10 +23,10 @@ from django.views.decorators.http import etag
 
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.console.selectors.fleet_map import (
+    FleetMapCardUse,
     FleetMapPart,
-    FleetMapUse,
-    Heat,
-    Narrowing,
+    FleetMapScope,
+    HeatMapMetric,
     heat_document,
     heat_nodes,
     heat_tree,
@@ -38,7 +38,7 @@ from controlplane.web.pages import Tab, render_page
 from controlplane.web.tables import FilterForm
 
 STATE = "state"
-DEFAULT_HEAT = Heat.UTILIZATION.value
+DEFAULT_HEAT = HeatMapMetric.UTILIZATION.value
 KINDS: Mapping[str, str | Promise] = {
     FLEET: _("fleet"),
     CLUSTER: _("cluster"),
@@ -48,17 +48,17 @@ KINDS: Mapping[str, str | Promise] = {
     "rack": _("rack"),
     NODE: _("node"),
 }
-USES: Mapping[FleetMapUse, Promise] = {
-    FleetMapUse.HELD: _("allocated"),
-    FleetMapUse.FREE: _("free"),
-    FleetMapUse.NO_NEW_WORK: _("cordoned"),
-    FleetMapUse.UNKNOWN: _("unknown"),
-    FleetMapUse.ISOLATED: _("isolated"),
+USES: Mapping[FleetMapCardUse, Promise] = {
+    FleetMapCardUse.HELD: _("allocated"),
+    FleetMapCardUse.FREE: _("free"),
+    FleetMapCardUse.NO_NEW_WORK: _("cordoned"),
+    FleetMapCardUse.UNKNOWN: _("unknown"),
+    FleetMapCardUse.ISOLATED: _("isolated"),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class ColorScale:
     """How a figure is shown: its name and unit, and where one colour ends and the next begins."""
 
     label: Promise
@@ -66,16 +66,20 @@ class Scale:
     edges: tuple[int, ...]
 
 
-SCALES: Mapping[Heat, Scale] = {
-    Heat.UTILIZATION: Scale(label=_("Utilization"), unit=" %", edges=(5, 20, 40, 60, 80)),
-    Heat.MEMORY: Scale(label=_("Memory"), unit=" %", edges=(20, 40, 60, 80, 95)),
-    Heat.TEMPERATURE: Scale(label=_("Temperature"), unit=" °C", edges=(40, 55, 70, 80, 90)),
-    Heat.POWER: Scale(label=_("Power"), unit=" W", edges=(100, 200, 300, 400, 500)),
-    Heat.ECC: Scale(label=_("Memory errors"), unit="", edges=(1, 2, 5, 10, 100)),
+SCALES: Mapping[HeatMapMetric, ColorScale] = {
+    HeatMapMetric.UTILIZATION: ColorScale(
+        label=_("Utilization"), unit=" %", edges=(5, 20, 40, 60, 80)
+    ),
+    HeatMapMetric.MEMORY: ColorScale(label=_("Memory"), unit=" %", edges=(20, 40, 60, 80, 95)),
+    HeatMapMetric.TEMPERATURE: ColorScale(
+        label=_("Temperature"), unit=" °C", edges=(40, 55, 70, 80, 90)
+    ),
+    HeatMapMetric.POWER: ColorScale(label=_("Power"), unit=" W", edges=(100, 200, 300, 400, 500)),
+    HeatMapMetric.ECC: ColorScale(label=_("Memory errors"), unit="", edges=(1, 2, 5, 10, 100)),
 }
 
 
-class MapFilter(FilterForm):
+class FleetMapFilter(FilterForm):
     cluster = forms.ChoiceField(label=_("Cluster"))
     chip = forms.ChoiceField(label=_("Chip"))
 
@@ -86,8 +90,8 @@ class MapFilter(FilterForm):
             self.choice(name).choices = [*everything, *((value, value) for value in values)]
 
     @property
-    def narrowing(self) -> Narrowing:
-        return Narrowing(chip=self.chosen("chip") or "", cluster=self.chosen("cluster") or "")
+    def narrowing(self) -> FleetMapScope:
+        return FleetMapScope(chip=self.chosen("chip") or "", cluster=self.chosen("cluster") or "")
 
     @property
     def query(self) -> dict[str, str]:
@@ -112,9 +116,9 @@ class FleetMapRow:
 def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
     """The part named by ``?at=`` by the figure named by ``?by=``, and what is below it."""
     by = request.GET.get("by", DEFAULT_HEAT)
-    if by != STATE and by not in set(Heat):
+    if by != STATE and by not in set(HeatMapMetric):
         raise Http404
-    heat = None if by == STATE else Heat(by)
+    heat = None if by == STATE else HeatMapMetric(by)
     filters = _map_filter(request)
     parts = heat_tree(heat_nodes(at=timezone.now(), only=filters.narrowing), by=heat)
     here = parts.get(request.GET.get("at", ""))
@@ -143,10 +147,10 @@ def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
     return render_page(request, "console/fleet_map.html", context, fragment="zoomed", changing=True)
 
 
-def _map_filter(request: HttpRequest) -> MapFilter:
+def _map_filter(request: HttpRequest) -> FleetMapFilter:
     clusters = list(fleet.clusters().order_by("name").values_list("name", flat=True))
     chips = sorted(fleet.cards_by_chip())
-    return MapFilter(request.GET, clusters=clusters, chips=chips)
+    return FleetMapFilter(request.GET, clusters=clusters, chips=chips)
 
 
 def _map_labels() -> dict[str, Any]:
@@ -160,7 +164,7 @@ def _map_labels() -> dict[str, Any]:
 
 
 def _map_row(
-    part: FleetMapPart, by: str, filters: MapFilter, *, heat: Heat | None = None
+    part: FleetMapPart, by: str, filters: FleetMapFilter, *, heat: HeatMapMetric | None = None
 ) -> FleetMapRow:
     unit = SCALES[heat].unit if heat else ""
     return FleetMapRow(
@@ -173,7 +177,7 @@ def _map_row(
     )
 
 
-def _map_url(part: FleetMapPart, by: str, filters: MapFilter) -> str:
+def _map_url(part: FleetMapPart, by: str, filters: FleetMapFilter) -> str:
     asked = {**filters.query, "at": part.key, "by": by if by != DEFAULT_HEAT else ""}
     return _with_query(reverse("fleet-map"), asked)
 

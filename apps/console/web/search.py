@@ -46,7 +46,7 @@ PAGES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class SearchHit:
     label: str | Promise
     href: str
     icon: str
@@ -58,7 +58,7 @@ class Hit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchGroup:
     label: str | Promise
-    hits: list[Hit]
+    hits: list[SearchHit]
 
 
 @login_required
@@ -73,22 +73,22 @@ def search(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, f"console/search.html{part}", context)
 
 
-def _matching_pages(text: str) -> Iterator[Hit]:
+def _matching_pages(text: str) -> Iterator[SearchHit]:
     for name, label, icon in PAGES:
         if text.casefold() not in str(label).casefold():
             continue
         try:
-            yield Hit(label=label, href=reverse(name), icon=icon)
+            yield SearchHit(label=label, href=reverse(name), icon=icon)
         except NoReverseMatch:
             continue
 
 
-def _object_groups(found: Finds) -> list[SearchGroup]:
+def _object_groups(found: SearchResults) -> list[SearchGroup]:
     return [
         SearchGroup(
             label=_("Jobs"),
             hits=[
-                Hit(
+                SearchHit(
                     label=job.name,
                     href=reverse("job", args=[job.uid]),
                     icon="activity",
@@ -101,7 +101,7 @@ def _object_groups(found: Finds) -> list[SearchGroup]:
         SearchGroup(
             label=_("Models"),
             hits=[
-                Hit(
+                SearchHit(
                     label=line.name,
                     href=reverse("model", args=[line.uid]),
                     icon="stack-2",
@@ -113,7 +113,7 @@ def _object_groups(found: Finds) -> list[SearchGroup]:
         SearchGroup(
             label=_("Datasets"),
             hits=[
-                Hit(
+                SearchHit(
                     label=str(version),
                     href=reverse("dataset-version", args=[version.uid]),
                     icon="database",
@@ -125,7 +125,7 @@ def _object_groups(found: Finds) -> list[SearchGroup]:
         SearchGroup(
             label=_("Deployments"),
             hits=[
-                Hit(
+                SearchHit(
                     label=one.name,
                     href=reverse("deployment", args=[one.uid]),
                     icon="rocket",
@@ -143,7 +143,7 @@ MOST_HITS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finds:
+class SearchResults:
     """The newest of each kind first, at most ``MOST_HITS`` of each."""
 
     jobs: list[Job]
@@ -153,7 +153,7 @@ class Finds:
     deployments: list[Deployment]
 
 
-def find_objects(user: accounts.RequestUser, *, text: str) -> Finds:
+def find_objects(user: accounts.RequestUser, *, text: str) -> SearchResults:
     """Whose name contains the text, or whose uid begins with it. Costs one query a kind."""
 
     def named(field: str = "name") -> Q:
@@ -161,7 +161,7 @@ def find_objects(user: accounts.RequestUser, *, text: str) -> Finds:
 
     versions = registry.dataset_versions_visible(user).filter(named("dataset__name"))
     newest = versions.order_by("-dataset_id", "-number").distinct("dataset_id")
-    return Finds(
+    return SearchResults(
         jobs=list(jobs.jobs_visible(user).filter(named()).order_by("-pk")[:MOST_HITS]),
         models=list(registry.model_lines_visible(user).filter(named()).order_by("-pk")[:MOST_HITS]),
         datasets=list(newest[:MOST_HITS]),

@@ -22,7 +22,7 @@ from apps.console.selectors.system_status import installed_versions, waiting_bro
 from apps.models.selectors import artifact_store
 from apps.monitoring.selectors.controllers import (
     Controller,
-    Disk,
+    DiskUsage,
     current_controllers,
     monitored_disks,
 )
@@ -89,7 +89,7 @@ def _metric_families() -> Iterator[Metric]:
 _UP = "1 while the database answers; what it knows is left out while it does not."
 
 
-def _disk_metrics(found: tuple[Disk, ...]) -> Iterator[Metric]:
+def _disk_metrics(found: tuple[DiskUsage, ...]) -> Iterator[Metric]:
     yield _gauge_family(
         "ninefold_disk_free_bytes",
         "Room left on the disk below a folder.",

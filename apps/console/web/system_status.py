@@ -406,7 +406,7 @@ class ControllerRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartRow:
+class ComponentRow:
     component: Component
     text: ComponentText
 
@@ -422,7 +422,7 @@ def status(request: AuthenticatedRequest) -> HttpResponse:
     """For operators and administrators; never still, so it goes on looking while it is looked at."""
     require_product_status(request.user)
     found = product_status()
-    parts = [PartRow(component=one, text=component_text(one)) for one in found.components]
+    parts = [ComponentRow(component=one, text=component_text(one)) for one in found.components]
     context = {
         "status": found,
         "parts": parts,

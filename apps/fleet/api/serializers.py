@@ -16,7 +16,7 @@ from controlplane.web.rest import Filters, Reference, StrictSerializer, VisibleF
 LONGEST_KUBECONFIG = 300_000
 
 
-class CheckSerializer(serializers.Serializer[Any]):
+class ClusterCheckSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     verdict = serializers.ChoiceField(choices=[(one.value, one.value) for one in CheckVerdict])
     message = serializers.CharField()
@@ -57,9 +57,9 @@ class ClusterDetailSerializer(ClusterSerializer):
     class Meta(ClusterSerializer.Meta):
         fields = (*ClusterSerializer.Meta.fields, "options", "checks", "created_by_name")
 
-    @extend_schema_field(CheckSerializer(many=True))
+    @extend_schema_field(ClusterCheckSerializer(many=True))
     def get_checks(self, cluster: Cluster) -> list[dict[str, Any]]:
-        return list(CheckSerializer(stored_cluster_checks(cluster), many=True).data)
+        return list(ClusterCheckSerializer(stored_cluster_checks(cluster), many=True).data)
 
 
 _KUBECONFIG = (

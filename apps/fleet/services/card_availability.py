@@ -140,7 +140,7 @@ def _change_state(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SerialChange:
+class SerialNumberChange:
     """A changed serial number in the metrics of a card; ``before`` is empty if there was none."""
 
     before: str
@@ -148,7 +148,7 @@ class SerialChange:
 
 
 @transaction.atomic
-def card_serials_record(*, serials: Mapping[int, SerialChange]) -> int:
+def card_serials_record(*, serials: Mapping[int, SerialNumberChange]) -> int:
     """Store serial numbers from metrics, by primary key; return how many rows changed.
 
     The report of the cluster has precedence: only a missing number or one from metrics is replaced.

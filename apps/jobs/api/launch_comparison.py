@@ -30,7 +30,7 @@ from controlplane.ports.launches import DifferencePart, Launch
         )
     ]
 )
-class RenderSubmitSerializer(JobSubmitSerializer):
+class LaunchComparisonRequestSerializer(JobSubmitSerializer):
     """What a job would be, and the two chips to render it for."""
 
     on = serializers.ListField(
@@ -55,7 +55,7 @@ class RenderSubmitSerializer(JobSubmitSerializer):
         return {**super().validate(attrs), "chips": chips}
 
 
-class RenderedSerializer(serializers.Serializer[Any]):
+class RenderedLaunchSerializer(serializers.Serializer[Any]):
     """What one chip would run; placeholders in braces are filled in by the cluster."""
 
     chip = serializers.CharField()
@@ -68,20 +68,20 @@ class RenderedSerializer(serializers.Serializer[Any]):
     files = serializers.DictField(child=serializers.CharField(), help_text="Text by path.")
 
 
-class DifferenceSerializer(serializers.Serializer[Any]):
+class LaunchDifferenceSerializer(serializers.Serializer[Any]):
     path = serializers.CharField(help_text="For example image, argv.3 or files/train.yaml:12.")
     part = serializers.ChoiceField(choices=[(part.value, part.value) for part in DifferencePart])
     left = serializers.CharField(allow_null=True)
     right = serializers.CharField(allow_null=True)
 
 
-class SideBySideSerializer(serializers.Serializer[Any]):
+class LaunchComparisonSerializer(serializers.Serializer[Any]):
     flags = serializers.ChoiceField(
         choices=[(flags.value, flags.value) for flags in FlagsChecked],
         help_text="How far the rendered arguments are known to be right.",
     )
-    renderings = RenderedSerializer(many=True)
-    differences = DifferenceSerializer(many=True)
+    renderings = RenderedLaunchSerializer(many=True)
+    differences = LaunchDifferenceSerializer(many=True)
     changed_fields = serializers.ListField(
         child=serializers.CharField(),
         help_text="Fields of the spec that are not the same for both chips.",
@@ -89,7 +89,7 @@ class SideBySideSerializer(serializers.Serializer[Any]):
 
 
 def launch_comparison_json(found: LaunchComparison) -> dict[str, Any]:
-    """The data of ``SideBySideSerializer``."""
+    """The data of ``LaunchComparisonSerializer``."""
     sides = zip(found.chips, found.findings, found.launches, strict=True)
     return {
         "flags": found.flags,

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_sc
 from rest_framework import serializers
 
 from apps.accounts import selectors as accounts
-from apps.accounts.api.serializers import OwnedSerializer
+from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job, JobTransition, SecretVariable
 from apps.jobs.selectors.progress import attempt_utilization
@@ -161,12 +161,12 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         )
 
 
-class WaitSerializer(serializers.Serializer[Any]):
+class PendingReasonSerializer(serializers.Serializer[Any]):
     explanation = ReasonSerializerField()
     numbers = serializers.DictField()
 
 
-class OutputsSerializer(serializers.Serializer[Any]):
+class JobOutputsSerializer(serializers.Serializer[Any]):
     model_version = Reference(allow_null=True)
     evaluation = Reference(allow_null=True)
     artifact = serializers.CharField(
@@ -203,7 +203,7 @@ class JobDetailSerializer(JobSerializer):
     def get_attempt(self, job: Job) -> dict[str, Any]:
         return dict(AttemptSerializer(selectors.latest_attempt(job)).data)
 
-    @extend_schema_field(WaitSerializer(allow_null=True))
+    @extend_schema_field(PendingReasonSerializer(allow_null=True))
     def get_pending_reason(self, job: Job) -> dict[str, Any] | None:
         claim = selectors.pending_claim(job)
         if claim is None:
@@ -213,9 +213,9 @@ class JobDetailSerializer(JobSerializer):
             "numbers": claim.explanation_numbers,
         }
 
-    @extend_schema_field(OutputsSerializer)
+    @extend_schema_field(JobOutputsSerializer)
     def get_outputs(self, job: Job) -> dict[str, Any]:
-        return dict(OutputsSerializer(selectors.job_outputs(job)).data)
+        return dict(JobOutputsSerializer(selectors.job_outputs(job)).data)
 
 
 class JobTransitionSerializer(serializers.ModelSerializer[JobTransition]):
@@ -253,13 +253,13 @@ class JobFilters(Filters):
         return self.context["request"].user.get_username() if value == "me" else value
 
 
-class CurveQuery(Query):
+class TrainingCurveQuery(Query):
     after = serializers.IntegerField(
         default=-1, min_value=-1, max_value=LARGEST_INTEGER, help_text="Only points of later steps."
     )
 
 
-class CurveSerializer(serializers.Serializer[Any]):
+class TrainingCurveSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=[(state.value, state.value) for state in JobState])
     points = serializers.ListField(
         child=serializers.DictField(),
@@ -374,7 +374,7 @@ class SecretVariableInputSerializer(serializers.Serializer[Any]):
         OpenApiExample("A script", value=SCRIPT_EXAMPLE, request_only=True),
     ]
 )
-class JobSubmitSerializer(OwnedSerializer):
+class JobSubmitSerializer(TeamOwnedSerializer):
     kind = serializers.ChoiceField(choices=KINDS)
     name = serializers.CharField(max_length=120)
     spec = serializers.DictField(
@@ -493,5 +493,5 @@ class JobCheckSerializer(serializers.Serializer[Any]):
     )
 
 
-class CodeSerializer(OwnedSerializer):
+class CodeArchiveSerializer(TeamOwnedSerializer):
     file = serializers.FileField(help_text="A .tar.gz, .tar or .zip archive.")

@@ -15,7 +15,7 @@ router.register("jobs", views.JobViewSet, basename="job")
 _ATTEMPT = f"attempts/(?P<uid>{UID})"
 
 urlpatterns = [
-    path("code", views.CodeView.as_view(), name="code"),
+    path("code", views.CodeArchiveView.as_view(), name="code"),
     path("engines", views.EnginesView.as_view(), name="engines"),
     re_path(f"^{_ATTEMPT}/progress$", attempts.ProgressView.as_view(), name="attempt-progress"),
     re_path(f"^{_ATTEMPT}/files/(?P<path>.+)$", attempts.FileView.as_view(), name="attempt-file"),

@@ -48,7 +48,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     token_scope = Scope.JOBS
     queries = {
         "list": serializers.JobFilters,
-        "curve": serializers.CurveQuery,
+        "curve": serializers.TrainingCurveQuery,
         "log": serializers.JobLogQuery,
     }
 
@@ -97,12 +97,12 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         summary="Compare the launches of a spec on two chips",
         description="No job is submitted. Secrets are never shown.",
         tags=["jobs"],
-        request=launch_comparison.RenderSubmitSerializer,
-        responses=launch_comparison.SideBySideSerializer,
+        request=launch_comparison.LaunchComparisonRequestSerializer,
+        responses=launch_comparison.LaunchComparisonSerializer,
     )
     @action(detail=False, methods=["post"])
     def render(self, request: Request) -> Response:
-        validated = self.validated_body(launch_comparison.RenderSubmitSerializer)
+        validated = self.validated_body(launch_comparison.LaunchComparisonRequestSerializer)
         found = services.request_compare_launches(validated["request"], chips=validated["chips"])
         return Response(launch_comparison.launch_comparison_json(found))
 
@@ -138,8 +138,8 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @extend_schema(
         summary="Reported metrics by step",
         tags=["jobs"],
-        parameters=[serializers.CurveQuery],
-        responses=serializers.CurveSerializer,
+        parameters=[serializers.TrainingCurveQuery],
+        responses=serializers.TrainingCurveSerializer,
     )
     @action(detail=True)
     def curve(self, request: Request, uid: str) -> Response:
@@ -204,7 +204,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         return Response(serializers.AttemptSerializer(attempts, many=True).data)
 
 
-class CodeView(APIView):
+class CodeArchiveView(APIView):
     """Archives for script jobs."""
 
     token_scope = Scope.JOBS
@@ -213,13 +213,13 @@ class CodeView(APIView):
     @extend_schema(
         summary="Upload code for script jobs",
         tags=["jobs"],
-        request=serializers.CodeSerializer,
+        request=serializers.CodeArchiveSerializer,
         responses={201: ArtifactSerializer},
     )
     @idempotent
     def post(self, request: Request) -> Response:
         Query.read(request)
-        body = serializers.CodeSerializer(data=request.data, context={"request": request})
+        body = serializers.CodeArchiveSerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         team, file = body.validated_data["team"], body.validated_data["file"]
         accounts.require(request.user, Permission.RUN, team=team)

@@ -16,7 +16,7 @@ from apps.fleet.models import Cluster
 from apps.jobs.models import Attempt, AttemptUpload, Job
 from apps.models.models import StorageMeasure
 from apps.models.selectors import artifact_store
-from apps.models.selectors.storage_consumers import Hold
+from apps.models.selectors.storage_consumers import StorageHold
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.lifecycle import (
     ENDED_ATTEMPT_STATES,
@@ -55,7 +55,9 @@ class JobStorage:
         logs = Attempt.objects.exclude(log_digest="")
         yield from logs.values_list("log_digest", flat=True).iterator()
 
-    def holds(self, *, at: datetime, of: Collection[int] | None = None) -> Mapping[int, Hold]:
+    def holds(
+        self, *, at: datetime, of: Collection[int] | None = None
+    ) -> Mapping[int, StorageHold]:
         live = ~Q(state__in=ENDED_JOB_STATES)
         retryable = ~Q(state=JobState.SUCCEEDED) & Q(ended_at__gt=at - RETRYABLE_FOR)
         jobs = Job.objects.filter(live | retryable)
@@ -63,7 +65,7 @@ class JobStorage:
             read = (Q(**{f"{path}__in": of}) for path in _INPUTS)
             jobs = jobs.filter(reduce(or_, read))
         rows = jobs.values_list("name", "state", *_INPUTS)
-        sizes: dict[int, Hold] = {}
+        sizes: dict[int, StorageHold] = {}
         # Live jobs last, because their reason takes precedence.
         for name, state, *inputs in sorted(rows, key=lambda row: row[1] not in ENDED_JOB_STATES):
             firm = state not in ENDED_JOB_STATES
@@ -74,7 +76,7 @@ class JobStorage:
                     "artifact.hold.job_retryable", "job {job} can still be retried", job=name
                 )
             )
-            hold = Hold(reason=reason, firm=firm)
+            hold = StorageHold(reason=reason, firm=firm)
             sizes |= {key: hold for key in inputs if key and (of is None or key in of)}
         return sizes
 

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_sc
 from rest_framework import serializers
 
 from apps.accounts import selectors as accounts
-from apps.accounts.api.serializers import OwnedSerializer
+from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.models import selectors
 from apps.models.models import (
     Artifact,
@@ -43,7 +43,7 @@ class ArtifactSerializer(serializers.ModelSerializer[Artifact]):
         fields = ("uid", "kind", "team", "files", "size", "created_at")
 
 
-class LengthsSerializer(serializers.Serializer[Any]):
+class TextLengthsSerializer(serializers.Serializer[Any]):
     """In characters."""
 
     p50 = serializers.IntegerField()
@@ -67,8 +67,8 @@ class StatisticsSerializer(serializers.Serializer[Any]):
     duplicates = serializers.IntegerField(help_text="Rows equal to an earlier one; they are kept.")
     ignored_columns = serializers.ListField(child=serializers.CharField())
     roles = serializers.DictField(child=serializers.IntegerField())
-    prompt_characters = LengthsSerializer()
-    answer_characters = LengthsSerializer()
+    prompt_characters = TextLengthsSerializer()
+    answer_characters = TextLengthsSerializer()
     histogram = serializers.ListField(
         child=serializers.IntegerField(),
         help_text="Rows by characters: below 16, 32, 64 … 32768, and above.",
@@ -143,7 +143,7 @@ class DatasetVersionDetailSerializer(DatasetVersionSerializer):
         fields = (*DatasetVersionSerializer.Meta.fields, "preview")
 
 
-class ColumnsSerializer(StrictSerializer[Any]):
+class ColumnMappingSerializer(StrictSerializer[Any]):
     """Which column plays which part; either instruction and output, or messages, or text."""
 
     instruction = serializers.CharField(required=False)
@@ -158,16 +158,16 @@ class ColumnsSerializer(StrictSerializer[Any]):
     text = serializers.CharField(required=False)
 
 
-@extend_schema_field(ColumnsSerializer)
-class ColumnsField(serializers.JSONField):
+@extend_schema_field(ColumnMappingSerializer)
+class ColumnMappingField(serializers.JSONField):
     """A JSON object in a form."""
 
 
-class InspectSerializer(StrictSerializer[Any]):
+class DatasetInspectRequestSerializer(StrictSerializer[Any]):
     file = serializers.FileField(
         allow_empty_file=True, help_text="JSON Lines, a JSON array, or CSV; UTF-8."
     )
-    columns = ColumnsField(
+    columns = ColumnMappingField(
         required=False,
         default=None,
         help_text="Only for files whose columns have other names than the known ones.",
@@ -176,12 +176,12 @@ class InspectSerializer(StrictSerializer[Any]):
     def validate_columns(self, value: Any) -> ColumnMapping | None:
         if value is None:
             return None
-        columns = ColumnsSerializer(data=value)
+        columns = ColumnMappingSerializer(data=value)
         columns.is_valid(raise_exception=True)
         return ColumnMapping(**columns.validated_data)
 
 
-class UploadSerializer(InspectSerializer, OwnedSerializer):
+class UploadSerializer(DatasetInspectRequestSerializer, TeamOwnedSerializer):
     name = serializers.SlugField(
         max_length=80, help_text="Of the dataset; a known name adds a version to it."
     )
@@ -189,7 +189,7 @@ class UploadSerializer(InspectSerializer, OwnedSerializer):
 
 
 class InspectionSerializer(serializers.Serializer[Any]):
-    columns = ColumnsSerializer()
+    columns = ColumnMappingSerializer()
     rows = serializers.IntegerField()
     splits_given = serializers.BooleanField(
         help_text="Whether the file names the split of each row."
@@ -258,7 +258,7 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
         return dict(Reference(dataset_version).data)
 
 
-class ArrivalSerializer(serializers.ModelSerializer[HubImport]):
+class HubImportSerializer(serializers.ModelSerializer[HubImport]):
     class Meta:
         model = HubImport
         fields = (
@@ -281,10 +281,10 @@ class ModelVersionDetailSerializer(ModelVersionSerializer):
     class Meta(ModelVersionSerializer.Meta):
         fields = (*ModelVersionSerializer.Meta.fields, "state_reason", "fetched")
 
-    @extend_schema_field(ArrivalSerializer(allow_null=True))
+    @extend_schema_field(HubImportSerializer(allow_null=True))
     def get_fetched(self, version: ModelVersion) -> dict[str, Any] | None:
         found = hub_import_of(version)
-        return ArrivalSerializer(found).data if found else None
+        return HubImportSerializer(found).data if found else None
 
     @extend_schema_field(ReasonSerializerField)
     def get_state_reason(self, version: ModelVersion) -> dict[str, Any]:
@@ -301,14 +301,14 @@ class ModelVersionDetailSerializer(ModelVersionSerializer):
         )
     ]
 )
-class ImportSerializer(OwnedSerializer):
+class FolderImportRequestSerializer(TeamOwnedSerializer):
     name = serializers.SlugField(max_length=80, help_text="Of the model; a known name adds to it.")
     path = serializers.CharField(
         max_length=1000, help_text="A folder below one of NINEFOLD_MODEL_ROOTS on the server."
     )
 
 
-class FetchSerializer(OwnedSerializer):
+class HubImportRequestSerializer(TeamOwnedSerializer):
     name = serializers.SlugField(max_length=80, help_text="Of the model; a known name adds to it.")
     hub = serializers.ChoiceField(choices=registry.hub_names())
     repository = serializers.CharField(
@@ -319,7 +319,7 @@ class FetchSerializer(OwnedSerializer):
     )
 
 
-class FolderSerializer(serializers.Serializer[Any]):
+class ImportFolderSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     path = serializers.CharField()
 

@@ -80,13 +80,13 @@ class StorageSerializer(serializers.Serializer[Any]):
     )
 
 
-class QuotaSerializer(StrictSerializer[Any]):
+class StorageQuotaSerializer(StrictSerializer[Any]):
     limit = serializers.IntegerField(
         min_value=0, max_value=MAX_QUOTA_BYTES, allow_null=True, help_text="Bytes; null: no limit."
     )
 
 
-class RulesSerializer(StrictSerializer[Any]):
+class RetentionRulesSerializer(StrictSerializer[Any]):
     """Null switches a rule off."""
 
     enabled = serializers.BooleanField()
@@ -101,12 +101,12 @@ class RulesSerializer(StrictSerializer[Any]):
         return RetentionRules(**self.validated_data)
 
 
-class TeamRulesSerializer(serializers.Serializer[Any]):
+class TeamRetentionRulesSerializer(serializers.Serializer[Any]):
     team = Reference(allow_null=True, help_text="Null: every team without rules of its own.")
-    rules = RulesSerializer()
+    rules = RetentionRulesSerializer()
 
 
-class RemovalSerializer(serializers.Serializer[Any]):
+class RetentionRemovalSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField(source="item.kind")
     uid = serializers.CharField(
         source="item.uid", help_text="Of the model version, or of the attempt."
@@ -118,7 +118,7 @@ class RemovalSerializer(serializers.Serializer[Any]):
     reason = ReasonSerializerField()
 
 
-class SparedSerializer(serializers.Serializer[Any]):
+class RetainedItemSerializer(serializers.Serializer[Any]):
     """What a rule would take, had nothing held it."""
 
     kind = serializers.CharField()
@@ -128,19 +128,19 @@ class SparedSerializer(serializers.Serializer[Any]):
     pinned = serializers.BooleanField()
 
 
-class PlanSerializer(serializers.Serializer[Any]):
+class RetentionPlanSerializer(serializers.Serializer[Any]):
     size = serializers.IntegerField(help_text="Bytes that would stop being charged.")
-    removals = RemovalSerializer(many=True)
-    spared = SparedSerializer(many=True)
+    removals = RetentionRemovalSerializer(many=True)
+    spared = RetainedItemSerializer(many=True)
 
 
-class PlanQuery(Query):
+class RetentionPlanQuery(Query):
     team = serializers.CharField(
         required=False, help_text="A team's uid: with its rules as if they were switched on."
     )
 
 
-class RunSerializer(serializers.ModelSerializer[StorageRun]):
+class StorageRunSerializer(serializers.ModelSerializer[StorageRun]):
     details = serializers.ListField(child=serializers.DictField())
 
     class Meta:
@@ -160,7 +160,7 @@ class RunSerializer(serializers.ModelSerializer[StorageRun]):
         )
 
 
-class RunFilters(Filters):
+class StorageRunFilters(Filters):
     lookups = {"kind": "kind"}
 
     kind = serializers.ChoiceField(choices=StorageRun.KINDS, required=False)
@@ -216,7 +216,7 @@ class StorageView(APIView):
         return Response(StorageSerializer(answer).data)
 
 
-class QuotaView(APIView):
+class StorageQuotaView(APIView):
     token_scope = Scope.ADMIN
 
     @extend_schema(
@@ -224,28 +224,28 @@ class QuotaView(APIView):
         description="Administrators only. Existing objects are not deleted.",
         tags=["storage"],
         parameters=[_TEAM],
-        request=QuotaSerializer,
+        request=StorageQuotaSerializer,
         responses=TeamStorageSerializer,
     )
     def put(self, request: Request, team: str) -> Response:
         Query.read(request)
         row = get_object_or_404(accounts.teams_of(request.user), uid=team)
         accounts.require(request.user, Permission.MANAGE_TEAM, team=None)
-        body = QuotaSerializer(data=request.data)
+        body = StorageQuotaSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         services.storage_quota_set(team=row, actor=acting_user(request), **body.validated_data)
         shown = next(one for one in selectors.storage_by_team(request.user) if one.team == row)
         return Response(TeamStorageSerializer(shown).data)
 
 
-class RulesListView(APIView):
+class RetentionRulesListView(APIView):
     token_scope = Scope.ADMIN
 
     @extend_schema(
         summary="Retention rules",
         description="The first item applies to all teams without their own rules.",
         tags=["storage"],
-        responses=TeamRulesSerializer(many=True),
+        responses=TeamRetentionRulesSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         Query.read(request)
@@ -256,10 +256,10 @@ class RulesListView(APIView):
             for team in accounts.teams_of(request.user)
             if team.uid in own
         ]
-        return Response(TeamRulesSerializer(rows, many=True).data)
+        return Response(TeamRetentionRulesSerializer(rows, many=True).data)
 
 
-class RulesView(APIView):
+class RetentionRulesView(APIView):
     """``others`` instead of a team's uid stands for every team without rules of its own."""
 
     token_scope = Scope.ADMIN
@@ -276,16 +276,16 @@ class RulesView(APIView):
         summary="Set the retention rules of a team",
         tags=["storage"],
         parameters=[_TEAM],
-        request=RulesSerializer,
-        responses=TeamRulesSerializer,
+        request=RetentionRulesSerializer,
+        responses=TeamRetentionRulesSerializer,
     )
     def put(self, request: Request, team: str) -> Response:
         row = self._requested_team(request, team)
-        body = RulesSerializer(data=request.data)
+        body = RetentionRulesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         services.retention_rules_set(team=row, rules=body.to_rules(), actor=acting_user(request))
         answer = {"team": row, "rules": body.to_rules()}
-        return Response(TeamRulesSerializer(answer).data)
+        return Response(TeamRetentionRulesSerializer(answer).data)
 
     @extend_schema(
         summary="Reset the retention rules of a team to the default",
@@ -300,24 +300,24 @@ class RulesView(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class PlanView(APIView):
+class RetentionPlanView(APIView):
     token_scope = Scope.ADMIN
 
     @extend_schema(
         summary="Objects that the next retention run removes",
         tags=["storage"],
-        parameters=[PlanQuery],
-        responses=PlanSerializer,
+        parameters=[RetentionPlanQuery],
+        responses=RetentionPlanSerializer,
     )
     def get(self, request: Request) -> Response:
-        uid = PlanQuery.read(request).get("team")
+        uid = RetentionPlanQuery.read(request).get("team")
         found = self._preview_plan(request, uid) if uid else retention_plan(at=timezone.now())
         seen = frozenset(accounts.teams_of(request.user).values_list("uid", flat=True))
         shown = RetentionPlan(
             removals=tuple(one for one in found.removals if one.item.team in seen),
             spared=tuple(item for item in found.spared if item.team in seen),
         )
-        return Response(PlanSerializer(shown).data)
+        return Response(RetentionPlanSerializer(shown).data)
 
     def _preview_plan(self, request: Request, uid: str) -> RetentionPlan:
         team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
@@ -338,7 +338,7 @@ class PlanView(APIView):
         summary="Retention and garbage-collection runs",
         description="Administrators only; empty for other users.",
         tags=["storage"],
-        parameters=[RunFilters],
+        parameters=[StorageRunFilters],
     ),
     retrieve=extend_schema(summary="A retention or garbage-collection run", tags=["storage"]),
 )
@@ -346,8 +346,8 @@ class StorageRunViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[StorageRun]
 ):
     token_scope = Scope.ADMIN
-    serializer_class = RunSerializer
-    queries = {"list": RunFilters}
+    serializer_class = StorageRunSerializer
+    queries = {"list": StorageRunFilters}
 
     def get_queryset(self) -> QuerySet[StorageRun]:
         return selectors.storage_runs_visible(self.request.user)

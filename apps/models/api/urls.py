@@ -23,9 +23,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/<str:key>", catalog.CatalogEntryView.as_view(), name="catalog-entry-of"),
     path("sizing", sizing.SizingView.as_view(), name="sizing-of"),
     path("storage", storage.StorageView.as_view(), name="storage-use"),
-    path("storage/plan", storage.PlanView.as_view(), name="storage-plan"),
-    path("storage/rules", storage.RulesListView.as_view(), name="storage-rules-list"),
-    path("storage/rules/<str:team>", storage.RulesView.as_view(), name="storage-rules-of"),
-    path("storage/quotas/<str:team>", storage.QuotaView.as_view(), name="storage-quota-of"),
+    path("storage/plan", storage.RetentionPlanView.as_view(), name="storage-plan"),
+    path("storage/rules", storage.RetentionRulesListView.as_view(), name="storage-rules-list"),
+    path("storage/rules/<str:team>", storage.RetentionRulesView.as_view(), name="storage-rules-of"),
+    path("storage/quotas/<str:team>", storage.StorageQuotaView.as_view(), name="storage-quota-of"),
     *router.urls,
 ]

@@ -42,7 +42,7 @@ from controlplane.web.rest import (
 )
 
 
-class DecisionSerializer(StrictSerializer[Any]):
+class GateOverrideReasonSerializer(StrictSerializer[Any]):
     reason = CharField(
         max_length=1000, help_text="Why; it is kept with the version and in the audit."
     )
@@ -54,7 +54,7 @@ class GateOverrideActions(ResourceViewSet[ModelVersion]):
     @extend_schema(
         summary="Accept a quantized version that exceeds its tolerance",
         tags=["models"],
-        request=DecisionSerializer,
+        request=GateOverrideReasonSerializer,
         responses=ModelVersionDetailSerializer,
     )
     @idempotent
@@ -66,7 +66,7 @@ class GateOverrideActions(ResourceViewSet[ModelVersion]):
         summary="Reject a quantized version",
         description="New revisions cannot use it; running deployments continue.",
         tags=["models"],
-        request=DecisionSerializer,
+        request=GateOverrideReasonSerializer,
         responses=ModelVersionDetailSerializer,
     )
     @idempotent
@@ -77,7 +77,7 @@ class GateOverrideActions(ResourceViewSet[ModelVersion]):
     def _override_gate(self, request: Request, decide: versions.GateOverride) -> Response:
         version = self.get_object()
         accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
-        given = self.validated_body(DecisionSerializer)
+        given = self.validated_body(GateOverrideReasonSerializer)
         decide(version=version, actor=acting_user(request), **given)
         return Response(self.get_serializer(self.get_object()).data)
 
@@ -126,12 +126,12 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         summary="Check a file without storing it",
         description="Returns a preview and statistics, or the invalid rows (422).",
         tags=["datasets"],
-        request=serializers.InspectSerializer,
+        request=serializers.DatasetInspectRequestSerializer,
         responses=serializers.InspectionSerializer,
     )
     @action(detail=False, methods=["post"])
     def inspect(self, request: Request) -> Response:
-        given = self.validated_body(serializers.InspectSerializer)
+        given = self.validated_body(serializers.DatasetInspectRequestSerializer)
         file = given["file"]
         inspection = datasets.dataset_inspect(
             stream=file.file, filename=file.name, columns=given["columns"]
@@ -248,13 +248,13 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
         summary="Register a folder on the server as a model version",
         description="The folder is validated immediately and copied in the background.",
         tags=["models"],
-        request=serializers.ImportSerializer,
+        request=serializers.FolderImportRequestSerializer,
         responses={201: serializers.ModelVersionDetailSerializer},
     )
     @idempotent
     @action(detail=False, methods=["post"], url_path="import", url_name="import")
     def import_folder(self, request: Request) -> Response:
-        given = self.validated_body(serializers.ImportSerializer)
+        given = self.validated_body(serializers.FolderImportRequestSerializer)
         accounts.require(request.user, Permission.CONTRIBUTE, team=given["team"])
         version = versions.model_version_import(actor=acting_user(request), **given)
         return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
@@ -264,13 +264,13 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
         description="The repository is checked immediately. Its files are downloaded in the background; "
         "interrupted downloads resume.",
         tags=["models"],
-        request=serializers.FetchSerializer,
+        request=serializers.HubImportRequestSerializer,
         responses={201: serializers.ModelVersionDetailSerializer},
     )
     @idempotency_key_schema
     @action(detail=False, methods=["post"])
     def fetch(self, request: Request) -> Response:
-        given = self.validated_body(serializers.FetchSerializer)
+        given = self.validated_body(serializers.HubImportRequestSerializer)
         team, name = given.pop("team"), given.pop("name")
         accounts.require(request.user, Permission.CONTRIBUTE, team=team)
         # The hub is asked before the transaction that keeps a key begins.
@@ -305,7 +305,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
     @extend_schema(
         summary="Folders that can be registered",
         tags=["models"],
-        responses=serializers.FolderSerializer(many=True),
+        responses=serializers.ImportFolderSerializer(many=True),
     )
     @action(detail=False, pagination_class=None)
     def folders(self, request: Request) -> Response:

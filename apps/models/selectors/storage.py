@@ -361,7 +361,7 @@ def digests_referenced() -> Iterator[str]:
         yield from consumer.digests()
 
 
-def artifacts_expired(*, at: datetime) -> QuerySet[Artifact]:
+def artifacts_past_restore_window(*, at: datetime) -> QuerySet[Artifact]:
     """Deleted artifacts that can no longer be restored."""
     return Artifact.objects.filter(removed_at=None, deleted_at__lte=at - RESTORE_WINDOW).order_by(
         F("deleted_at")

@@ -20,7 +20,7 @@ from controlplane.domain.storage.usage import StorageKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class StorageHold:
     """Why an artifact's bytes must be kept."""
 
     reason: str
@@ -35,7 +35,9 @@ class StorageConsumer(Protocol):
         """Every blob that a row of the app references, including repetitions."""
         ...
 
-    def holds(self, *, at: datetime, of: Collection[int] | None = None) -> Mapping[int, Hold]:
+    def holds(
+        self, *, at: datetime, of: Collection[int] | None = None
+    ) -> Mapping[int, StorageHold]:
         """Artifacts that it requires, by primary key; with ``of``, only those among the given keys."""
         ...
 

@@ -292,7 +292,7 @@ def _record_removal(run: StorageRun, removal: Removal) -> None:
 def _remove_expired(*, at: datetime) -> tuple[int, int]:
     """Remove the bytes of deleted artifacts after the restore window; return count and bytes."""
     count = size = 0
-    for artifact in list(selectors.artifacts_expired(at=at)[:RETENTION_BATCH]):
+    for artifact in list(selectors.artifacts_past_restore_window(at=at)[:RETENTION_BATCH]):
         with transaction.atomic():
             row = lock_for_removal(artifact)
             if row.deleted_at is None or row.removed_at is not None:

@@ -78,7 +78,7 @@ class DatasetForm(TeamForm):
         return ColumnMapping(**named) if named else None
 
 
-class ImportForm(TeamForm):
+class FolderImportForm(TeamForm):
     """A folder on the server that becomes a version of the named model."""
 
     path = forms.ChoiceField(label=_("Folder"))
@@ -106,7 +106,7 @@ MAX_RETENTION_DAYS = 3650
 MAX_QUOTA_GIB = 1 << 30
 
 
-class QuotaForm(PlainForm):
+class StorageQuotaForm(PlainForm):
     limit = forms.DecimalField(
         label=_("Quota in GiB"),
         required=False,
@@ -132,7 +132,7 @@ class _DaysField(forms.IntegerField):
         super().__init__(required=False, min_value=0, max_value=MAX_RETENTION_DAYS, **options)
 
 
-class RulesForm(PlainForm):
+class RetentionRulesForm(PlainForm):
     """Empty fields switch a rule off."""
 
     enabled = forms.BooleanField(label=_("Enable these rules"), required=False)

@@ -26,7 +26,7 @@ from apps.models.models import Artifact
 from apps.models.selectors import ArtifactFileMissing, artifact_file
 from apps.models.selectors.versions import hub_endpoint, hub_endpoints
 from apps.models.services import hub_imports, versions
-from apps.models.web.forms import ImportForm
+from apps.models.web.forms import FolderImportForm
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.domain.registry.hubs import HubRefused
@@ -69,7 +69,7 @@ def model_version_retry(request: AuthenticatedRequest, uid: str) -> HttpResponse
 @login_required
 def model_import(request: AuthenticatedRequest) -> HttpResponse:
     bound = request.method == "POST"
-    form = ImportForm(request.POST if bound else None, user=request.user)
+    form = FolderImportForm(request.POST if bound else None, user=request.user)
     if bound and form.is_valid():
         team = form.cleaned_data["team"]
         accounts.require(request.user, Permission.CONTRIBUTE, team=team)

@@ -29,7 +29,7 @@ from apps.models.selectors.storage import (
 )
 from apps.models.services import storage as services
 from apps.models.services.storage_cleanup import retention_plan, retention_preview
-from apps.models.web.forms import QuotaForm, RulesForm
+from apps.models.web.forms import RetentionRulesForm, StorageQuotaForm
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.storage.retention import (
@@ -157,7 +157,7 @@ def quota(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     accounts.require(request.user, Permission.MANAGE_TEAM, team=None)
     use = selectors.storage_use(team)
     initial = {"limit": None if use.limit is None else round(use.limit / GIB, 3)}
-    form = QuotaForm(request.POST or None, initial=initial)
+    form = StorageQuotaForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         return run_action(
             request,
@@ -179,7 +179,7 @@ def rules(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
     own, default = selectors.retention_rules_by_team()
     now = default if team is None else own.get(team.uid, default)
-    form = RulesForm(request.POST or None, initial=_initial_rules(now))
+    form = RetentionRulesForm(request.POST or None, initial=_initial_rules(now))
     valid = form.is_bound and form.is_valid()
     if valid and "check" not in request.GET:
         return run_action(

@@ -45,7 +45,7 @@ _LEVELS = [(level.value, f"L{level.value}") for level in FaultLevel]
 MOST = 500
 
 
-class Uid(serializers.RegexField):
+class UidField(serializers.RegexField):
     """A public name, where a list or a filter names something."""
 
     def __init__(self, **options: Any) -> None:
@@ -124,11 +124,11 @@ class FaultFilters(Filters):
         return rows
 
 
-class UidsSerializer(StrictSerializer[Any]):
-    uids = serializers.ListField(child=Uid(), min_length=1, max_length=MOST)
+class IsolationUidsSerializer(StrictSerializer[Any]):
+    uids = serializers.ListField(child=UidField(), min_length=1, max_length=MOST)
 
 
-class AcknowledgeSerializer(UidsSerializer):
+class AcknowledgeSerializer(IsolationUidsSerializer):
     note = serializers.CharField(required=False, default="", allow_blank=True, max_length=2000)
 
 
@@ -187,8 +187,8 @@ class IsolationFilters(Filters):
 
 
 class IsolateSerializer(StrictSerializer[Any]):
-    nodes = serializers.ListField(child=Uid(), required=False, default=list, max_length=MOST)
-    cards = serializers.ListField(child=Uid(), required=False, default=list, max_length=MOST)
+    nodes = serializers.ListField(child=UidField(), required=False, default=list, max_length=MOST)
+    cards = serializers.ListField(child=UidField(), required=False, default=list, max_length=MOST)
     reason = serializers.CharField(max_length=2000)
 
 
@@ -198,11 +198,11 @@ class IsolationsSerializer(serializers.Serializer[Any]):
     isolations = IsolationSerializer(many=True)
 
 
-class ReleaseSerializer(UidsSerializer):
+class ReleaseSerializer(IsolationUidsSerializer):
     reason = serializers.CharField(max_length=2000)
 
 
-class BurnInsAskedSerializer(serializers.Serializer[Any]):
+class BurnInsRequestedSerializer(serializers.Serializer[Any]):
     asked = serializers.IntegerField(help_text="How many will be tested.")
 
 
@@ -230,28 +230,28 @@ class HealthRuleCreateSerializer(HealthRuleChangeSerializer):
     level = serializers.ChoiceField(choices=_LEVELS)
 
 
-class DryRunSerializer(StrictSerializer[Any]):
+class HealthRuleDryRunSerializer(StrictSerializer[Any]):
     condition = serializers.DictField()
     hours = serializers.IntegerField(required=False, default=24, min_value=1, max_value=72)
 
 
-class FiringSerializer(serializers.Serializer[Any]):
+class RuleFiringSerializer(serializers.Serializer[Any]):
     began_at = serializers.DateTimeField()
     fired_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
     worst = serializers.FloatField(help_text="The figure that lay furthest beyond the limit.")
 
 
-class TrialSerializer(serializers.Serializer[Any]):
+class HealthRuleTrialSerializer(serializers.Serializer[Any]):
     card = Reference()
-    firings = FiringSerializer(many=True)
+    firings = RuleFiringSerializer(many=True)
 
 
-class TrialsSerializer(serializers.Serializer[Any]):
+class HealthRuleTrialsSerializer(serializers.Serializer[Any]):
     since = serializers.DateTimeField()
     cards = serializers.IntegerField(help_text="How many were looked at.")
     times = serializers.IntegerField(help_text="How often it would have fired.")
-    trials = TrialSerializer(many=True)
+    trials = HealthRuleTrialSerializer(many=True)
 
 
 class HealthPolicySerializer(serializers.Serializer[Any]):
@@ -360,13 +360,13 @@ class IsolationViewSet(
         summary="Have cards and nodes tested",
         description="For operators. The burn-in begins as soon as nothing runs there.",
         tags=_TAGS,
-        request=UidsSerializer,
-        responses=BurnInsAskedSerializer,
+        request=IsolationUidsSerializer,
+        responses=BurnInsRequestedSerializer,
     )
     @idempotent
     @action(detail=False, methods=["post"])
     def test(self, request: Request) -> Response:
-        given = self.validated_body(UidsSerializer)
+        given = self.validated_body(IsolationUidsSerializer)
         actor, at = acting_user(request), timezone.now()
         return Response({"asked": isolations.burn_ins_request(actor=actor, at=at, **given)})
 
@@ -423,17 +423,17 @@ class HealthRuleViewSet(
         summary="Try a rule on the figures that are kept",
         description="When it would have fired over the last hours, on which cards. Nothing is changed.",
         tags=_TAGS,
-        request=DryRunSerializer,
-        responses=TrialsSerializer,
+        request=HealthRuleDryRunSerializer,
+        responses=HealthRuleTrialsSerializer,
     )
     @action(detail=False, methods=["post"], url_path="dry-run")
     def dry_run(self, request: Request) -> Response:
         require_operator(acting_user(request))
-        given = self.validated_body(DryRunSerializer)
+        given = self.validated_body(HealthRuleDryRunSerializer)
         condition = condition_of(given["condition"])
         back = timedelta(hours=given["hours"])
         trials = rule_trial(condition, back=back, at=timezone.now())
-        return Response(TrialsSerializer(trials).data)
+        return Response(HealthRuleTrialsSerializer(trials).data)
 
 
 class HealthPolicyView(APIView):

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from apps.monitoring.services.alerts import AlertRefused
 from apps.monitoring.services.health_rules import PolicyRefused
-from apps.monitoring.services.ingestion import AnotherNode, PushBusy, PushOutdated, PushRefused
+from apps.monitoring.services.ingestion import (
+    NodeTokenMismatch,
+    PushBusy,
+    PushOutdated,
+    PushRefused,
+)
 from apps.monitoring.services.isolations import IsolationRefused
 from apps.monitoring.services.maintenance_rollouts import RolloutRefused
 from apps.telemetry.services.sources import SourceRefused
@@ -55,8 +60,8 @@ def _push_busy(error: PushBusy) -> Problem:
     return Problem(status=503, code="push-busy", detail=str(error), headers=headers)
 
 
-@problem_translator(AnotherNode)
-def _other_node_problem(error: AnotherNode) -> Problem:
+@problem_translator(NodeTokenMismatch)
+def _other_node_problem(error: NodeTokenMismatch) -> Problem:
     return Problem(status=403, code="another-node", detail=str(error))
 
 

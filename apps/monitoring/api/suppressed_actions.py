@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
-from apps.monitoring.api.faults import Uid
+from apps.monitoring.api.faults import UidField
 from apps.monitoring.selectors.suppressed_actions import SuppressedPool, suppressed_pools
 from apps.monitoring.services import suppressed_actions
 from apps.monitoring.services.suppressed_actions import (
@@ -27,12 +27,12 @@ from controlplane.web.rest import LARGEST_INTEGER, BoundedJSONParser, Query, Str
 _TAGS = ["health"]
 
 
-class PartSerializer(serializers.Serializer[Any]):
+class SuppressedPartSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     isolations = serializers.IntegerField()
 
 
-class HeldPoolSerializer(serializers.Serializer[SuppressedPool]):
+class SuppressedPoolSerializer(serializers.Serializer[SuppressedPool]):
     """What waits of one chip in one cluster, and what isolating all of it would cost."""
 
     cluster = serializers.CharField(help_text="Its name.")
@@ -44,8 +44,10 @@ class HeldPoolSerializer(serializers.Serializer[SuppressedPool]):
     nodes = serializers.IntegerField()
     since = serializers.DateTimeField(help_text="When the oldest was held back.")
     until = serializers.CharField(help_text="Name it in an act: what came later is not touched.")
-    codes = PartSerializer(many=True, help_text="Isolations by the code of the fault.")
-    parts = PartSerializer(many=True, help_text="By rack, or what else labels of nodes name.")
+    codes = SuppressedPartSerializer(many=True, help_text="Isolations by the code of the fault.")
+    parts = SuppressedPartSerializer(
+        many=True, help_text="By rack, or what else labels of nodes name."
+    )
     cards = serializers.IntegerField(help_text="Cards that would go out of use.")
     works = serializers.IntegerField(help_text="Jobs and deployments that would stop.")
     size = serializers.IntegerField(help_text="Cards of the pool.")
@@ -54,14 +56,14 @@ class HeldPoolSerializer(serializers.Serializer[SuppressedPool]):
     left = serializers.IntegerField(help_text="Usable once all of it is out of use.")
 
 
-class HeldBackSerializer(serializers.Serializer[Any]):
-    pools = HeldPoolSerializer(many=True)
+class SuppressedActionsSerializer(serializers.Serializer[Any]):
+    pools = SuppressedPoolSerializer(many=True)
 
 
-class HeldActSerializer(StrictSerializer[Any]):
-    cluster = Uid(help_text="Uid of the pool's cluster.")
+class SuppressedActionsRequestSerializer(StrictSerializer[Any]):
+    cluster = UidField(help_text="Uid of the pool's cluster.")
     chip = serializers.CharField(max_length=60, allow_blank=True)
-    until = Uid(required=False, help_text="As told of the pool; absent: all that waits now.")
+    until = UidField(required=False, help_text="As told of the pool; absent: all that waits now.")
     shown = serializers.IntegerField(
         required=False,
         default=0,
@@ -77,8 +79,10 @@ class HeldActSerializer(StrictSerializer[Any]):
     )
 
 
-class HeldDoneSerializer(serializers.Serializer[SuppressedActionsResult]):
-    pool = HeldPoolSerializer(allow_null=True, help_text="Just before; null: nothing waited there.")
+class SuppressedActionsResultSerializer(serializers.Serializer[SuppressedActionsResult]):
+    pool = SuppressedPoolSerializer(
+        allow_null=True, help_text="Just before; null: nothing waited there."
+    )
     done = serializers.IntegerField(help_text="Isolations that were decided; 0 in a dry run.")
     left_out = serializers.IntegerField(
         help_text="Shown, and not decided: the fault is over, or somebody was first."
@@ -90,25 +94,31 @@ class SuppressedActionsView(APIView):
 
     token_scope = Scope.ADMIN
 
-    @extend_schema(summary="What the guard holds back", tags=_TAGS, responses=HeldBackSerializer)
+    @extend_schema(
+        summary="What the guard holds back", tags=_TAGS, responses=SuppressedActionsSerializer
+    )
     def get(self, request: Request) -> Response:
         Query.read(request)
         pools = suppressed_pools(at=timezone.now())
-        return Response(HeldBackSerializer({"pools": pools}).data)
+        return Response(SuppressedActionsSerializer({"pools": pools}).data)
 
 
-class _ActView(APIView):
+class _ReleaseSuppressedView(APIView):
     """Decide about all of a pool at once; each of the two acts says by which service."""
 
     token_scope = Scope.ADMIN
     parser_classes = (BoundedJSONParser,)
     does: ClassVar[Callable[..., SuppressedActionsResult]]
 
-    @extend_schema(tags=_TAGS, request=HeldActSerializer, responses=HeldDoneSerializer)
+    @extend_schema(
+        tags=_TAGS,
+        request=SuppressedActionsRequestSerializer,
+        responses=SuppressedActionsResultSerializer,
+    )
     @idempotent
     def post(self, request: Request) -> Response:
         Query.read(request)
-        body = HeldActSerializer(data=request.data)
+        body = SuppressedActionsRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = dict(body.validated_data)
         reason, dry_run = given.pop("reason"), given.pop("dry_run")
@@ -121,7 +131,7 @@ class _ActView(APIView):
             done = suppressed_actions.suppressed_preview(actions_request, actor=actor, at=at)
         else:
             done = self.does(actions_request, reason=reason, actor=actor, at=at)
-        return Response(HeldDoneSerializer(done).data)
+        return Response(SuppressedActionsResultSerializer(done).data)
 
 
 @extend_schema_view(
@@ -130,7 +140,7 @@ class _ActView(APIView):
         description="For operators, with a reason. Only a person gives it back.",
     )
 )
-class SuppressedIsolateView(_ActView):
+class SuppressedIsolateView(_ReleaseSuppressedView):
     """Take all of it out of use."""
 
     does = staticmethod(suppressed_actions.suppressed_isolate)
@@ -142,7 +152,7 @@ class SuppressedIsolateView(_ActView):
         description="For operators, with a reason: the faults behind it are acknowledged.",
     )
 )
-class SuppressedDismissView(_ActView):
+class SuppressedDismissView(_ReleaseSuppressedView):
     """Leave all of it in use."""
 
     does = staticmethod(suppressed_actions.suppressed_dismiss)

@@ -206,7 +206,7 @@ class NodeTokenCreateSerializer(StrictSerializer[Any]):
     node = VisibleField(visible=lambda _user: fleet.nodes())
 
 
-class NodeTokenTextSerializer(serializers.Serializer[Any]):
+class NewNodeTokenSerializer(serializers.Serializer[Any]):
     token = serializers.CharField(help_text="It is shown only here.")
 
 
@@ -314,7 +314,7 @@ class PushView(APIView):
         if count_within(f"pushes:{token.pk}", seconds=_WINDOW) > MOST_A_MINUTE:
             raise exceptions.Throttled(wait=_WINDOW)
         headers, given = request.headers, request.data
-        push = ingestion.Push(
+        push = ingestion.MetricPush(
             vendor=_parse_vendor(headers.get("X-Ninefold-Vendor", "")),
             sequence=_parse_sequence(headers.get("X-Ninefold-Sequence", "")),
             measured_at=_parse_timestamp(headers.get("X-Ninefold-At", "")),
@@ -461,7 +461,7 @@ class NodeTokenViewSet(
         description="Its agent shows it when it sends figures. The token is in this answer and nowhere else.",
         tags=["fleet"],
         request=NodeTokenCreateSerializer,
-        responses={201: NodeTokenTextSerializer},
+        responses={201: NewNodeTokenSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:

@@ -40,7 +40,7 @@ from apps.monitoring.selectors.rule_samples import (
     metric_series,
 )
 from apps.monitoring.services.decisions import (
-    LeaseGone,
+    LeaderLeaseLost,
     decisions_apply,
     suppressed_decisions_store,
 )
@@ -124,7 +124,7 @@ def _decide_actions(
                 decided=batch, lease=lease, at=at
             )
             lease.renew(ttl=HEALTH_LEASE_TTL)
-    except LeaseGone:
+    except LeaderLeaseLost:
         log.warning(
             "a turn of health lost its lease; another goes on", extra={"lease": HEALTH_LEASE}
         )

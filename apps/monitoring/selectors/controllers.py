@@ -119,7 +119,7 @@ def _controller_status(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disk:
+class DiskUsage:
     """The disk below one of our folders, in bytes."""
 
     name: str
@@ -127,7 +127,7 @@ class Disk:
     size: int
 
 
-def monitored_disks() -> tuple[Disk, ...]:
+def monitored_disks() -> tuple[DiskUsage, ...]:
     """Of the home and of the artifact store; a store without a folder has no disk of ours."""
     folders = {"home": Path(settings.NINEFOLD_HOME), "artifacts": artifact_folder()}
     return tuple(
@@ -140,7 +140,7 @@ def artifact_folder() -> Path | None:
     return root if isinstance(root, Path) else None
 
 
-def _disk_usage(name: str, folder: Path) -> Disk:
+def _disk_usage(name: str, folder: Path) -> DiskUsage:
     there = next(path for path in (folder, *folder.parents) if path.exists())
     usage = shutil.disk_usage(there)
-    return Disk(name=name, free=usage.free, size=usage.total)
+    return DiskUsage(name=name, free=usage.free, size=usage.total)

@@ -13,7 +13,7 @@ from django.db.models import Case, Count, Q, QuerySet, When, Window
 
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
-from apps.telemetry.selectors.card_series import REACHES, Range
+from apps.telemetry.selectors.card_series import REACHES, ChartRange
 from controlplane.domain.health.faults import FaultLevel, Meaning
 from controlplane.ports import registry
 
@@ -33,7 +33,7 @@ def displayed_isolations() -> QuerySet[Isolation]:
     return rows.select_related("node__cluster", "card__node", "fault").order_by("-id")
 
 
-class Entry(StrEnum):
+class TimelineEntryKind(StrEnum):
     FAULT = "fault"
     FAULT_ENDED = "fault_ended"
     DECISION = "decision"
@@ -42,16 +42,16 @@ class Entry(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
+class TimelineEntry:
     """One thing that happened to a card."""
 
     at: datetime
-    entry: Entry
+    entry: TimelineEntryKind
     #: The row that tells of it.
     row: Fault | Decision | Isolation | IsolationTransition
 
 
-def card_timeline(card: Card) -> list[Happened]:
+def card_timeline(card: Card) -> list[TimelineEntry]:
     """What was wrong with it or with its node, what was decided and done; the newest first."""
     concerns = Q(card=card) | Q(node=card.node_id, card=None)
     happened = [
@@ -62,23 +62,23 @@ def card_timeline(card: Card) -> list[Happened]:
     return sorted(happened, key=lambda one: one.at, reverse=True)
 
 
-def _fault_events(rows: QuerySet[Fault]) -> Iterator[Happened]:
+def _fault_events(rows: QuerySet[Fault]) -> Iterator[TimelineEntry]:
     for row in rows:
-        yield Happened(at=row.began_at, entry=Entry.FAULT, row=row)
+        yield TimelineEntry(at=row.began_at, entry=TimelineEntryKind.FAULT, row=row)
         if row.ended_at is not None:
-            yield Happened(at=row.ended_at, entry=Entry.FAULT_ENDED, row=row)
+            yield TimelineEntry(at=row.ended_at, entry=TimelineEntryKind.FAULT_ENDED, row=row)
 
 
-def _decision_events(rows: QuerySet[Decision]) -> Iterator[Happened]:
+def _decision_events(rows: QuerySet[Decision]) -> Iterator[TimelineEntry]:
     for row in rows:
-        yield Happened(at=row.at, entry=Entry.DECISION, row=row)
+        yield TimelineEntry(at=row.at, entry=TimelineEntryKind.DECISION, row=row)
 
 
-def _isolation_events(rows: QuerySet[Isolation]) -> Iterator[Happened]:
+def _isolation_events(rows: QuerySet[Isolation]) -> Iterator[TimelineEntry]:
     for row in rows.prefetch_related("history"):
-        yield Happened(at=row.began_at, entry=Entry.ISOLATED, row=row)
+        yield TimelineEntry(at=row.began_at, entry=TimelineEntryKind.ISOLATED, row=row)
         for step in row.history.all():
-            yield Happened(at=step.at, entry=Entry.ISOLATION, row=step)
+            yield TimelineEntry(at=step.at, entry=TimelineEntryKind.ISOLATION, row=step)
 
 
 def open_faults() -> QuerySet[Fault]:
@@ -87,19 +87,19 @@ def open_faults() -> QuerySet[Fault]:
     return rows.order_by("-level", "-id")
 
 
-class Worst(NamedTuple):
+class WorstFault(NamedTuple):
     faults: Sequence[Fault]
     #: How many stand.
     standing: int
 
 
-def worst_open_faults(*, most: int) -> Worst:
+def worst_open_faults(*, most: int) -> WorstFault:
     """The worst that stand and that nobody has acknowledged, and how many stand in all."""
     rows = open_faults().annotate(standing=Window(Count("pk")))
     # Those that somebody has read come last, so that one statement tells both.
     read = Case(When(acknowledged_at=None, then=0), default=1)
     found = list(rows.order_by(read, "-level", "-id")[:most])
-    return Worst(
+    return WorstFault(
         faults=[fault for fault in found if fault.acknowledged_at is None],
         standing=found[0].standing if found else 0,
     )
@@ -152,7 +152,7 @@ def fault_meaning(vendor: str, code: str) -> Meaning | None:
 MOST_MARKS = 40
 
 
-def fault_marks(card: Card, *, reach: Range, at: datetime) -> Sequence[Fault]:
+def fault_marks(card: Card, *, reach: ChartRange, at: datetime) -> Sequence[Fault]:
     """What began to be wrong with it in that time, notes left out, the newest first."""
     rows = Fault.objects.filter(
         card=card, level__gt=FaultLevel.NOTE, began_at__gte=at - REACHES[reach].back

@@ -101,7 +101,7 @@ class HealthRuleTrial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trials:
+class HealthRuleTrials:
     since: datetime
     #: How many cards could have fired and were looked at; not all there are where it is ``MOST_SHOWN``.
     cards: int
@@ -110,7 +110,7 @@ class Trials:
     trials: Sequence[HealthRuleTrial]
 
 
-def rule_trial(condition: Condition, *, back: timedelta, at: datetime) -> Trials:
+def rule_trial(condition: Condition, *, back: timedelta, at: datetime) -> HealthRuleTrials:
     """What the rule would have said over the last while, by the figures that are kept."""
     since = at - min(back, LONGEST_TRIAL)
     if condition.how is How.VALUE:
@@ -128,4 +128,4 @@ def rule_trial(condition: Condition, *, back: timedelta, at: datetime) -> Trials
         if (firings := dry_run(condition, series.get(card, ())))
     ]
     times = sum(len(trial.firings) for trial in found)
-    return Trials(since=since, cards=len(cards), times=times, trials=tuple(found))
+    return HealthRuleTrials(since=since, cards=len(cards), times=times, trials=tuple(found))

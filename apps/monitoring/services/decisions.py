@@ -50,7 +50,7 @@ _RESTARTED: Mapping[Action, tuple[str, ...]] = {
 _REPEAT_INTERVAL = timedelta(days=1)
 
 
-class LeaseGone(Exception):
+class LeaderLeaseLost(Exception):
     """Another turn runs by now; nothing was written."""
 
 
@@ -73,12 +73,12 @@ def decisions_apply(
 
     Statements do not grow in number with the decisions.
 
-    :raises LeaseGone: if the turn that decided is no longer the one that may act.
+    :raises LeaderLeaseLost: if the turn that decided is no longer the one that may act.
     """
     if not lease.check():
-        raise LeaseGone
+        raise LeaderLeaseLost
     context = _decision_context(decided)
-    there = _ambiguous_suppressions(
+    there = _suppress_ambiguous_restarts(
         [each for each in decided if _is_there(each, context)], context, at=at
     )
     acting = [each for each in there if not each.held_back]
@@ -100,10 +100,10 @@ def suppressed_decisions_store(
 
     Nothing is locked for them, so that thousands fit into one transaction.
 
-    :raises LeaseGone: if the turn that decided is no longer the one that may act.
+    :raises LeaderLeaseLost: if the turn that decided is no longer the one that may act.
     """
     if not lease.check():
-        raise LeaseGone
+        raise LeaderLeaseLost
     nodes = _primary_keys(Node, (each.node for each in decided))
     cards = _primary_keys(Card, (each.card for each in decided))
     faults = _primary_keys(Fault, (each.fault for each in decided))
@@ -150,7 +150,7 @@ def _is_there(each: Decided, context: _DecisionContext) -> bool:
     return each.node in context.nodes and (not each.card or each.card in context.card_of)
 
 
-def _ambiguous_suppressions(
+def _suppress_ambiguous_restarts(
     decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
 ) -> list[Decided]:
     """All of them; a restart of whoever has a card waits for a person where that may be one of several."""

@@ -34,7 +34,7 @@ from apps.telemetry.models import NodeToken, Source
 from apps.telemetry.selectors.sources import PUSH
 from apps.telemetry.services import node_tokens, sources
 from apps.telemetry.services.metric_storage import hourly_sums_store, start_of_hour
-from apps.telemetry.services.readings import AHEAD, OLD, OpenFaults, Recorded, readings_store
+from apps.telemetry.services.readings import AHEAD, OLD, BatchResult, OpenFaults, readings_store
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import SERIES, card_locality
 from controlplane.domain.health.faults import FaultLevel, Origin, Signal
@@ -116,7 +116,7 @@ def readings_record(
     node: str | None = None,
     refused: Iterable[RejectedReading] = (),
     behind: bool = False,
-) -> Recorded:
+) -> BatchResult:
     """Store a batch of metrics and record what it says of faults; for the parameters see ``readings_store``."""
     stored = readings_store(
         source=source,
@@ -162,7 +162,7 @@ class PushBusy(Exception):
     """A batch that came behind cannot be kept now; it can be sent again."""
 
 
-class AnotherNode(Exception):
+class NodeTokenMismatch(Exception):
     """A token was used to speak for a node that it is not of."""
 
     def __init__(self, *, own: str) -> None:
@@ -176,16 +176,16 @@ class AnotherNode(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pushed:
+class StoredPush:
     #: The newest batch that was taken of this token.
     sequence: int
     #: Whether this one was: False where it came before, or its number is of before what is remembered.
     taken: bool
-    recorded: Recorded = field(default_factory=Recorded)
+    recorded: BatchResult = field(default_factory=BatchResult)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Push:
+class MetricPush:
     """A batch as it was sent."""
 
     vendor: str
@@ -196,13 +196,13 @@ class Push:
     agent: str = ""
 
 
-def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
+def push_record(*, token: NodeToken, push: MetricPush, at: datetime) -> StoredPush:
     """Keep what the token's node says of its cards; a batch that was taken before changes nothing.
 
     :raises PushRefused: if the vendor, the time or the text is wrong.
     :raises PushOutdated: if it was measured too long ago.
     :raises PushBusy: if it comes behind, and what it changes is held up, as while its hour is summed up.
-    :raises AnotherNode: if every card of it is of another node.
+    :raises NodeTokenMismatch: if every card of it is of another node.
     """
     _require_time(push.measured_at, at=at)
     try:
@@ -214,7 +214,7 @@ def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
         raise PushRefused(str(wrong), field="body") from wrong
     node = token.node.name
     if batch.readings and all(reading.node != node for reading in batch.readings):
-        raise AnotherNode(own=node)
+        raise NodeTokenMismatch(own=node)
     try:
         return _record_push(token=token, push=push, batch=batch, at=at)
     except OperationalError as error:
@@ -249,7 +249,9 @@ def _require_time(measured_at: datetime, *, at: datetime) -> None:
 
 
 @transaction.atomic
-def _record_push(*, token: NodeToken, push: Push, batch: TelemetryBatch, at: datetime) -> Pushed:
+def _record_push(
+    *, token: NodeToken, push: MetricPush, batch: TelemetryBatch, at: datetime
+) -> StoredPush:
     node = token.node
     reader_ok = _is_reader_working(push.text)
     agent = {"name": push.agent, "vendor": push.vendor, "reader_ok": reader_ok}
@@ -273,7 +275,7 @@ def _record_push(*, token: NodeToken, push: Push, batch: TelemetryBatch, at: dat
             taken = cursor.fetchone()
     if taken is None:
         newest = NodeToken.objects.values_list("sequence", flat=True).get(pk=token.pk)
-        return Pushed(sequence=newest, taken=False)
+        return StoredPush(sequence=newest, taken=False)
     newest, standing = taken
     source = sources.push_source(node.cluster, standing=standing)
     recorded = readings_record(
@@ -292,7 +294,7 @@ def _record_push(*, token: NodeToken, push: Push, batch: TelemetryBatch, at: dat
     if not behind:
         _record_locality(node, push.text)
         sources.source_pushed(source=source, at=at, recorded=recorded)
-    return Pushed(sequence=newest, taken=True, recorded=recorded)
+    return StoredPush(sequence=newest, taken=True, recorded=recorded)
 
 
 def _record_locality(node: Node, text: str) -> None:
@@ -325,7 +327,7 @@ def _is_reader_working(text: str) -> bool | None:
     return found[1].strip("0.") != "" if found else None
 
 
-def _reader_signal(token: NodeToken, push: Push, *, stands: bool) -> Signal:
+def _reader_signal(token: NodeToken, push: MetricPush, *, stands: bool) -> Signal:
     return Signal(
         origin=Origin.AGENT,
         cluster=token.node.cluster.uid,

@@ -36,7 +36,7 @@ _DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolLine:
+class SuppressedPoolRow:
     """A pool as the page shows it."""
 
     pool: SuppressedPool
@@ -154,7 +154,7 @@ def _result_message(message: str, done: SuppressedActionsResult) -> str:
     return f"{message} {left % {'count': done.left_out}}"
 
 
-def _pool_line(pool: SuppressedPool, policy_state: HealthPolicyState) -> PoolLine:
+def _pool_line(pool: SuppressedPool, policy_state: HealthPolicyState) -> SuppressedPoolRow:
     shown = {
         "cluster": pool.cluster_uid,
         "chip": pool.chip,
@@ -162,7 +162,7 @@ def _pool_line(pool: SuppressedPool, policy_state: HealthPolicyState) -> PoolLin
         "shown": pool.isolations,
     }
     query = urlencode(shown)
-    return PoolLine(
+    return SuppressedPoolRow(
         pool=pool,
         policy_state=policy_state,
         costs=_cost_label(pool),

@@ -28,7 +28,7 @@ _OUTCOMES = [(outcome.value, outcome.value) for outcome in DryRunOutcome]
 _MOST_CARDS = 100_000
 
 
-class ClaimAskedSerializer(StrictSerializer[Any]):
+class ClaimDryRunRequestSerializer(StrictSerializer[Any]):
     queue = serializers.CharField(max_length=60, help_text="Name of a queue of one of your teams.")
     chips = serializers.ListField(
         child=serializers.CharField(max_length=60),
@@ -87,7 +87,7 @@ class NodeCardsSerializer(serializers.Serializer[Any]):
     cards = serializers.IntegerField()
 
 
-class StoppedSerializer(serializers.Serializer[Any]):
+class DryRunEvictionSerializer(serializers.Serializer[Any]):
     claim = serializers.CharField(help_text="Uid.")
     queue = serializers.CharField()
     team = serializers.CharField()
@@ -107,7 +107,7 @@ class ClaimDryRunSerializer(serializers.Serializer[Any]):
     nodes = NodeCardsSerializer(many=True)
     code = serializers.CharField(help_text="A short name of why it waits; empty if it starts.")
     reason = ReasonSerializerField()
-    stopped = StoppedSerializer(many=True)
+    stopped = DryRunEvictionSerializer(many=True)
 
 
 class ClaimDryRunView(APIView):
@@ -118,12 +118,12 @@ class ClaimDryRunView(APIView):
         summary="What the scheduler would say to a claim now",
         description="Placed where, refused why, or who would be reclaimed for it. Nothing is touched.",
         tags=["scheduling"],
-        request=ClaimAskedSerializer,
+        request=ClaimDryRunRequestSerializer,
         responses=ClaimDryRunSerializer,
     )
     def post(self, request: Request) -> Response:
         Query.read(request)
-        body = ClaimAskedSerializer(data=request.data, context={"request": request})
+        body = ClaimDryRunRequestSerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         given = body.validated_data
         role = RoleShape(

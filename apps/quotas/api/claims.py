@@ -46,7 +46,7 @@ from controlplane.web.rest import (
 )
 
 
-class StandingSerializer(serializers.Serializer[Any]):
+class QueueStatusSerializer(serializers.Serializer[Any]):
     reserved = serializers.IntegerField()
     guaranteed = serializers.IntegerField()
     cap = serializers.IntegerField(allow_null=True)
@@ -56,24 +56,24 @@ class StandingSerializer(serializers.Serializer[Any]):
     idle = serializers.IntegerField(help_text="Of the guarantee, held by nobody.")
 
 
-class ShareSerializer(serializers.Serializer[Any]):
+class QueueChipStatusSerializer(serializers.Serializer[Any]):
     chip = serializers.CharField(help_text="Empty: all chips together.", allow_blank=True)
-    standing = StandingSerializer()
+    standing = QueueStatusSerializer()
 
 
-class AwaitedSerializer(serializers.Serializer[Any]):
+class BlockingWorkloadSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(allow_blank=True, help_text="Empty where it is another team's.")
     team = serializers.CharField()
     cards = serializers.IntegerField()
 
 
-class OutlookSerializer(serializers.Serializer[Any]):
+class ClaimForecastSerializer(serializers.Serializer[Any]):
     starts_at = serializers.DateTimeField(allow_null=True)
     earliest = serializers.DateTimeField(allow_null=True)
     latest = serializers.DateTimeField(allow_null=True)
     chip = serializers.CharField(allow_blank=True)
     nodes = serializers.IntegerField()
-    blocked_by = AwaitedSerializer(many=True)
+    blocked_by = BlockingWorkloadSerializer(many=True)
     others = serializers.IntegerField(help_text="How many it waits for beside those.")
     place = serializers.IntegerField(allow_null=True, help_text="Among all that wait, from 1.")
     created_at = serializers.DateTimeField(allow_null=True)
@@ -83,7 +83,7 @@ class OutlookSerializer(serializers.Serializer[Any]):
 
 def forecast_json(outlook: VisibleForecast | None) -> dict[str, Any]:
     """What is known; nothing but empty values where nobody has looked yet."""
-    return dict(OutlookSerializer(outlook or VisibleForecast()).data)
+    return dict(ClaimForecastSerializer(outlook or VisibleForecast()).data)
 
 
 class ClaimExplanationSerializer(serializers.Serializer[Any]):
@@ -91,33 +91,35 @@ class ClaimExplanationSerializer(serializers.Serializer[Any]):
     explanation = ReasonSerializerField(source="claim.explanation")
     numbers = serializers.DictField(source="claim.explanation_numbers")
     queue = Reference(source="claim.queue")
-    shares = ShareSerializer(many=True, help_text="What its queue has of the chips it asks for.")
+    shares = QueueChipStatusSerializer(
+        many=True, help_text="What its queue has of the chips it asks for."
+    )
     free = serializers.DictField(child=serializers.IntegerField(), help_text="Free cards by chip.")
     place = serializers.IntegerField(allow_null=True, help_text="In its queue, from 1.")
     waiting = serializers.IntegerField(help_text="Claims that wait in its queue.")
-    forecast = OutlookSerializer(source="outlook", allow_null=True)
+    forecast = ClaimForecastSerializer(source="outlook", allow_null=True)
     looked_at = serializers.DateTimeField(
         allow_null=True, help_text="When the scheduler last looked at all that waits."
     )
 
 
-class MoreCardsSerializer(StrictSerializer[Any]):
+class AddGuaranteedCardsSerializer(StrictSerializer[Any]):
     chip = serializers.CharField(max_length=60)
     cards = serializers.IntegerField(min_value=-MOST_CARDS, max_value=MOST_CARDS)
 
 
-class MoreNodesSerializer(StrictSerializer[Any]):
+class AddNodesSerializer(StrictSerializer[Any]):
     like = VisibleField[Node](visible=lambda _user: Node.objects.all(), help_text="A node's uid.")
     nodes = serializers.IntegerField(min_value=1, max_value=MOST_NODES)
 
 
-class QuestionSerializer(StrictSerializer[Any]):
+class WhatIfChangesSerializer(StrictSerializer[Any]):
     """What would be different: at least one of these."""
 
-    more_cards = MoreCardsSerializer(
+    more_cards = AddGuaranteedCardsSerializer(
         required=False, help_text="Guaranteed to the claim's queue; fewer if negative."
     )
-    more_nodes = MoreNodesSerializer(required=False)
+    more_nodes = AddNodesSerializer(required=False)
     drain_node = VisibleField[Node](
         visible=lambda _user: Node.objects.all(), required=False, help_text="A node's uid."
     )
@@ -141,7 +143,7 @@ def changes_from_request(given: Mapping[str, Any], *, claim: Claim) -> list[What
     return changes
 
 
-class StartSerializer(serializers.Serializer[Any]):
+class StartForecastSerializer(serializers.Serializer[Any]):
     starts_at = serializers.DateTimeField(allow_null=True)
     earliest = serializers.DateTimeField(allow_null=True)
     latest = serializers.DateTimeField(allow_null=True)
@@ -149,20 +151,20 @@ class StartSerializer(serializers.Serializer[Any]):
     nodes = serializers.IntegerField()
 
 
-class ConcernedSerializer(serializers.Serializer[Any]):
-    work = AwaitedSerializer()
+class StartTimeChangeSerializer(serializers.Serializer[Any]):
+    work = BlockingWorkloadSerializer()
     gained = serializers.DurationField(
         allow_null=True, help_text="How much earlier it starts; negative if later."
     )
-    before = StartSerializer(allow_null=True)
-    after = StartSerializer(allow_null=True)
+    before = StartForecastSerializer(allow_null=True)
+    after = StartForecastSerializer(allow_null=True)
 
 
-class AnswerSerializer(serializers.Serializer[Any]):
-    own = ConcernedSerializer(allow_null=True)
-    earlier = ConcernedSerializer(many=True)
-    later = ConcernedSerializer(many=True)
-    stopped = ConcernedSerializer(many=True, help_text="Runs now and would have to stop.")
+class WhatIfResultSerializer(serializers.Serializer[Any]):
+    own = StartTimeChangeSerializer(allow_null=True)
+    earlier = StartTimeChangeSerializer(many=True)
+    later = StartTimeChangeSerializer(many=True)
+    stopped = StartTimeChangeSerializer(many=True, help_text="Runs now and would have to stop.")
     earlier_count = serializers.IntegerField()
     later_count = serializers.IntegerField()
     stopped_count = serializers.IntegerField()
@@ -182,9 +184,9 @@ class WhatIfSerializer(serializers.ModelSerializer[WhatIf]):
         fields = ("uid", "state", "queue", "changes", "refusal", "created_at", "answered_at")
 
 
-class AnsweredSerializer(serializers.Serializer[Any]):
+class WhatIfOutcomeSerializer(serializers.Serializer[Any]):
     asked = WhatIfSerializer()
-    answer = AnswerSerializer(allow_null=True, help_text="Null until it is there.")
+    answer = WhatIfResultSerializer(allow_null=True, help_text="Null until it is there.")
 
 
 class ReclaimPreviewQuery(Query):
@@ -202,8 +204,8 @@ class ReclaimPreviewQuery(Query):
         return attrs
 
 
-class LoserSerializer(serializers.Serializer[Any]):
-    work = AwaitedSerializer()
+class ReclaimVictimSerializer(serializers.Serializer[Any]):
+    work = BlockingWorkloadSerializer()
     queue = serializers.CharField()
     cards = serializers.IntegerField()
     lost = serializers.DurationField(help_text="Done since it last saved.")
@@ -214,7 +216,7 @@ class ReclaimPreviewSerializer(serializers.Serializer[Any]):
     starts = serializers.BooleanField(help_text="It would start at once, and nobody stop.")
     reason = ReasonSerializerField()
     cards = serializers.IntegerField(help_text="Cards that would come back.")
-    losers = LoserSerializer(many=True)
+    losers = ReclaimVictimSerializer(many=True)
 
 
 class ClaimForecastActions(ResourceViewSet[Claim]):
@@ -234,7 +236,7 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
         summary="Forecast of a pending claim",
         description="From the latest forecast, at most one day ahead; `starts_at` is null if it is unknown.",
         tags=["scheduling"],
-        responses=OutlookSerializer,
+        responses=ClaimForecastSerializer,
     )
     @action(detail=True)
     def forecast(self, request: Request, uid: str) -> Response:
@@ -245,15 +247,15 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
         summary="Request a what-if for a claim",
         description="Nothing is changed. The result is available at `/what-ifs/{uid}`.",
         tags=["scheduling"],
-        request=QuestionSerializer,
-        responses={202: AnsweredSerializer},
+        request=WhatIfChangesSerializer,
+        responses={202: WhatIfOutcomeSerializer},
     )
     @idempotent
     @action(detail=True, methods=["post"], url_path="what-if")
     def what_if(self, request: Request, uid: str) -> Response:
         claim = self.get_object()
         accounts.require(request.user, Permission.VIEW, team=claim.team)
-        given = self.validated_body(QuestionSerializer)
+        given = self.validated_body(WhatIfChangesSerializer)
         question = WhatIfRequest(
             changes=changes_from_request(given, claim=claim), queue=claim.queue, claim=claim
         )
@@ -298,7 +300,7 @@ class WhatIfViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
     @extend_schema(
         summary="A what-if request and its result",
         tags=["scheduling"],
-        responses=AnsweredSerializer,
+        responses=WhatIfOutcomeSerializer,
     )
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return Response(_what_if(self.get_object(), request))
@@ -308,7 +310,7 @@ def _what_if(what_if_row: WhatIf, request: Request) -> dict[str, Any]:
     answer = what_if_result(what_if_row, visibility=visibility_of(request.user, queues_active()))
     return {
         "asked": WhatIfSerializer(what_if_row).data,
-        "answer": AnswerSerializer(answer).data if answer else None,
+        "answer": WhatIfResultSerializer(answer).data if answer else None,
     }
 
 

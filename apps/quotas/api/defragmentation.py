@@ -85,7 +85,7 @@ class DefragmentationRequestSerializer(StrictSerializer[Any]):
         )
 
 
-class MoveSerializer(serializers.Serializer[Any]):
+class DefragmentationMoveSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     state = serializers.CharField(allow_null=True, help_text="Null in a dry run.")
     team = serializers.CharField()
@@ -114,7 +114,7 @@ class DefragmentationPlanSerializer(serializers.Serializer[Any]):
     gain = serializers.FloatField(help_text="Card-seconds that the room is worth.")
     proposed_by = serializers.CharField(allow_null=True)
     expires_at = serializers.DateTimeField(allow_null=True)
-    moves = MoveSerializer(many=True)
+    moves = DefragmentationMoveSerializer(many=True)
 
 
 def defragmentation_json(

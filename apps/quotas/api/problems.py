@@ -6,9 +6,9 @@ from typing import Any
 
 from apps.quotas.services import TreeConflict, TreeOutdated, TreeRefused
 from apps.quotas.services.defragmentation import (
-    AnotherUnderWay,
+    DefragmentationInProgress,
     DefragmentationPlanStale,
-    NothingToMove,
+    NoUsefulRelocation,
 )
 from apps.quotas.services.forecasts import WhatIfRefused
 from apps.quotas.services.priority_classes import PriorityRefused
@@ -58,8 +58,8 @@ def _priority_problem(error: PriorityRefused) -> Problem:
     return Problem(status=422, code="refused", detail=str(error), errors=errors)
 
 
-@problem_translator(NothingToMove)
-def _nothing_to_move_problem(error: NothingToMove) -> Problem:
+@problem_translator(NoUsefulRelocation)
+def _nothing_to_move_problem(error: NoUsefulRelocation) -> Problem:
     return Problem(status=422, code="nothing-to-move", detail=str(error))
 
 
@@ -68,6 +68,6 @@ def _stale_plan_problem(error: DefragmentationPlanStale) -> Problem:
     return Problem(status=409, code="defragmentation-plan-stale", detail=str(error))
 
 
-@problem_translator(AnotherUnderWay)
-def _plan_in_progress_problem(error: AnotherUnderWay) -> Problem:
+@problem_translator(DefragmentationInProgress)
+def _plan_in_progress_problem(error: DefragmentationInProgress) -> Problem:
     return Problem(status=409, code="another-under-way", detail=str(error))

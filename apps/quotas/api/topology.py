@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.quotas.selectors.free_capacity import CardUse
-from apps.quotas.selectors.topology import CardCell, Domain, NoSuchDomain, fleet_topology
+from apps.quotas.selectors.topology import CardCell, NoSuchDomain, TopologyDomain, fleet_topology
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import Query
 
@@ -26,7 +26,7 @@ class TopologyQuery(Query):
     )
 
 
-class DomainSerializer(serializers.Serializer[Any]):
+class TopologyDomainSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField(help_text="fleet, cluster, a level of the network, or node.")
     name = serializers.CharField()
     key = serializers.CharField(help_text="For `at`.")
@@ -44,7 +44,7 @@ class DomainSerializer(serializers.Serializer[Any]):
     largest = serializers.IntegerField(help_text="The most free cards of one node.")
 
 
-class CellSerializer(serializers.Serializer[Any]):
+class CardCellSerializer(serializers.Serializer[Any]):
     index = serializers.IntegerField()
     chip = serializers.CharField()
     use = serializers.ChoiceField(choices=[use.name.lower() for use in CardUse])
@@ -55,13 +55,13 @@ class CellSerializer(serializers.Serializer[Any]):
 
 
 class TopologySerializer(serializers.Serializer[Any]):
-    here = DomainSerializer()
-    below = DomainSerializer(many=True)
-    cards = CellSerializer(many=True, help_text="Of a node.")
+    here = TopologyDomainSerializer()
+    below = TopologyDomainSerializer(many=True)
+    cards = CardCellSerializer(many=True, help_text="Of a node.")
 
 
-def domain_json(domain: Domain) -> dict[str, Any]:
-    """As ``DomainSerializer`` says."""
+def domain_json(domain: TopologyDomain) -> dict[str, Any]:
+    """As ``TopologyDomainSerializer`` says."""
     return {
         "kind": domain.kind,
         "name": domain.name,

@@ -93,7 +93,7 @@ def _apply_one_step(lease: LeaderLease, at: datetime) -> bool:
                 defragmentation.cards_reserve(row=row, at=at)
                 return False
             step()
-    except defragmentation.PlanOutOfDate as stale:
+    except defragmentation.RelocationNotPossible as stale:
         _fail_plan(lease, row, at, str(stale))
     except IllegalTransition as overtaken:
         # It was dismissed, or its claim changed state, concurrently: the next run handles that.

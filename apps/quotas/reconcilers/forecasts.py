@@ -142,7 +142,7 @@ def _answer_what_if(what_if_row: WhatIf, *, policy: SchedulingPolicy, at: dateti
         )
         return what_if_refuse(uid=what_if_row.uid, reason=reason, at=at)
     answer = {
-        "own": _difference_json(own) if own else None,
+        "own": _start_time_change_json(own) if own else None,
         **_effects_json(found.differences, snapshot, own=own),
         "waiting": len(snapshot.claims),
         "looked_at": len(considered.claims),
@@ -182,9 +182,9 @@ def _effects_json(
         if each.claim in running and each.before is None and each.after is not None
     ]
     return {
-        "earlier": [_difference_json(each) for each in earlier[:_MAX_LISTED]],
-        "later": [_difference_json(each) for each in later[:_MAX_LISTED]],
-        "stopped": [_difference_json(each) for each in stopped[:_MAX_LISTED]],
+        "earlier": [_start_time_change_json(each) for each in earlier[:_MAX_LISTED]],
+        "later": [_start_time_change_json(each) for each in later[:_MAX_LISTED]],
+        "stopped": [_start_time_change_json(each) for each in stopped[:_MAX_LISTED]],
         "earlier_count": len(earlier),
         "later_count": len(later),
         "stopped_count": len(stopped),
@@ -205,7 +205,7 @@ def _has_start(forecast: Forecast | None) -> bool:
     return forecast is not None and forecast.starts_at is not None
 
 
-def _difference_json(each: StartTimeChange) -> dict[str, Any]:
+def _start_time_change_json(each: StartTimeChange) -> dict[str, Any]:
     return {
         "claim": each.claim,
         "gained": None if each.gained is None else each.gained.total_seconds(),

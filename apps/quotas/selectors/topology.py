@@ -44,7 +44,7 @@ class NoSuchDomain(LookupError):
 
 
 @dataclass(slots=True, kw_only=True)
-class Domain:
+class TopologyDomain:
     """The fleet, a cluster, a domain of its network or a node, with what is in it."""
 
     #: ``fleet``, ``cluster``, a level such as ``spine``, or ``node``.
@@ -52,8 +52,8 @@ class Domain:
     name: str
     #: Identifies it in URLs: ``spine:alpha/s1``; empty for the fleet.
     key: str
-    parent: Domain | None = None
-    below: list[Domain] = field(default_factory=list)
+    parent: TopologyDomain | None = None
+    below: list[TopologyDomain] = field(default_factory=list)
     #: Only of a node.
     occupancy: NodeOccupancy | None = None
     nodes: int = 0
@@ -92,11 +92,11 @@ class Domain:
         return round(100 * self.fragments / self.free) if self.free else 0
 
     @property
-    def trail(self) -> list[Domain]:
+    def trail(self) -> list[TopologyDomain]:
         """From the fleet down to it."""
         return [*(self.parent.trail if self.parent else ()), self]
 
-    def walk(self) -> Iterator[Domain]:
+    def walk(self) -> Iterator[TopologyDomain]:
         """The domain and all below, in depth-first order."""
         yield self
         for domain in self.below:
@@ -131,14 +131,14 @@ class CardCell:
 class FleetTopology:
     """The topology as one user sees it."""
 
-    root: Domain
-    by_key: Mapping[str, Domain]
+    root: TopologyDomain
+    by_key: Mapping[str, TopologyDomain]
     visibility: QueueVisibility
     #: Names by primary key.
     teams: Mapping[int, str]
     queues: Mapping[int, str]
 
-    def at(self, key: str) -> Domain:
+    def at(self, key: str) -> TopologyDomain:
         """The domain of that key. The cluster may be left out if the name is unique.
 
         :raises NoSuchDomain: if there is none.
@@ -215,14 +215,16 @@ def allocated_claims(keys: Iterable[int] | None = None) -> Mapping[int, Allocate
     return {row[0]: AllocatedClaim(*row) for row in rows.values_list(*columns, *work)}
 
 
-def _domain_tree(occupancies: Iterable[NodeOccupancy]) -> tuple[Domain, dict[str, Domain]]:
-    root = Domain(kind=FLEET, name="", key="")
+def _domain_tree(
+    occupancies: Iterable[NodeOccupancy],
+) -> tuple[TopologyDomain, dict[str, TopologyDomain]]:
+    root = TopologyDomain(kind=FLEET, name="", key="")
     by_key = {"": root}
 
-    def below(parent: Domain, kind: str, name: str, key: str) -> Domain:
+    def below(parent: TopologyDomain, kind: str, name: str, key: str) -> TopologyDomain:
         found = by_key.get(key)
         if found is None:
-            found = by_key[key] = Domain(kind=kind, name=name, key=key, parent=parent)
+            found = by_key[key] = TopologyDomain(kind=kind, name=name, key=key, parent=parent)
             parent.below.append(found)
         return found
 

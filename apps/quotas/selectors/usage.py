@@ -131,14 +131,14 @@ def card_rates() -> dict[str, Decimal]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkUsage:
+class MeteredUsage:
     """Usage of a job or a deployment, including current allocations."""
 
     card_microseconds: int
     cost: Cost
 
 
-def usage_of_work(uid: str, *, at: datetime) -> WorkUsage | None:
+def usage_of_work(uid: str, *, at: datetime) -> MeteredUsage | None:
     """Usage of all claims of that workload; None if it never had a card. Takes three statements."""
     used: dict[str, int] = {}
     for chip, amount in (
@@ -158,7 +158,7 @@ def usage_of_work(uid: str, *, at: datetime) -> WorkUsage | None:
         used[chip] = used.get(chip, 0) + amount
     if not used:
         return None
-    return WorkUsage(card_microseconds=sum(used.values()), cost=cost_of(used, card_rates()))
+    return MeteredUsage(card_microseconds=sum(used.values()), cost=cost_of(used, card_rates()))
 
 
 def metered_from(path: str = "") -> Coalesce:
@@ -167,7 +167,7 @@ def metered_from(path: str = "") -> Coalesce:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discrepancy:
+class LedgerDiscrepancy:
     """A claim whose ledger records differ from its allocations, in card-microseconds."""
 
     claim: str
@@ -185,7 +185,7 @@ class Discrepancy:
         )
 
 
-def usage_discrepancies(*, since: datetime | None = None) -> list[Discrepancy]:
+def usage_discrepancies(*, since: datetime | None = None) -> list[LedgerDiscrepancy]:
     """Claims whose records do not add up to their allocations, to the microsecond.
 
     Of a running claim, only the part that should be recorded already is compared. With ``since``, only claims that
@@ -204,7 +204,9 @@ def usage_discrepancies(*, since: datetime | None = None) -> list[Discrepancy]:
         Subquery(allocated.annotate(sum=Sum(lasted)).values("sum"), output_field=DurationField()),
     )
     found = (
-        Discrepancy(claim=uid, recorded=amount or 0, allocated=(time or timedelta()) // MICROSECOND)
+        LedgerDiscrepancy(
+            claim=uid, recorded=amount or 0, allocated=(time or timedelta()) // MICROSECOND
+        )
         for uid, amount, time in rows.iterator()
     )
     return [one for one in found if one.recorded != one.allocated]

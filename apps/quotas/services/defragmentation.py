@@ -62,7 +62,7 @@ from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.state_transitions import apply_transition
 
 
-class NothingToMove(Exception):
+class NoUsefulRelocation(Exception):
     """No relocation would help, or none is worth its cost; the message says why."""
 
 
@@ -70,7 +70,7 @@ class DefragmentationPlanStale(Exception):
     """The fleet has changed since the proposal; the message says which relocations are not possible any more."""
 
 
-class AnotherUnderWay(Exception):
+class DefragmentationInProgress(Exception):
     """Another plan is being executed; two at a time would conflict."""
 
 
@@ -103,12 +103,12 @@ def defragmentation_preview(
 ) -> DefragmentationProposal:
     """Compute a plan without storing it.
 
-    :raises NothingToMove: if no relocation helps, or none is worth its cost.
+    :raises NoUsefulRelocation: if no relocation helps, or none is worth its cost.
     """
     snapshot = selectors.defragmentation_snapshot()
     chip, plan = _build_plan(plan_request, snapshot, at)
     if not plan.moves:
-        raise NothingToMove(plan.reason)
+        raise NoUsefulRelocation(plan.reason)
     moves, room = with_named_cards(plan.moves, plan.room, snapshot, chip=chip)
     return DefragmentationProposal(
         plan_request=plan_request,
@@ -128,7 +128,9 @@ def _build_plan(
         return "", plan_defragmentation(snapshot, ReduceFragments(), at=at)
     view = next((one for one in snapshot.claims if one.uid == plan_request.claim.uid), None)
     if view is None:
-        raise NothingToMove(Reason("claim.state.not_pending", "the claim is no longer pending"))
+        raise NoUsefulRelocation(
+            Reason("claim.state.not_pending", "the claim is no longer pending")
+        )
     plans = (
         (chip, plan_defragmentation(snapshot, FitClaim(claim=view, chip=chip), at=at))
         for chip in view.chips
@@ -143,7 +145,7 @@ def defragmentation_propose(
 ) -> Defragmentation:
     """Store a plan that can be approved for a while.
 
-    :raises NothingToMove: if no relocation helps, or none is worth its cost.
+    :raises NoUsefulRelocation: if no relocation helps, or none is worth its cost.
     :raises PermissionRefused: if the actor neither manages queues nor operates the fleet of any team.
     """
     selectors.require_proposing(actor)
@@ -193,7 +195,7 @@ def defragmentation_approve(*, plan: Defragmentation, actor: User, at: datetime)
 
     :raises PermissionRefused: if the actor may not relocate workloads of one of the teams.
     :raises IllegalTransition: if it is not in state proposed, or has expired.
-    :raises AnotherUnderWay: if another plan is approved and has not ended.
+    :raises DefragmentationInProgress: if another plan is approved and has not ended.
     :raises DefragmentationPlanStale: if the claims or cards have changed.
     """
     selectors.require_moving(actor, selectors.relocated_teams(plan))
@@ -206,7 +208,7 @@ def defragmentation_approve(*, plan: Defragmentation, actor: User, at: datetime)
         )
     other = Defragmentation.objects.filter(state__in=ACTIVE).exclude(pk=plan.pk).first()
     if other is not None:
-        raise AnotherUnderWay(
+        raise DefragmentationInProgress(
             Reason(
                 "defragmentation.approval.another_running",
                 "{plan} by {user} is in progress; approve this plan when it has ended",
@@ -274,14 +276,14 @@ def _audit_plan(row: Defragmentation, *, action: str, actor: User) -> None:
     )
 
 
-class PlanOutOfDate(Exception):
+class RelocationNotPossible(Exception):
     """The next step is not possible any more; the message says why."""
 
 
 def defragmentation_begin(*, row: Defragmentation, at: datetime) -> None:
     """Begin execution: reserve the freed cards and the targets of all relocations.
 
-    :raises PlanOutOfDate: if the claims or cards have changed.
+    :raises RelocationNotPossible: if the claims or cards have changed.
     """
     moves = selectors.relocations_of(row)
     _lock_cards({*row.room, *(card for step in moves for card in _target_cards(step))})
@@ -319,7 +321,7 @@ def _target_cards(step: DefragmentationMove) -> set[str]:
 def move_begin(*, step: DefragmentationMove, at: datetime) -> None:
     """Begin a relocation: evict the workload and reserve its target cards.
 
-    :raises PlanOutOfDate: if this relocation, or a later one, is not possible any more.
+    :raises RelocationNotPossible: if this relocation, or a later one, is not possible any more.
     """
     _check_state(step.defragmentation)
     cards_reserve(row=step.defragmentation, at=at)
@@ -436,7 +438,7 @@ def _lock_cards(cards: Iterable[str]) -> None:
 
 def _check_state(row: Defragmentation) -> None:
     if changes := selectors.changes_since_proposal(row):
-        raise PlanOutOfDate(
+        raise RelocationNotPossible(
             Reason(
                 "defragmentation.plan.outdated",
                 "the fleet has changed: {changes}",

@@ -20,7 +20,7 @@ from apps.accounts.services import audit
 from apps.quotas.models import Allocation, CardRate, Claim, UsageDay, UsageRecord
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.usage import (
-    Discrepancy,
+    LedgerDiscrepancy,
     days_to_roll_up,
     records_by_day,
     usage_discrepancies,
@@ -183,10 +183,10 @@ CHECK_WINDOW = timedelta(days=2)
 _MAX_NAMED = 3
 
 
-class LedgerDisagrees(Exception):
+class LedgerMismatch(Exception):
     """Ledger records differ from allocations."""
 
-    def __init__(self, found: list[Discrepancy]) -> None:
+    def __init__(self, found: list[LedgerDiscrepancy]) -> None:
         super().__init__(
             Reason(
                 "usage.ledger.discrepancy",
@@ -201,7 +201,7 @@ class LedgerDisagrees(Exception):
 def usage_ledger_check(*, at: datetime) -> None:
     """Compare the ledger with the allocations of recent claims.
 
-    :raises LedgerDisagrees: if they differ, so that the status page shows it.
+    :raises LedgerMismatch: if they differ, so that the status page shows it.
     """
     if found := usage_discrepancies(since=at - CHECK_WINDOW):
-        raise LedgerDisagrees(found)
+        raise LedgerMismatch(found)

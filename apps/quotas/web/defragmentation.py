@@ -121,8 +121,8 @@ def _cards_row(spots: Sequence[str], room: Sequence[int]) -> NodeCardsRow:
 MAX_NODES = 16
 REFUSALS = (
     IllegalTransition,
-    services.AnotherUnderWay,
-    services.NothingToMove,
+    services.DefragmentationInProgress,
+    services.NoUsefulRelocation,
     services.DefragmentationPlanStale,
 )
 PURPOSES: Mapping[DefragmentationPurpose, Promise] = {
@@ -218,7 +218,7 @@ def defragmentation_new(request: AuthenticatedRequest) -> HttpResponse:
             if request.method == "POST":
                 return _propose_plan(request, form.plan_request())
             context |= _preview_context(request, form.plan_request())
-        except services.NothingToMove as reason:
+        except services.NoUsefulRelocation as reason:
             context["nothing"] = str(reason)
             status = 422 if request.method == "POST" else 200
     elif form.is_bound:

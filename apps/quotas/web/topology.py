@@ -21,8 +21,8 @@ from apps.quotas.selectors.topology import (
     CLUSTER,
     FLEET,
     NODE,
-    Domain,
     NoSuchDomain,
+    TopologyDomain,
     fleet_topology,
     topology_document,
 )
@@ -60,7 +60,7 @@ COLOUR_LABELS: dict[str, Promise] = {
 class DomainLink:
     """A domain with its label and URL."""
 
-    domain: Domain
+    domain: TopologyDomain
     kind: str | Promise
     href: str
 
@@ -106,21 +106,21 @@ def topology_cards(request: AuthenticatedRequest) -> HttpResponse:
     )
 
 
-def _find_domain(at: Any, key: str) -> Domain:
+def _find_domain(at: Any, key: str) -> TopologyDomain:
     try:
-        found: Domain = at(key)
+        found: TopologyDomain = at(key)
     except NoSuchDomain as missing:
         raise Http404 from missing
     return found
 
 
-def _domain_row(domain: Domain, by: str) -> DomainLink:
+def _domain_row(domain: TopologyDomain, by: str) -> DomainLink:
     return DomainLink(
         domain=domain, kind=KIND_LABELS.get(domain.kind, domain.kind), href=_domain_url(domain, by)
     )
 
 
-def _domain_url(domain: Domain, by: str) -> str:
+def _domain_url(domain: TopologyDomain, by: str) -> str:
     asked = {"at": domain.key, "by": by if by != "state" else ""}
     query = urlencode({name: value for name, value in asked.items() if value}, safe=":/")
     return f"{reverse('topology')}?{query}" if query else reverse("topology")

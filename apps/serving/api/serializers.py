@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_sc
 from rest_framework import serializers
 
 from apps.accounts import selectors as accounts
-from apps.accounts.api.serializers import OwnedSerializer, validate_future
+from apps.accounts.api.serializers import TeamOwnedSerializer, validate_future
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.serving import selectors
@@ -142,7 +142,7 @@ class ConfigurationSerializer(StrictSerializer[Any]):
         return RevisionConfiguration(**given)
 
 
-class ReviseSerializer(ConfigurationSerializer):
+class RevisionRequestSerializer(ConfigurationSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         return {"configuration": self.configuration(attrs)}
 
@@ -160,7 +160,7 @@ class ReviseSerializer(ConfigurationSerializer):
         )
     ]
 )
-class DeploymentCreateSerializer(ConfigurationSerializer, OwnedSerializer):
+class DeploymentCreateSerializer(ConfigurationSerializer, TeamOwnedSerializer):
     name = serializers.SlugField(
         max_length=80, help_text="The model name for callers; unique across the company."
     )
@@ -202,7 +202,7 @@ class DeploymentFilters(Filters):
     text = serializers.CharField(required=False, help_text="Part of the name.")
 
 
-class KeySerializer(serializers.ModelSerializer[ApiKey]):
+class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
     team = Reference()
     created_by = serializers.CharField(source="created_by.username")
     routes = serializers.ListField(
@@ -229,11 +229,11 @@ class KeySerializer(serializers.ModelSerializer[ApiKey]):
         )
 
 
-class NewKeySerializer(KeySerializer):
+class NewApiKeySerializer(ApiKeySerializer):
     text = serializers.CharField(help_text="The key itself. It is shown this once.")
 
-    class Meta(KeySerializer.Meta):
-        fields = (*KeySerializer.Meta.fields, "text")
+    class Meta(ApiKeySerializer.Meta):
+        fields = (*ApiKeySerializer.Meta.fields, "text")
 
 
 @extend_schema_serializer(
@@ -249,7 +249,7 @@ class NewKeySerializer(KeySerializer):
         )
     ]
 )
-class KeyCreateSerializer(OwnedSerializer):
+class ApiKeyCreateSerializer(TeamOwnedSerializer):
     name = serializers.CharField(max_length=80)
     routes = serializers.ListField(
         child=serializers.SlugField(max_length=80),
@@ -274,7 +274,7 @@ class KeyCreateSerializer(OwnedSerializer):
         return validate_future(value)
 
 
-class KeyFilters(Filters):
+class ApiKeyFilters(Filters):
     lookups = {"team": "team"}
 
     team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
@@ -338,7 +338,7 @@ class GatewayPollQuery(Query):
     wait = serializers.IntegerField(default=0, min_value=0, max_value=20)
 
 
-class UsagePostedSerializer(StrictSerializer[Any]):
+class GatewayCallSerializer(StrictSerializer[Any]):
     """One request, as a gateway tells it."""
 
     at = serializers.DateTimeField()
@@ -360,4 +360,4 @@ class UsagePostedSerializer(StrictSerializer[Any]):
 class UsageBatchSerializer(StrictSerializer[Any]):
     gateway = serializers.CharField(max_length=80)
     sequence = serializers.IntegerField(min_value=0, max_value=2**63 - 1)
-    records = UsagePostedSerializer(many=True)
+    records = GatewayCallSerializer(many=True)

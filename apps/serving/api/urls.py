@@ -8,7 +8,7 @@ from apps.serving.api import views
 router = SimpleRouter(trailing_slash=False)
 router.register("deployments", views.DeploymentViewSet, basename="deployment")
 router.register("replicas", views.ReplicaViewSet, basename="replica")
-router.register("keys", views.KeyViewSet, basename="key")
+router.register("keys", views.ApiKeyViewSet, basename="key")
 router.register("usage", views.UsageViewSet, basename="usage")
 
 urlpatterns: list[URLPattern | URLResolver] = [*router.urls]

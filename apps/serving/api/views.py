@@ -76,7 +76,7 @@ class DeploymentViewSet(
         summary="Add a revision",
         description="Traffic moves to the revision after all of its replicas are ready.",
         tags=["serving"],
-        request=serializers.ReviseSerializer,
+        request=serializers.RevisionRequestSerializer,
         responses=serializers.DeploymentDetailSerializer,
     )
     @idempotent
@@ -86,7 +86,7 @@ class DeploymentViewSet(
             deployment=self._changeable_deployment(),
             actor=acting_user(request),
             at=timezone.now(),
-            **self.validated_body(serializers.ReviseSerializer),
+            **self.validated_body(serializers.RevisionRequestSerializer),
         )
         return self._deployment_response(uid)
 
@@ -179,16 +179,16 @@ class ReplicaViewSet(ResourceViewSet[Replica]):
 
 @extend_schema_view(
     list=extend_schema(
-        summary="Gateway keys", tags=["serving"], parameters=[serializers.KeyFilters]
+        summary="Gateway keys", tags=["serving"], parameters=[serializers.ApiKeyFilters]
     ),
     retrieve=extend_schema(summary="A gateway key", tags=["serving"]),
 )
-class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ApiKey]):
+class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ApiKey]):
     """Keys with which programs call a team's deployments through the gateway."""
 
     token_scope = Scope.SERVING
-    serializer_class = serializers.KeySerializer
-    queries = {"list": serializers.KeyFilters}
+    serializer_class = serializers.ApiKeySerializer
+    queries = {"list": serializers.ApiKeyFilters}
 
     def get_queryset(self) -> QuerySet[ApiKey]:
         return selectors.keys_visible(self.request.user)
@@ -196,15 +196,15 @@ class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @extend_schema(
         summary="Create a gateway key",
         tags=["serving"],
-        request=serializers.KeyCreateSerializer,
-        responses={201: serializers.NewKeySerializer},
+        request=serializers.ApiKeyCreateSerializer,
+        responses={201: serializers.NewApiKeySerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.validated_body(serializers.KeyCreateSerializer)
+        given = self.validated_body(serializers.ApiKeyCreateSerializer)
         accounts.require(request.user, Permission.MANAGE_KEYS, team=given["team"])
         key, text = gateways.key_create(actor=acting_user(request), at=timezone.now(), **given)
-        body = {**serializers.KeySerializer(key).data, "text": text}
+        body = {**serializers.ApiKeySerializer(key).data, "text": text}
         return Response(body, status=status.HTTP_201_CREATED)
 
     @extend_schema(

@@ -10,7 +10,7 @@ from apps.accounts import selectors as accounts
 from apps.fleet.models import Cluster, Node
 from apps.jobs import selectors as jobs
 from apps.jobs.models import Attempt
-from apps.models.selectors.storage_consumers import Hold, ReferencingConsumer
+from apps.models.selectors.storage_consumers import ReferencingConsumer, StorageHold
 from apps.quotas.models import Allocation
 from apps.serving.models import (
     Replica,
@@ -59,7 +59,7 @@ class ServingStorage(ReferencingConsumer):
         *,
         at: datetime,  # noqa: ARG002 - the protocol has it
         of: Collection[int] | None = None,
-    ) -> Mapping[int, Hold]:
+    ) -> Mapping[int, StorageHold]:
         live = Revision.objects.filter(
             deployment__deleted_at=None, model_version__artifact__isnull=False
         )
@@ -67,7 +67,7 @@ class ServingStorage(ReferencingConsumer):
             live = live.filter(model_version__artifact__in=of)
         rows = live.values_list("model_version__artifact", "deployment__name", "number")
         return {
-            key: Hold(
+            key: StorageHold(
                 reason=Reason(
                     "artifact.hold.deployment_revision",
                     "revision {revision} of deployment {deployment} uses it",

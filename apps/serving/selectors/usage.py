@@ -96,7 +96,7 @@ class CallStatistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageStep:
+class UsageInterval:
     at: datetime
     statistics: CallStatistics
 
@@ -136,7 +136,7 @@ def call_statistics(records: QuerySet[GatewayCall], *, since: datetime) -> CallS
 
 def usage_steps(
     records: QuerySet[GatewayCall], *, window: UsageWindow, at: datetime
-) -> Sequence[UsageStep]:
+) -> Sequence[UsageInterval]:
     """Every step of the window up to ``at``, also those without a call."""
     first_step_at = _first_step_at(window, at=at)
     binned = Func(
@@ -157,7 +157,7 @@ def usage_steps(
         for row in rows
     }
     instants = [first_step_at + window.step * number for number in range(window.steps)]
-    return [UsageStep(at=one, statistics=found.get(one, CallStatistics())) for one in instants]
+    return [UsageInterval(at=one, statistics=found.get(one, CallStatistics())) for one in instants]
 
 
 def _first_step_at(window: UsageWindow, *, at: datetime) -> datetime:

@@ -98,7 +98,7 @@ KEY_PREFIX = "nf-"
 MAX_OVERLAP = timedelta(days=30)
 
 
-class KeyRefused(Exception):
+class ApiKeyRefused(Exception):
     """The key cannot be replaced; the message says why and what to do instead."""
 
 
@@ -151,7 +151,7 @@ def key_rotate(
     The old key stays valid for ``overlap``, so that programs can be changed without downtime, and then expires;
     without an overlap it is revoked. The new key has the lifetime that the old one was created with.
 
-    :raises KeyRefused: if the old key is revoked or expired, or the overlap is longer than ``MAX_OVERLAP``.
+    :raises ApiKeyRefused: if the old key is revoked or expired, or the overlap is longer than ``MAX_OVERLAP``.
     """
     old = ApiKey.objects.select_for_update(of=("self",)).select_related("team").get(pk=key.pk)
     _check_rotation(old, at=at, overlap=overlap)
@@ -186,7 +186,7 @@ def key_rotate(
 
 def _check_rotation(key: ApiKey, *, at: datetime, overlap: timedelta) -> None:
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= at):
-        raise KeyRefused(
+        raise ApiKeyRefused(
             Reason(
                 "api_key.rotation.ended",
                 "key {key} has expired or been revoked and cannot be rotated; create a new key",
@@ -194,7 +194,7 @@ def _check_rotation(key: ApiKey, *, at: datetime, overlap: timedelta) -> None:
             )
         )
     if not timedelta(0) <= overlap <= MAX_OVERLAP:
-        raise KeyRefused(
+        raise ApiKeyRefused(
             Reason(
                 "api_key.rotation.overlap_out_of_range",
                 "the old key can stay valid for 0 to {limit} more days, got {days}",

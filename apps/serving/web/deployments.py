@@ -30,7 +30,7 @@ from apps.serving.selectors.deployments import (
 )
 from apps.serving.selectors.usage import (
     CallStatistics,
-    UsageStep,
+    UsageInterval,
     UsageWindow,
     call_statistics,
     deployment_calls,
@@ -474,7 +474,7 @@ def deployment_chart(request: AuthenticatedRequest, uid: str, chart: str) -> Htt
 
 
 def _series_json(
-    series: UsageSeries, steps: Sequence[UsageStep], chart_spec: UsageChart
+    series: UsageSeries, steps: Sequence[UsageInterval], chart_spec: UsageChart
 ) -> dict[str, Any]:
     return {
         "name": series.name,

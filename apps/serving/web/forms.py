@@ -249,7 +249,7 @@ class DeploymentForm(QueuedForm, ConfigurationForm):
             self.add_error("name", message % {"name": name, "free": free})
 
 
-class KeyForm(TeamForm):
+class ApiKeyForm(TeamForm):
     """A new API key of the gateway."""
 
     more = ("routes", "requests_per_minute", "tokens_per_minute", "concurrency")
@@ -292,7 +292,7 @@ class KeyForm(TeamForm):
         return values
 
 
-class RotationForm(PlainForm):
+class ApiKeyRotationForm(PlainForm):
     """How long the old key stays valid beside the new one, in hours."""
 
     overlap = forms.TypedChoiceField(

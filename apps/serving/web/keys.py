@@ -32,7 +32,7 @@ from apps.serving.selectors.gateways import (
     usage_by_route,
 )
 from apps.serving.services import gateways as services
-from apps.serving.web.forms import KeyForm, RotationForm
+from apps.serving.web.forms import ApiKeyForm, ApiKeyRotationForm
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.web.pages import render_page
 from controlplane.web.reasons import render_reason
@@ -41,7 +41,7 @@ from controlplane.web.tables import Column, FilterForm, Table
 _ENDED, _ALL = "ended", "all"
 
 
-class KeyFilter(FilterForm):
+class ApiKeyFilter(FilterForm):
     """Filters of the list of keys; by default it shows valid ones."""
 
     text = forms.CharField(label=lazy("Name or prefix"), max_length=80)
@@ -126,7 +126,7 @@ def keys(request: AuthenticatedRequest) -> HttpResponseBase:
         request,
         keys_with_usage(request.user, at=now),
         columns=COLUMNS,
-        filters=KeyFilter(request.GET, user=request.user, at=now),
+        filters=ApiKeyFilter(request.GET, user=request.user, at=now),
     )
     if table.is_csv_request:
         return table.csv(filename="keys.csv")
@@ -172,7 +172,7 @@ def key(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "may_change": may and state is KeyState.VALID,
         "denied_reason": "" if may else _denied_message(),
         "routes": usage_by_route(found, at=now),
-        "form": RotationForm(),
+        "form": ApiKeyRotationForm(),
     }
     return render(request, "serving/key.html", context)
 
@@ -182,7 +182,7 @@ def key(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 def key_new(request: AuthenticatedRequest) -> HttpResponse:
     """The form of a new key; only the response to it contains the key's text."""
     bound = request.method == "POST"
-    form = KeyForm(request.POST if bound else None, user=request.user)
+    form = ApiKeyForm(request.POST if bound else None, user=request.user)
     if not (bound and form.is_valid()):
         may = accounts.teams_where(request.user, Permission.MANAGE_KEYS).exists()
         context = {"form": form, "denied_reason": "" if may else _denied_message()}
@@ -210,7 +210,7 @@ def key_new(request: AuthenticatedRequest) -> HttpResponse:
 def key_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Show the new key once, or redirect to the old one with the reason of the refusal."""
     old = _find_key(request, uid, to_change=True)
-    form = RotationForm(request.POST)
+    form = ApiKeyRotationForm(request.POST)
     if not form.is_valid():
         messages.error(request, str(form.errors["overlap"][0]))
         return redirect("key", uid=old.uid)
@@ -219,7 +219,7 @@ def key_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         new_key, text = services.key_rotate(
             key=old, actor=request.user, at=timezone.now(), overlap=overlap
         )
-    except services.KeyRefused as refusal:
+    except services.ApiKeyRefused as refusal:
         messages.error(request, render_reason(str(refusal)))
         return redirect("key", uid=old.uid)
     old.refresh_from_db()

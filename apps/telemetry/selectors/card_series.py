@@ -29,7 +29,7 @@ from apps.telemetry.models import CardHistory, CardHour
 from controlplane.domain.telemetry.metrics import MEASURES, Metric
 
 
-class Range(StrEnum):
+class ChartRange(StrEnum):
     """How far back a chart goes."""
 
     HOUR = "1h"
@@ -39,18 +39,18 @@ class Range(StrEnum):
     MONTH = "30d"
 
 
-class ChartReach(NamedTuple):
+class ChartResolution(NamedTuple):
     back: timedelta
     #: Between two points.
     step: timedelta
 
 
-REACHES: Mapping[Range, ChartReach] = {
-    Range.HOUR: ChartReach(timedelta(hours=1), timedelta(seconds=15)),
-    Range.HOURS: ChartReach(timedelta(hours=6), timedelta(minutes=1)),
-    Range.DAY: ChartReach(timedelta(hours=24), timedelta(minutes=5)),
-    Range.WEEK: ChartReach(timedelta(days=7), timedelta(hours=1)),
-    Range.MONTH: ChartReach(timedelta(days=30), timedelta(hours=1)),
+REACHES: Mapping[ChartRange, ChartResolution] = {
+    ChartRange.HOUR: ChartResolution(timedelta(hours=1), timedelta(seconds=15)),
+    ChartRange.HOURS: ChartResolution(timedelta(hours=6), timedelta(minutes=1)),
+    ChartRange.DAY: ChartResolution(timedelta(hours=24), timedelta(minutes=5)),
+    ChartRange.WEEK: ChartResolution(timedelta(days=7), timedelta(hours=1)),
+    ChartRange.MONTH: ChartResolution(timedelta(days=30), timedelta(hours=1)),
 }
 _HOUR = timedelta(hours=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,7 +70,9 @@ class CardSeries:
     values: Mapping[Metric, Sequence[float | None]]
 
 
-def card_series(card: Card, *, metrics: Sequence[Metric], reach: Range, at: datetime) -> CardSeries:
+def card_series(
+    card: Card, *, metrics: Sequence[Metric], reach: ChartRange, at: datetime
+) -> CardSeries:
     """From so long ago until ``at``. Counters as they stood; everything else as its mean over the step."""
     back, step = REACHES[reach]
     if step >= _HOUR:

@@ -252,7 +252,7 @@ RETURNING card_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Columns:
+class MetricColumns:
     """The same of many cards: no card twice."""
 
     cards: Sequence[int]
@@ -262,12 +262,12 @@ class Columns:
     values: Mapping[Metric, Numbers]
 
 
-NOTHING = Columns(cards=(), at=(), serials=(), values={})
+NOTHING = MetricColumns(cards=(), at=(), serials=(), values={})
 
 
-def columns_of_rows(rows: Sequence[MetricRow]) -> Columns:
+def columns_of_rows(rows: Sequence[MetricRow]) -> MetricColumns:
     grid = np.array([row.values for row in rows], dtype=np.float64).T
-    return Columns(
+    return MetricColumns(
         cards=[row.card for row in rows],
         at=[row.at for row in rows],
         serials=[row.serial for row in rows],
@@ -275,12 +275,12 @@ def columns_of_rows(rows: Sequence[MetricRow]) -> Columns:
     )
 
 
-def join_columns(parts: Sequence[Columns]) -> Columns:
+def join_columns(parts: Sequence[MetricColumns]) -> MetricColumns:
     """One below the other."""
     parts = [part for part in parts if part.cards] or [NOTHING]
     if len(parts) == 1:
         return parts[0]
-    return Columns(
+    return MetricColumns(
         cards=[card for part in parts for card in part.cards],
         at=[at for part in parts for at in part.at],
         serials=[serial for part in parts for serial in part.serials],
@@ -295,7 +295,7 @@ def join_columns(parts: Sequence[Columns]) -> Columns:
 
 
 def metrics_write(
-    *, columns: Columns, source: int, received_at: datetime, behind: bool = False
+    *, columns: MetricColumns, source: int, received_at: datetime, behind: bool = False
 ) -> frozenset[int]:
     """Keep figures: in the history all of them, as the newest of their card where they are. Says whose were.
 

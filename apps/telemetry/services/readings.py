@@ -31,11 +31,11 @@ import numpy as np
 from django.db import transaction
 
 from apps.fleet.models import Card, Cluster
-from apps.fleet.services.card_availability import SerialChange, card_serials_record
+from apps.fleet.services.card_availability import SerialNumberChange, card_serials_record
 from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.services.metric_storage import (
     METRICS,
-    Columns,
+    MetricColumns,
     MetricRow,
     columns_of_rows,
     hours_reopen,
@@ -187,9 +187,9 @@ def batches_validate(
     return good, others
 
 
-def columns_of_batches(taken: Sequence[ValidBatch], *, at: datetime) -> Columns:
+def columns_of_batches(taken: Sequence[ValidBatch], *, at: datetime) -> MetricColumns:
     """What is kept of them; a clock that is a little ahead is set right to ``at``."""
-    return Columns(
+    return MetricColumns(
         cards=[card for one in taken for card in one.cards],
         at=[
             instant for one in taken for instant in [min(one.metric_batch.at, at)] * len(one.cards)
@@ -268,7 +268,7 @@ _BOUNDS = tuple((metric, MEASURES[metric].lowest, MEASURES[metric].highest) for 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class BatchResult:
     """What became of a batch."""
 
     #: Cards whose figures were good, and of these those whose newest they are.
@@ -320,13 +320,13 @@ OpenFaults = Mapping[int, Mapping[str, FaultLevel]]
 class StoredReadings:
     """What became of a batch, and what its newest readings say of faults."""
 
-    recorded: Recorded
+    recorded: BatchResult
     #: Primary keys of the cards whose newest metrics are of this batch.
     newest: frozenset[int]
     _rows: Mapping[int, MetricRow]
     _readings: Mapping[int, Reading]
     _metric_batches: Sequence[ValidBatch]
-    _renumbered: Mapping[int, SerialChange]
+    _renumbered: Mapping[int, SerialNumberChange]
     _cluster: Cluster
     _origin: Origin
     _at: datetime
@@ -403,7 +403,7 @@ def readings_store(
         card_serials_record(serials=renumbered)
         transaction.on_commit(lambda: card_index_invalidate(cluster.pk))
     return StoredReadings(
-        recorded=Recorded(
+        recorded=BatchResult(
             cards=len(columns.cards),
             newest=len(newest),
             refused=notes.count,
@@ -514,7 +514,9 @@ def _format_value(value: object) -> str:
     return str(value) if isinstance(value, float | str | bool) else type(value).__name__
 
 
-def _serial_changes(rows: Collection[MetricRow], *, source: Source) -> dict[int, SerialChange]:
+def _serial_changes(
+    rows: Collection[MetricRow], *, source: Source
+) -> dict[int, SerialNumberChange]:
     """Cards that say another serial number than they did, or one for the first time."""
     found = _serial_changes_in(rows, card_index(source.cluster_id), source=source)
     if any(one.before for one in found.values()):
@@ -526,7 +528,7 @@ def _serial_changes(rows: Collection[MetricRow], *, source: Source) -> dict[int,
 
 def _serial_changes_in(
     rows: Collection[MetricRow], places: CardIndex, *, source: Source
-) -> dict[int, SerialChange]:
+) -> dict[int, SerialNumberChange]:
     found = {}
     for row in rows:
         said = places.said.get(row.card)
@@ -534,7 +536,7 @@ def _serial_changes_in(
             # Two sources may have two ways to number: what one says is compared with what it said itself.
             same = said is not None and said.source == source.pk
             before = said.serial if same and said is not None else ""
-            found[row.card] = SerialChange(before=before, after=row.serial)
+            found[row.card] = SerialNumberChange(before=before, after=row.serial)
     return found
 
 
@@ -542,7 +544,7 @@ def _fault_signals(
     current: Sequence[tuple[MetricRow, Reading]],
     *,
     stood: Mapping[int, Mapping[str, FaultLevel]],
-    renumbered: Mapping[int, SerialChange],
+    renumbered: Mapping[int, SerialNumberChange],
     cluster: Cluster,
     origin: Origin,
 ) -> list[Signal]:
@@ -587,7 +589,7 @@ def _fault_levels(reading: Reading) -> dict[str, FaultLevel]:
     return {code: faults.level(code) for code in reading.faults}
 
 
-def _refusal_note(card: int, renumbered: SerialChange, places: CardIndex) -> tuple[str, str]:
+def _refusal_note(card: int, renumbered: SerialNumberChange, places: CardIndex) -> tuple[str, str]:
     """Our code for it, and what happened in words."""
     before = places.by_serial.get(renumbered.after)
     if before is not None and before != card:

@@ -17,7 +17,7 @@ from apps.fleet.models import Cluster
 from apps.fleet.selectors import require_operator
 from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.selectors.sources import PUSH, adapter_for_kind, readable_source_kinds
-from apps.telemetry.services.readings import MAX_EXAMPLES, Recorded
+from apps.telemetry.services.readings import MAX_EXAMPLES, BatchResult
 from controlplane.domain.common.reasons import Reason, truncate_reason
 from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
@@ -288,7 +288,9 @@ def _audit_source(source: Source, *, actor: User, action: str, **detail: Any) ->
     )
 
 
-def source_read(*, source: Source, at: datetime, recorded: Recorded, batch: TelemetryBatch) -> None:
+def source_read(
+    *, source: Source, at: datetime, recorded: BatchResult, batch: TelemetryBatch
+) -> None:
     """Remember that it was read, and what of it was refused or did not answer."""
     Source.objects.filter(pk=source.pk).update(
         read_at=at,
@@ -362,7 +364,7 @@ def _push_source(cluster: Cluster) -> Source:
     return source
 
 
-def source_pushed(*, source: Source, at: datetime, recorded: Recorded) -> None:
+def source_pushed(*, source: Source, at: datetime, recorded: BatchResult) -> None:
     """Remember that one of its agents came. Not each time: many come at once, and all mean the same row."""
     last = _noted.get(source.pk)
     if last is not None and at - last < _NOTED and not recorded.refused:

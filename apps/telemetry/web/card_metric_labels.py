@@ -31,7 +31,7 @@ LABELS: Mapping[Metric, Promise] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class DisplayedMetric:
     """A figure with its unit."""
 
     metric: Metric
@@ -41,7 +41,7 @@ class Shown:
     hint: str = ""
 
 
-class Brief(NamedTuple):
+class CardMetricSummary(NamedTuple):
     """A card's figures on one line."""
 
     text: str
@@ -54,10 +54,14 @@ class Brief(NamedTuple):
 _BRIEF = (Metric.UTILIZATION, Metric.TEMPERATURE, Metric.POWER)
 
 
-def metric_summaries(rows: Iterable[CardMetrics], *, at: datetime) -> Mapping[int, Brief]:
+def metric_summaries(
+    rows: Iterable[CardMetrics], *, at: datetime
+) -> Mapping[int, CardMetricSummary]:
     """By the card's primary key."""
     return {
-        one.card_id: Brief(text=_summary_line(one), at=one.at, stale=at - one.at > FRESH)
+        one.card_id: CardMetricSummary(
+            text=_summary_line(one), at=one.at, stale=at - one.at > FRESH
+        )
         for one in rows
     }
 
@@ -71,7 +75,7 @@ def _summary_line(newest: CardMetrics) -> str:
     return " · ".join(f"{one.value} {one.unit}" for one in shown)
 
 
-def displayed_metrics(newest: CardMetrics | None) -> list[Shown]:
+def displayed_metrics(newest: CardMetrics | None) -> list[DisplayedMetric]:
     """What was measured; a metric that was not is left out."""
     if newest is None:
         return []
@@ -82,13 +86,13 @@ def displayed_metrics(newest: CardMetrics | None) -> list[Shown]:
     ]
 
 
-def _metric_label(metric: Metric, value: float, newest: CardMetrics) -> Shown:
+def _metric_label(metric: Metric, value: float, newest: CardMetrics) -> DisplayedMetric:
     hint = ""
     if metric is Metric.MEMORY_USED and newest.memory_total:
         hint = _("of %(total)s GiB") % {"total": f"{newest.memory_total / GIB:.0f}"}
     amount, unit, places = _WRITTEN.get(metric, (1.0, "", 0))
     written = f"{value / amount:,.{places}f}"
-    return Shown(metric=metric, label=LABELS[metric], value=written, unit=unit, hint=hint)
+    return DisplayedMetric(metric=metric, label=LABELS[metric], value=written, unit=unit, hint=hint)
 
 
 #: What a value is divided by, the unit that this gives, and how many decimals are worth showing.

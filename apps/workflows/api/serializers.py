@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.accounts import selectors as accounts
-from apps.accounts.api.serializers import OwnedSerializer
+from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.serving.selectors.configurations import MAX_REPLICAS
@@ -213,7 +213,7 @@ class StepSubmitSerializer(StrictSerializer[Any]):
 @extend_schema_serializer(
     examples=[OpenApiExample("From tuning to serving", value=EXAMPLE, request_only=True)]
 )
-class PipelineSubmitSerializer(OwnedSerializer):
+class PipelineSubmitSerializer(TeamOwnedSerializer):
     name = serializers.CharField(max_length=120)
     model_version = VisibleField(visible=registry.model_versions_visible)
     queue = serializers.CharField(required=False, default="default", help_text="Its name.")

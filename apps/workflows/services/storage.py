@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from apps.models.selectors.storage_consumers import Hold, ReferencingConsumer
+from apps.models.selectors.storage_consumers import ReferencingConsumer, StorageHold
 from apps.workflows.models import Step
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.pipelines import PipelineState
@@ -27,7 +27,9 @@ class WorkflowStorage(ReferencingConsumer):
     steps, which no job reads yet.
     """
 
-    def holds(self, *, at: datetime, of: Collection[int] | None = None) -> Mapping[int, Hold]:
+    def holds(
+        self, *, at: datetime, of: Collection[int] | None = None
+    ) -> Mapping[int, StorageHold]:
         active = Step.objects.filter(
             pipeline__state__in=(PipelineState.RUNNING, PipelineState.HELD)
         )
@@ -35,7 +37,7 @@ class WorkflowStorage(ReferencingConsumer):
             pipeline__state__in=(PipelineState.FAILED, PipelineState.CANCELLED),
             pipeline__ended_at__gt=at - RETRY_WINDOW,
         )
-        found: dict[int, Hold] = {}
+        found: dict[int, StorageHold] = {}
         # Active pipelines last, because their reason takes precedence.
         for steps, firm in ((resumable, False), (active, True)):
             for name, state, *read in steps.order_by("pk").values_list(
@@ -55,6 +57,6 @@ class WorkflowStorage(ReferencingConsumer):
                         pipeline=name,
                     )
                 )
-                hold = Hold(reason=reason, firm=firm)
+                hold = StorageHold(reason=reason, firm=firm)
                 found |= {key: hold for key in read if key and (of is None or key in of)}
         return found

@@ -19,7 +19,7 @@ from rest_framework.test import APIClient, APIRequestFactory
 from rest_framework.views import APIView
 
 from apps.accounts import services
-from apps.accounts.api.authentication import WithinScope
+from apps.accounts.api.authentication import TokenScopePermission
 from apps.accounts.models import PersonalToken
 from controlplane.domain.common.permissions import (
     SCOPE_GRANTS,
@@ -60,7 +60,7 @@ def test_every_address_of_rest_says_which_scope_it_belongs_to() -> None:
                 one.__name__ for one in view.authentication_classes
             }, path
             continue
-        assert WithinScope in view.permission_classes, path
+        assert TokenScopePermission in view.permission_classes, path
         assert isinstance(getattr(view, "token_scope", None), Scope), path
 
 

@@ -15,7 +15,7 @@ from apps.monitoring.reconcilers.metric_sources import sources_read
 from apps.monitoring.services.ingestion import readings_record
 from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.services.node_tokens import token_issue
-from apps.telemetry.services.readings import Recorded
+from apps.telemetry.services.readings import BatchResult
 from apps.telemetry.services.sources import source_failed, source_read
 from apps.telemetry.web.source_forms import source_form_class
 from controlplane.domain.common.reasons import Reason
@@ -249,7 +249,7 @@ def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arri
 ) -> None:
     operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
     source = Source.objects.get()
-    recorded, unreachable = Recorded(), {"127.0.0.2:9400/metrics": "the response has status 503"}
+    recorded, unreachable = BatchResult(), {"127.0.0.2:9400/metrics": "the response has status 503"}
     source_read(
         source=source,
         at=timezone.now(),
@@ -264,7 +264,7 @@ def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arri
 def test_what_is_not_known_of_an_exporter_is_not_said(operator: Client, cluster: Cluster) -> None:
     operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
     source = Source.objects.get()
-    at, recorded = timezone.now(), Recorded()
+    at, recorded = timezone.now(), BatchResult()
     source_read(source=source, at=at, recorded=recorded, batch=TelemetryBatch())
     assert text_of(operator, f"{_AT}/{source.uid}").count('data-state="arrived"') == 2
     # More than are kept: whether the others are among them nobody knows.

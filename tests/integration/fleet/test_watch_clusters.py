@@ -18,7 +18,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apps.fleet.management.commands import watch_clusters
-from apps.fleet.management.commands.watch_clusters import Throttle, clusters_watch
+from apps.fleet.management.commands.watch_clusters import IntervalThrottle, clusters_watch
 from apps.fleet.models import Cluster
 from apps.fleet.services import cluster_status as services
 from apps.fleet.services.cluster_status import LEASE
@@ -241,7 +241,7 @@ def test_a_leader_without_its_lease_stops(watcher: None, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_throttled_action_stays_pending(times: int) -> None:
     now = 100.0
-    seldom = Throttle(every=5.0, clock=lambda: now)
+    seldom = IntervalThrottle(every=5.0, clock=lambda: now)
     assert seldom.is_due()
     assert not seldom.is_pending()
     now += 1

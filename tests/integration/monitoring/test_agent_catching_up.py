@@ -16,7 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import telemetry
 from apps.monitoring.services import ingestion
-from apps.monitoring.services.ingestion import Push, PushBusy, Pushed, push_record
+from apps.monitoring.services.ingestion import MetricPush, PushBusy, StoredPush, push_record
 from apps.telemetry.models import CardHistory, CardHour, CardMetrics, NodeToken, SummedHour
 from apps.telemetry.services import metric_storage as history_service
 from apps.telemetry.services.node_tokens import token_issue
@@ -46,10 +46,10 @@ def text(utilization: int) -> str:
     return f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",Hostname="n7"}} {utilization}\n'
 
 
-def at_once(*works: Callable[[], Pushed]) -> list[Pushed]:
+def at_once(*works: Callable[[], StoredPush]) -> list[StoredPush]:
     """What each of them says, in threads with connections of their own."""
 
-    def alone(work: Callable[[], Pushed]) -> Pushed:
+    def alone(work: Callable[[], StoredPush]) -> StoredPush:
         try:
             return work()
         finally:
@@ -117,10 +117,10 @@ def test_the_throttle_loses_nothing(
     assert history() == list(range(STORED))
 
 
-def push(number: int) -> Push:
+def push(number: int) -> MetricPush:
     """Of that second."""
     at = AT + timedelta(seconds=number)
-    return Push(vendor="nvidia", sequence=number, measured_at=at, text=text(number))
+    return MetricPush(vendor="nvidia", sequence=number, measured_at=at, text=text(number))
 
 
 def test_a_batch_that_comes_twice_at_the_same_moment_counts_once(node: Node) -> None:
@@ -162,9 +162,9 @@ HOUR = AT.replace(minute=0, second=0) - timedelta(hours=1)
 LATER = AT + timedelta(minutes=1)
 
 
-def of_the_hour_before(number: int) -> Push:
+def of_the_hour_before(number: int) -> MetricPush:
     at = HOUR + timedelta(minutes=55, seconds=number)
-    return Push(vendor="nvidia", sequence=number, measured_at=at, text=text(number))
+    return MetricPush(vendor="nvidia", sequence=number, measured_at=at, text=text(number))
 
 
 @pytest.fixture
@@ -230,10 +230,10 @@ def test_a_late_batch_is_put_off_while_its_hour_is_summed_up_and_holds_up_no_new
         late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(5), at=LATER))
         wait_for(an_hour_is_waited_for, what="the late one waits for its hour")
         new = started(pool, lambda: push_record(token=token, push=push(10), at=LATER))
-        assert isinstance(taken := new.result(10), Pushed)
+        assert isinstance(taken := new.result(10), StoredPush)
         assert taken.taken
         assert not late.done()
-    assert isinstance(taken := late.result(10), Pushed)
+    assert isinstance(taken := late.result(10), StoredPush)
     assert taken.taken
     assert SummedHour.objects.get(hour=HOUR).summed_at is None
 
@@ -253,7 +253,7 @@ def test_late_batches_of_one_hour_do_not_wait_for_each_other(
     monkeypatch.setattr(ingestion, "_BEHIND_WAIT", "5s")
     with unfinished(lambda: history_service.hours_reopen(hours=[HOUR])) as pool:
         late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(5), at=LATER))
-        assert isinstance(taken := late.result(10), Pushed)
+        assert isinstance(taken := late.result(10), StoredPush)
         assert taken.taken
 
 

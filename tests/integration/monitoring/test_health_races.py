@@ -11,7 +11,7 @@ from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
 from apps.monitoring.reconcilers.health import HEALTH_LEASE, health_reconcile
 from apps.monitoring.services.decisions import (
-    LeaseGone,
+    LeaderLeaseLost,
     decisions_apply,
     suppressed_decisions_store,
 )
@@ -157,9 +157,9 @@ def test_a_turn_that_slept_through_its_lease_writes_nothing(committed_company: C
         assert stale is not None
     with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
         assert lease is not None
-        with pytest.raises(LeaseGone):
+        with pytest.raises(LeaderLeaseLost):
             decisions_apply(decided=[decided], lease=stale, at=committed_company.at)
-        with pytest.raises(LeaseGone):
+        with pytest.raises(LeaderLeaseLost):
             suppressed_decisions_store(
                 decided=[replace(decided, action=Action.NOTE)],
                 lease=stale,

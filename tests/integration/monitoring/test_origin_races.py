@@ -17,7 +17,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Fault
 from apps.monitoring.services import ingestion
 from apps.monitoring.services.faults import faults_acknowledge, signals_record
-from apps.monitoring.services.ingestion import Push, push_record, source_delete, token_revoke
+from apps.monitoring.services.ingestion import MetricPush, push_record, source_delete, token_revoke
 from apps.telemetry.models import CardMetrics, NodeToken, Source
 from apps.telemetry.services.node_tokens import token_issue
 from controlplane.domain.common.permissions import TeamRole
@@ -101,7 +101,7 @@ def test_who_revokes_the_last_token_beside_another_ends_what_the_agent_told(
 ) -> None:
     tokens = [_token(node) for _ in range(2)]
     text = 'DCGM_FI_DEV_XID_ERRORS{gpu="0",Hostname="n7"} 79\n'
-    push = Push(vendor="nvidia", sequence=1, measured_at=NOON, text=text)
+    push = MetricPush(vendor="nvidia", sequence=1, measured_at=NOON, text=text)
     push_record(token=tokens[0], push=push, at=NOON)
     assert Fault.objects.filter(ended_at=None).count() == 1
     revoked = threading.Event()
@@ -126,7 +126,7 @@ def test_what_is_over_never_ended_before_it_began(node: Node, olga: User) -> Non
     text = 'DCGM_FI_DEV_XID_ERRORS{gpu="0",Hostname="n7"} 79\n'
     at = NOON + timedelta(seconds=9)
     push_record(
-        token=token, push=Push(vendor="nvidia", sequence=1, measured_at=at, text=text), at=at
+        token=token, push=MetricPush(vendor="nvidia", sequence=1, measured_at=at, text=text), at=at
     )
     token_revoke(token=token, actor=olga, at=NOON)
     fault = Fault.objects.get()

@@ -195,7 +195,9 @@ def test_a_plan_that_becomes_stale_after_approval_fails(shop: Shop) -> None:
 def test_only_one_plan_is_executed_at_a_time(shop: Shop) -> None:
     first, second = shop.propose(), shop.propose()
     shop.approve(first)
-    with pytest.raises(services.AnotherUnderWay, match="approve this plan when it has ended"):
+    with pytest.raises(
+        services.DefragmentationInProgress, match="approve this plan when it has ended"
+    ):
         shop.approve(second)
 
 
@@ -240,7 +242,7 @@ def test_a_plan_dismissed_before_the_first_step_relocates_nothing(shop: Shop) ->
 
 def test_a_workload_without_checkpoint_is_not_relocated(shop: Shop) -> None:
     Claim.objects.update(checkpointed_at=None)
-    with pytest.raises(services.NothingToMove):
+    with pytest.raises(services.NoUsefulRelocation):
         shop.propose()
 
 

@@ -15,7 +15,7 @@ from apps.accounts.models import Team
 from apps.quotas.models import Allocation, Claim, Queue, UsageDay, UsageRecord
 from apps.quotas.selectors.usage import days_to_roll_up, usage_discrepancies
 from apps.quotas.services.usage import (
-    LedgerDisagrees,
+    LedgerMismatch,
     usage_ledger_check,
     usage_record_midnights,
     usage_record_releases,
@@ -273,7 +273,7 @@ def test_discrepancies_fail_the_task_and_are_listed_by_the_command(
 
     Allocation.objects.update(released_at=NOON + 2 * HOUR)
     with pytest.raises(
-        LedgerDisagrees, match=r"their allocations: 4, for example( claim [^;]*;){2} claim "
+        LedgerMismatch, match=r"their allocations: 4, for example( claim [^;]*;){2} claim "
     ):
         usage_ledger_check(at=NOON)
     with pytest.raises(CommandError, match="allocations of 4 claims"):

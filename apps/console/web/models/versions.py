@@ -39,7 +39,7 @@ from controlplane.web.templatetags.ninefold import humanized, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NextSteps:
+class VersionActionBlockers:
     """For each action on the version, why it is not possible; empty where it is."""
 
     tune: str
@@ -114,7 +114,7 @@ def _overview_context(request: AuthenticatedRequest, version: ModelVersion) -> d
     }
 
 
-def next_steps(request: AuthenticatedRequest, version: ModelVersion) -> NextSteps:
+def next_steps(request: AuthenticatedRequest, version: ModelVersion) -> VersionActionBlockers:
     roles_by_team = accounts.roles_by_team(request.user)
     missing = _files_unavailable(version)
     team = version.line.team_id or min(roles_by_team, default=0)
@@ -128,7 +128,7 @@ def next_steps(request: AuthenticatedRequest, version: ModelVersion) -> NextStep
     unfit = ""
     if version.acceptance == GateDecision.REJECTED:
         unfit = _("The quality loss exceeds the tolerance. Approve the version first.")
-    return NextSteps(
+    return VersionActionBlockers(
         tune=missing or plain,
         quantize=missing or plain,
         evaluate=missing or ("" if run else no_run),

@@ -129,8 +129,8 @@ class ClusterWatch:
         self._adapter = adapter
         self._last_seen_at = time.monotonic()
         self._is_stale = False
-        self._reached = Throttle(every=REACHED_EVERY)
-        self._inventory = Throttle(every=INVENTORY_EVERY)
+        self._reached = IntervalThrottle(every=REACHED_EVERY)
+        self._inventory = IntervalThrottle(every=INVENTORY_EVERY)
         self._thread = threading.Thread(
             target=self._watch_until_stopped, name=f"watch {cluster.name}", daemon=True
         )
@@ -198,7 +198,7 @@ class ClusterWatch:
         return called
 
 
-class Throttle:
+class IntervalThrottle:
     """Limits an action to once per interval; a throttled action stays pending."""
 
     def __init__(self, *, every: float, clock: Callable[[], float] = time.monotonic) -> None:

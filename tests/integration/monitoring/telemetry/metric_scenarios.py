@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.services.ingestion import readings_record
 from apps.telemetry.models import CardMetrics, Source
-from apps.telemetry.services.readings import Recorded
+from apps.telemetry.services.readings import BatchResult
 from controlplane.domain.health.faults import Origin
 from controlplane.domain.telemetry.metrics import Metric, Reading
 
@@ -70,7 +70,7 @@ def record(
     at: datetime = AT,
     origin: Origin = Origin.EXPORTER,
     node: str | None = None,
-) -> Recorded:
+) -> BatchResult:
     return readings_record(source=source, readings=readings, at=at, origin=origin, node=node)
 
 

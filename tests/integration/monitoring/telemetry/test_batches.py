@@ -14,7 +14,7 @@ from apps.monitoring.models import Fault
 from apps.monitoring.services.ingestion import readings_record
 from apps.telemetry.models import CardHistory, CardMetrics, Source
 from apps.telemetry.services import readings
-from apps.telemetry.services.readings import Recorded, card_index, card_index_invalidate
+from apps.telemetry.services.readings import BatchResult, card_index, card_index_invalidate
 from controlplane.domain.telemetry.batches import CardIdentity, MetricBatch
 from controlplane.domain.telemetry.metrics import Metric, Reading
 from tests.integration.monitoring.telemetry.metric_scenarios import (
@@ -75,7 +75,7 @@ def stored_rows() -> list[Any]:
     return [metrics, list(history), list(faults)]
 
 
-def take(source: Source, *batches: MetricBatch, readings: tuple[Reading, ...] = ()) -> Recorded:
+def take(source: Source, *batches: MetricBatch, readings: tuple[Reading, ...] = ()) -> BatchResult:
     return readings_record(source=source, readings=readings, metric_batches=batches, at=AT + SECOND)
 
 
