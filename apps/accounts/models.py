@@ -11,7 +11,7 @@ from django.db.models.functions import Upper
 from django.utils.crypto import salted_hmac
 
 from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
-from controlplane.persistence.models import Entity, new_uid
+from controlplane.persistence.models import UidModel, new_uid
 
 
 class User(AbstractUser):
@@ -66,7 +66,7 @@ class ExternalIdentity(models.Model):
         return f"{self.name or self.subject} at {self.issuer}"
 
 
-class Team(Entity):
+class Team(UidModel):
     """A team: the owner of jobs, models, datasets and deployments."""
 
     name = models.CharField(max_length=80, unique=True)
@@ -133,7 +133,7 @@ class CompanyRoleBinding(models.Model):
         return f"{self.user} is {self.role} of the company"
 
 
-class PersonalToken(Entity):
+class PersonalToken(UidModel):
     """A token with which a program acts as its owner on REST. Only the digest is stored."""
 
     SCOPES = [(scope.value, scope.value) for scope in Scope]

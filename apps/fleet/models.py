@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from django.db import models
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.persistence.models import Entity
+from controlplane.persistence.models import UidModel
 from controlplane.persistence.reasons import ReasonField
 
 Row = TypeVar("Row", bound=models.Model)
@@ -20,7 +20,7 @@ class NotRemovedManager(models.Manager[Row], Generic[Row]):
         return super().get_queryset().filter(removed_at=None)
 
 
-class Cluster(Entity):
+class Cluster(UidModel):
     """Somewhere Launches run; ``kind`` names the adapter, ``options`` are its arguments."""
 
     class BindingMode(models.TextChoices):
@@ -60,7 +60,7 @@ class Cluster(Entity):
         return self.name
 
 
-class Node(Entity):
+class Node(UidModel):
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
     name = models.CharField(max_length=120)
     #: Thousandths of a core.
@@ -94,7 +94,7 @@ class Node(Entity):
         return self.name
 
 
-class Card(Entity):
+class Card(UidModel):
     """One accelerator. A slice of a card (MIG, vNPU) is a card with a parent."""
 
     STATES = [(state.value, state.value.replace("_", " ")) for state in CardState]

@@ -10,11 +10,11 @@ from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind, JobState
 from controlplane.domain.jobs.retries import RetryPolicy
-from controlplane.persistence.models import Entity, Leased, Transition
+from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
 
-class Job(Entity):
+class Job(UidModel):
     """A request with an end; see ``controlplane.domain.jobs.lifecycle`` for its states."""
 
     KINDS = [(kind.value, kind.value) for kind in JobKind]
@@ -108,7 +108,7 @@ class JobTransition(Transition):
         abstract = False
 
 
-class Attempt(Entity, Leased):
+class Attempt(UidModel, LeasedModel):
     """One run of a job."""
 
     STATES = [(state.value, state.value) for state in AttemptState]
@@ -226,7 +226,7 @@ class AttemptUpload(models.Model):
         return self.path
 
 
-class SavedFilter(Entity):
+class SavedFilter(UidModel):
     """A saved query of the job list."""
 
     MAX_NAME_LENGTH = 60

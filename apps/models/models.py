@@ -9,10 +9,10 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from apps.accounts.models import Team, User
-from controlplane.domain.catalog import CatalogTask, Caveat, Support
+from controlplane.domain.catalog import CatalogTask, SupportCaveat, SupportLevel
 from controlplane.domain.registry.versions import GateDecision, ModelState
 from controlplane.domain.storage.usage import StorageKind
-from controlplane.persistence.models import Entity, Transition
+from controlplane.persistence.models import Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
 
@@ -77,8 +77,8 @@ class CatalogCell(models.Model):
     """Support of one task by one engine on one vendor's chips, according to the evidence."""
 
     TASKS = [(task.value, task.value) for task in CatalogTask]
-    STATUSES = [(status.value, status.value) for status in Support]
-    CAVEATS = [(caveat.value, caveat.value) for caveat in Caveat]
+    STATUSES = [(status.value, status.value) for status in SupportLevel]
+    CAVEATS = [(caveat.value, caveat.value) for caveat in SupportCaveat]
 
     model = models.ForeignKey(CatalogModel, on_delete=models.CASCADE, related_name="cells")
     task = models.CharField(max_length=20, choices=TASKS)
@@ -114,7 +114,7 @@ class ArtifactKind(StrEnum):
     OUTPUTS = "outputs"
 
 
-class Artifact(Entity):
+class Artifact(UidModel):
     """An immutable tree of files in the artifact store."""
 
     KINDS = [(kind.value, kind.value) for kind in ArtifactKind]
@@ -161,7 +161,7 @@ class Artifact(Entity):
         return {file["path"]: file["digest"] for file in self.files}
 
 
-class Dataset(Entity):
+class Dataset(UidModel):
     """A named series of dataset versions."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="datasets")
@@ -179,7 +179,7 @@ class Dataset(Entity):
         return self.name
 
 
-class DatasetVersion(Entity):
+class DatasetVersion(UidModel):
     """Rows in canonical form, split into training, validation and test."""
 
     dataset = models.ForeignKey(Dataset, on_delete=models.PROTECT, related_name="versions")
@@ -208,7 +208,7 @@ class DatasetVersion(Entity):
         return f"{self.dataset} v{self.number}"
 
 
-class ModelLine(Entity):
+class ModelLine(UidModel):
     """A named series of model versions, shared with every team if it has no team."""
 
     team = models.ForeignKey(
@@ -229,7 +229,7 @@ class ModelLine(Entity):
         return self.name
 
 
-class ModelVersion(Entity):
+class ModelVersion(UidModel):
     """Weights, configuration and tokenizer, with their lineage."""
 
     STATES = [(state.value, state.value) for state in ModelState]
@@ -293,7 +293,7 @@ class ModelVersionTransition(Transition):
         abstract = False
 
 
-class Evaluation(Entity):
+class Evaluation(UidModel):
     """Metrics of a model version on a dataset version."""
 
     model_version = models.ForeignKey(
@@ -320,7 +320,7 @@ def files_json(files: list[tuple[str, str, int]]) -> list[dict[str, Any]]:
     return [{"path": path, "digest": digest, "size": size} for path, digest, size in sorted(files)]
 
 
-class HubImport(Entity):
+class HubImport(UidModel):
     """Origin and progress of a version that is imported from a hub.
 
     The row outlives the import: it records which commit of which repository the version is.
@@ -431,7 +431,7 @@ class StorageRunKind(StrEnum):
     GARBAGE = "garbage"
 
 
-class StorageRun(Entity):
+class StorageRun(UidModel):
     """One run of retention or of garbage collection, with its results."""
 
     KINDS = [(kind.value, kind.value) for kind in StorageRunKind]

@@ -30,17 +30,17 @@ from controlplane.domain.common.permissions import Scope
 from controlplane.web.problems import Problem, problem_translator
 from controlplane.web.reasons import ReasonSerializerField, reason_response
 from controlplane.web.rest import (
-    Filters,
+    ListFilters,
     M,
-    Reference,
+    ObjectReference,
     ResourceViewSet,
     StrictSerializer,
-    VisibleField,
+    VisibleUidField,
 )
 
 
 class NotificationSerializer(serializers.ModelSerializer[Notification]):
-    team = Reference(source="event.team", allow_null=True)
+    team = ObjectReference(source="event.team", allow_null=True)
     subject = serializers.SerializerMethodField(help_text="What it is about: kind, uid and name.")
     title = serializers.SerializerMethodField(help_text="What happened, in words.")
     reason = serializers.SerializerMethodField(help_text="Why, as it was said; may be empty.")
@@ -82,7 +82,7 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
         return event_url(row.event)
 
 
-class NotificationFilters(Filters):
+class NotificationFilters(ListFilters):
     kind = serializers.ChoiceField(choices=[*NotificationKind], required=False)
     unread = serializers.BooleanField(required=False, help_text="Only those that are not read.")
     lookups = {"kind": "kind"}
@@ -98,7 +98,7 @@ class MarkedReadSerializer(serializers.Serializer[Any]):
 
 
 class WebhookSerializer(serializers.ModelSerializer[Webhook]):
-    team = Reference()
+    team = ObjectReference()
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
     kinds = serializers.ListField(child=serializers.ChoiceField(choices=SENDABLE))
 
@@ -156,14 +156,14 @@ class WebhookTrySerializer(serializers.ModelSerializer[WebhookTry]):
         fields = ("at", "status", "seconds", "error", "answer")
 
 
-class DeliveryFilters(Filters):
-    webhook = VisibleField(visible=webhooks_visible, required=False, help_text="Its uid.")
+class DeliveryFilters(ListFilters):
+    webhook = VisibleUidField(visible=webhooks_visible, required=False, help_text="Its uid.")
     state = serializers.ChoiceField(choices=[*DeliveryState], required=False)
     lookups = {"webhook": "webhook", "state": "state"}
 
 
 class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
-    webhook = Reference()
+    webhook = ObjectReference()
     event = serializers.CharField(source="event.uid", help_text="The id that the receiver gets.")
     kind = serializers.CharField(source="event.kind")
     tries = WebhookTrySerializer(source="history", many=True, help_text="The newest first.")

@@ -6,22 +6,26 @@ from django.db import models
 
 from apps.accounts.models import Team, User
 from controlplane.domain.alerts.deliveries import DeliveryState
-from controlplane.domain.alerts.notifications import NotificationKind, NotificationSeverity, Subject
-from controlplane.persistence.models import Entity
+from controlplane.domain.alerts.notifications import (
+    NotificationKind,
+    NotificationSeverity,
+    NotificationSubject,
+)
+from controlplane.persistence.models import UidModel
 from controlplane.persistence.reasons import ReasonField, reason_from_json
 
 KINDS = [(kind.value, kind.value) for kind in NotificationKind]
 DELIVERY_STATES = [(state.value, state.value) for state in DeliveryState]
 
 
-class Event(Entity):
+class Event(UidModel):
     """Something that happened. Append-only; its uid is the publisher's, so that it is told of once.
 
     Words are made when it is read, from ``payload``: who reads it, and in which language, is not known
     before. The subject's name is kept, for the subject may be gone by then.
     """
 
-    SUBJECTS = [(subject.value, subject.value) for subject in Subject]
+    SUBJECTS = [(subject.value, subject.value) for subject in NotificationSubject]
 
     kind = models.CharField(max_length=40, choices=KINDS)
     team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, related_name="+")
@@ -44,7 +48,7 @@ class Event(Entity):
         return reason_from_json(self.payload.get("reason"))
 
 
-class Notification(Entity):
+class Notification(UidModel):
     """One line for one person. News that follows closely on the same thing becomes part of it."""
 
     SEVERITIES = [(severity.value, severity.value) for severity in NotificationSeverity]
@@ -98,7 +102,7 @@ class NotificationPreference(models.Model):
         return f"{self.user}: {self.kind}"
 
 
-class Mail(Entity):
+class Mail(UidModel):
     """A notification's way to its reader by e-mail. Several may leave in one message."""
 
     STATES = DELIVERY_STATES
@@ -136,7 +140,7 @@ class Mail(Entity):
         return f"{self.state} mail to {self.recipient}"
 
 
-class Webhook(Entity):
+class Webhook(UidModel):
     """An address of a team's own that is called with each of its events of some kinds."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="webhooks")
@@ -167,7 +171,7 @@ class Webhook(Entity):
         return self.name
 
 
-class WebhookDelivery(Entity):
+class WebhookDelivery(UidModel):
     """One event on its way to one webhook. Arrives at least once; receivers tell repetitions by the id."""
 
     STATES = DELIVERY_STATES

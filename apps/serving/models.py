@@ -9,11 +9,11 @@ from apps.fleet.models import Cluster
 from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
-from controlplane.persistence.models import Entity, Leased, Transition
+from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
 
-class Deployment(Entity, Leased):
+class Deployment(UidModel, LeasedModel):
     """Serving of a model under one public name."""
 
     STATES = [(state.value, state.value) for state in DeploymentState]
@@ -49,7 +49,7 @@ class DeploymentTransition(Transition):
         abstract = False
 
 
-class Revision(Entity):
+class Revision(UidModel):
     """One configuration of a deployment: model version, engine, its fields. Never changed."""
 
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="revisions")
@@ -74,7 +74,7 @@ class Revision(Entity):
         return f"{self.deployment} r{self.number}"
 
 
-class Backend(Entity):
+class Backend(UidModel):
     """A revision on one chip."""
 
     revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="backends")
@@ -87,7 +87,7 @@ class Backend(Entity):
         return f"{self.revision} on {' or '.join(self.chips)}"
 
 
-class Replica(Entity, Leased):
+class Replica(UidModel, LeasedModel):
     """One serving process group, with a claim of its own."""
 
     STATES = [(state.value, state.value) for state in ReplicaState]
@@ -129,7 +129,7 @@ class ReplicaTransition(Transition):
         abstract = False
 
 
-class Route(Entity):
+class Route(UidModel):
     """The public model name, with weighted backends. Names are unique across the company.
 
     Its backends are those of its deployment, which always has one, and of others of the same team.
@@ -160,7 +160,7 @@ class RouteBackend(models.Model):
         return f"{self.route} → {self.backend} ({self.weight})"
 
 
-class ApiKey(Entity):
+class ApiKey(UidModel):
     """Lets a program call a team's deployments through the gateway. Only its digest is stored."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="api_keys")

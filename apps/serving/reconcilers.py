@@ -41,7 +41,7 @@ from controlplane.ports.clusters import (
     ObservedLaunch,
     ReplicaPhase,
 )
-from controlplane.ports.engines import ROLES, RenderRequest, Task
+from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
 from controlplane.ports.launches import Launch
 from controlplane.ports.registry import UnknownAdapter
 
@@ -297,7 +297,7 @@ def _render_launch(replica: Replica) -> Launch:
         )
     launch = registry.engine(revision.engine).render(
         RenderRequest(
-            task=Task.SERVE,
+            task=EngineTask.SERVE,
             name=replica.launch_name,
             spec={**revision.spec, "model_name": revision.deployment.name},
             chip=registry.chips()[claim.chip],
@@ -347,7 +347,7 @@ def _check_started(replica: Replica, observed: ObservedLaunch, at: datetime) -> 
         _set_message(replica, observed.replicas[0].message or "starting")
         return
     endpoint = _cluster_adapter(replica).endpoint(
-        replica.launch_name, role=ROLES[Task.SERVE], index=0, port=HTTP_PORT_NAME
+        replica.launch_name, role=ROLES[EngineTask.SERVE], index=0, port=HTTP_PORT_NAME
     )
     if endpoint is not None:
         services.replica_transition(
@@ -387,7 +387,7 @@ def _record_crash(replica: Replica, at: datetime, *, reason: str) -> None:
 def _log_tail(replica: Replica) -> str:
     chunk = _cluster_adapter(replica).log(
         replica.launch_name,
-        role=ROLES[Task.SERVE],
+        role=ROLES[EngineTask.SERVE],
         index=0,
         offset=-LOG_TAIL_BYTES,
         limit=LOG_TAIL_BYTES,

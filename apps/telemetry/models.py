@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.db import models
 
 from apps.fleet.models import Card, Cluster, Node
-from controlplane.persistence.models import Entity, Leased
+from controlplane.persistence.models import LeasedModel, UidModel
 from controlplane.persistence.reasons import ReasonField, ReasonsField
 
 
-class Source(Entity, Leased):
+class Source(UidModel, LeasedModel):
     """Somewhere that figures of a cluster's cards are read from, or that pushes them."""
 
     name = models.SlugField(max_length=60, unique=True)
@@ -45,7 +45,7 @@ class Source(Entity, Leased):
         return self.name
 
 
-class NodeToken(Entity):
+class NodeToken(UidModel):
     """What an agent shows when it pushes: good for the figures of one node."""
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="tokens")

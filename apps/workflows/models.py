@@ -10,11 +10,11 @@ from apps.models.models import DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from apps.serving.models import Deployment, Revision
 from controlplane.domain.pipelines import Gate, PipelineState, StepKind, StepState
-from controlplane.persistence.models import Entity, Leased, Transition
+from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
 
-class Pipeline(Entity, Leased):
+class Pipeline(UidModel, LeasedModel):
     """Several steps submitted together; see ``controlplane.domain.pipelines`` for its states."""
 
     STATES = [(state.value, state.value) for state in PipelineState]
@@ -61,7 +61,7 @@ class PipelineTransition(Transition):
         abstract = False
 
 
-class Step(Entity):
+class Step(UidModel):
     """One step of a pipeline: its request and its results."""
 
     KINDS = [(kind.value, kind.value) for kind in StepKind]

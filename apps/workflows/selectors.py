@@ -13,7 +13,7 @@ from apps.models.models import ModelVersion
 from apps.serving.models import Deployment
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
 from controlplane.domain.pipelines import PipelineState, StepKind, StepState
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 
 EVENTS_SHOWN = 200
 
@@ -127,6 +127,6 @@ def pipeline_events(pipeline: Pipeline) -> list[PipelineHistoryEvent]:
     return events[:EVENTS_SHOWN]
 
 
-def engine_task(kind: StepKind) -> Task:
+def engine_task(kind: StepKind) -> EngineTask:
     """The engine task of a step of that kind."""
-    return Task.SERVE if kind is StepKind.DEPLOY else Task(kind.value)
+    return EngineTask.SERVE if kind is StepKind.DEPLOY else EngineTask(kind.value)

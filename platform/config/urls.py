@@ -13,7 +13,7 @@ from controlplane.web.design import design_chart, design_page
 from controlplane.web.health import healthz
 from controlplane.web.openapi import schema_page
 from controlplane.web.problems import problem_types
-from controlplane.web.rest import NoSuchAddress
+from controlplane.web.rest import UnknownApiPath
 
 handler500 = "controlplane.web.middleware.server_error"
 
@@ -54,7 +54,7 @@ REST: list[URLPattern | URLResolver] = [
     path("", include("apps.workflows.api.urls")),
     path("", include("apps.monitoring.api.urls")),
     path("", include("apps.notifications.api")),
-    re_path("", NoSuchAddress.as_view()),
+    re_path("", UnknownApiPath.as_view()),
 ]
 
 #: Endpoints that gateways call; other clients are refused.

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from config.wsgi import application
 from http_server.connections import ConnectionGuard, ConnectionLimits, LimitsError, raise_file_limit
-from http_server.wsgi import Lane, WsgiServer
+from http_server.wsgi import RequestLane, WsgiServer
 
 #: Between the signal and the end; requests that are open then are cut off.
 _DRAIN_SECONDS = 5
@@ -32,17 +32,17 @@ def web_application() -> WsgiServer:
     return WsgiServer(
         application,
         lanes=(
-            Lane(name="health", threads=2, paths=("/healthz", "/readyz", "/metrics")),
-            Lane(name="long polls", threads=16, paths=tuple(settings.NINEFOLD_LONG_POLLS)),
-            Lane(
+            RequestLane(name="health", threads=2, paths=("/healthz", "/readyz", "/metrics")),
+            RequestLane(name="long polls", threads=16, paths=tuple(settings.NINEFOLD_LONG_POLLS)),
+            RequestLane(
                 name="internal",
                 threads=8,
                 paths=("/internal/", "/api/v1/telemetry/push", "/api/v1/attempts/"),
             ),
         ),
-        default=Lane(name="requests", threads=16),
-        uploads=Lane(name="uploads", threads=8),
-        streams=Lane(name="streams", threads=16),
+        default=RequestLane(name="requests", threads=16),
+        uploads=RequestLane(name="uploads", threads=8),
+        streams=RequestLane(name="streams", threads=16),
     )
 
 

@@ -74,7 +74,7 @@ def _append_event(events: list[bytes], block: bytes) -> None:
 
 
 @dataclass(slots=True, kw_only=True)
-class StreamTally:
+class StreamSummary:
     """What has been read of a stream so far."""
 
     #: The usage that the engine reported last; None if it has reported none.
@@ -97,7 +97,9 @@ class StreamTally:
 class StreamRewriter:
     """Puts the route's name into an engine's events and counts their tokens."""
 
-    def __init__(self, *, route: str, model: str, include_usage: bool, tally: StreamTally) -> None:
+    def __init__(
+        self, *, route: str, model: str, include_usage: bool, tally: StreamSummary
+    ) -> None:
         self._route = route
         self._model = model
         self._include_usage = include_usage

@@ -30,7 +30,7 @@ from gateway.engine_streams import (
     EventSplitter,
     StreamBroken,
     StreamRewriter,
-    StreamTally,
+    StreamSummary,
     error_event,
 )
 from gateway.errors import ApiError, internal_error, unavailable_error, upstream_failed
@@ -173,7 +173,7 @@ class _RequestProgress:
     first_token_at: float | None = None
     #: The usage of a response that was not streamed.
     whole: TokenCount | None = None
-    tally: StreamTally = field(default_factory=StreamTally)
+    tally: StreamSummary = field(default_factory=StreamSummary)
 
     @property
     def tokens(self) -> TokenCount:

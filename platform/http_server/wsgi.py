@@ -43,7 +43,7 @@ _WAIT_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class RequestLane:
     """Threads for one kind of request."""
 
     name: str
@@ -65,7 +65,7 @@ class ClientDisconnected(OSError):
 class _LaneThreads:
     """The threads of a lane that are free."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: RequestLane) -> None:
         self.lane = lane
         self._free = asyncio.Semaphore(lane.threads)
 
@@ -94,10 +94,10 @@ class WsgiServer:
         self,
         application: WsgiApplication,
         *,
-        lanes: Sequence[Lane],
-        default: Lane,
-        uploads: Lane,
-        streams: Lane,
+        lanes: Sequence[RequestLane],
+        default: RequestLane,
+        uploads: RequestLane,
+        streams: RequestLane,
     ) -> None:
         self._application = application
         self._slots = tuple(_LaneThreads(lane) for lane in lanes)

@@ -13,7 +13,7 @@ from datetime import datetime
 from launcher.configuration import LauncherConfiguration
 from launcher.home import AlreadyRunning, RunRecord, SupervisorPhase, lock_home, read_run_record
 from launcher.linux import is_running
-from launcher.logs import Terminal, last_lines
+from launcher.logs import TerminalOutput, last_lines
 from launcher.product import (
     open_database,
     require_startable,
@@ -40,7 +40,7 @@ def up(configuration: LauncherConfiguration, *, detached: bool) -> int:
     layout = configuration.layout
     layout.create()
     names = [*(service.name for service in product_services(configuration)), "postgres"]
-    terminal = Terminal(sys.stdout, names=names)
+    terminal = TerminalOutput(sys.stdout, names=names)
     try:
         with lock_home(layout):
             require_startable(configuration, terminal=terminal)
@@ -61,7 +61,9 @@ def up(configuration: LauncherConfiguration, *, detached: bool) -> int:
 def serve(configuration: LauncherConfiguration) -> int:
     """Run the product without its processes' lines: the far end of a detached ``up``."""
     with lock_home(configuration.layout):
-        run_product(configuration, terminal=Terminal(sys.stdout, echo=False), print_welcome=False)
+        run_product(
+            configuration, terminal=TerminalOutput(sys.stdout, echo=False), print_welcome=False
+        )
     return 0
 
 
@@ -69,7 +71,7 @@ def down(configuration: LauncherConfiguration) -> int:
     """Stop the product and the jobs of the local cluster. :returns: 0 if nothing runs any more."""
     layout = configuration.layout
     layout.create()
-    terminal = Terminal(sys.stdout)
+    terminal = TerminalOutput(sys.stdout)
     current_run = find_running(configuration)
     if current_run is not None:
         with print_duration(terminal, f"stopping the product (process {current_run.pid})"):
@@ -163,7 +165,7 @@ def _stop_run(current_run: RunRecord) -> None:
             os.kill(current_run.pid, signal.SIGKILL)
 
 
-def _run_detached(configuration: LauncherConfiguration, *, terminal: Terminal) -> int:
+def _run_detached(configuration: LauncherConfiguration, *, terminal: TerminalOutput) -> int:
     """Start :func:`serve` in a session of its own and show its output until it is ready."""
     path = configuration.layout.supervisor_log
     with path.open("wb") as output:

@@ -47,7 +47,7 @@ class RotatingLog:
         return self._path.with_name(f"{self._path.name}.{number}")
 
 
-class Terminal:
+class TerminalOutput:
     """Terminal output. Colour only on a terminal; a closed one is no error."""
 
     def __init__(self, stream: TextIO, *, names: Iterable[str] = (), echo: bool = True) -> None:

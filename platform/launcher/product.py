@@ -27,7 +27,7 @@ from launcher.home import (
     write_run_record,
 )
 from launcher.linux import is_running, kill_session, started_ticks
-from launcher.logs import Terminal, last_lines
+from launcher.logs import TerminalOutput, last_lines
 from launcher.postgres import prepare_server
 from launcher.services import postgres_service, product_services, setup_steps
 from launcher.supervisor import ProcessSupervisor, SupervisorStopRequested, print_duration
@@ -43,7 +43,7 @@ class ProductNotReady(RuntimeError):
 
 
 def run_product(
-    configuration: LauncherConfiguration, *, terminal: Terminal, print_welcome: bool
+    configuration: LauncherConfiguration, *, terminal: TerminalOutput, print_welcome: bool
 ) -> None:
     """Start the product, supervise it until a stop signal, stop it. The caller holds the lock of the home.
 
@@ -82,7 +82,7 @@ def run_product(
     terminal.say("Stopped. Jobs of the local cluster go on; stop them too with: make down")
 
 
-def require_startable(configuration: LauncherConfiguration, *, terminal: Terminal) -> None:
+def require_startable(configuration: LauncherConfiguration, *, terminal: TerminalOutput) -> None:
     """Return once the product can start. The caller holds the lock of the home.
 
     :raises PortInUse: if another program listens on a port of the product.
@@ -142,7 +142,7 @@ def welcome_message(configuration: LauncherConfiguration, *, interactive: bool) 
 
 
 def _bring_up(
-    configuration: LauncherConfiguration, *, supervisor: ProcessSupervisor, terminal: Terminal
+    configuration: LauncherConfiguration, *, supervisor: ProcessSupervisor, terminal: TerminalOutput
 ) -> None:
     layout = configuration.layout
     generate_missing(layout.secrets)
@@ -213,7 +213,9 @@ class _RunRecordWriter:
         )
 
 
-def _wait_for_leftovers(configuration: LauncherConfiguration, *, terminal: Terminal | None) -> None:
+def _wait_for_leftovers(
+    configuration: LauncherConfiguration, *, terminal: TerminalOutput | None
+) -> None:
     """Wait for processes of a killed supervisor: their guards stop them within the grace period."""
     earlier = read_run_record(configuration.layout)
     if earlier is None:

@@ -24,7 +24,7 @@ from types import FrameType
 from launcher import process_guard
 from launcher.home import ProcessEntry
 from launcher.linux import kill_session, started_ticks
-from launcher.logs import RotatingLog, Terminal
+from launcher.logs import RotatingLog, TerminalOutput
 from launcher.services import LogLineProbe, Service, SetupStep
 
 _LONGEST_LINE = 64 * 1024
@@ -181,7 +181,7 @@ class ProcessSupervisor:
         folder: Path,
         environment: Mapping[str, str],
         logs: Path,
-        terminal: Terminal,
+        terminal: TerminalOutput,
         policy: RestartPolicy | None = None,
     ) -> None:
         self._folder = folder
@@ -432,7 +432,7 @@ def _is_ignored(ignored_output: re.Pattern[str] | None, line: str) -> bool:
 
 
 @contextlib.contextmanager
-def print_duration(terminal: Terminal, text: str) -> Iterator[None]:
+def print_duration(terminal: TerminalOutput, text: str) -> Iterator[None]:
     """Print the name of a step, and how long it took."""
     began = time.monotonic()
     terminal.say(f"· {text} …")

@@ -104,7 +104,7 @@ class ProgressRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class EvaluationResult:
     #: The requested metrics that could be computed, by name.
     metrics: dict[str, float]
     #: The counts behind them.
@@ -124,7 +124,7 @@ def measure_model(
     context: int,
     progress_range: ProgressRange,
     reporter: Reporter,
-) -> Measurement:
+) -> EvaluationResult:
     """:raises BadInput: if a prompt does not fit into the context, or a metric does not apply to these rows."""
     outcome: dict[str, Any] = {}
     predictions: list[dict[str, Any]] = []
@@ -145,7 +145,7 @@ def measure_model(
         reporter.message(f"perplexity {outcome['perplexity']:.4g}")
     metrics = {name: outcome[name] for name in spec.metrics if outcome.get(name) is not None}
     details = {name: value for name, value in outcome.items() if name not in spec.metrics}
-    return Measurement(
+    return EvaluationResult(
         metrics=metrics, details=details, predictions=predictions, answer_seconds=seconds
     )
 

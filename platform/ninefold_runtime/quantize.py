@@ -44,7 +44,7 @@ from llmcompressor.pipelines.cache import IntermediatesCache
 from loguru import logger
 
 from ninefold_runtime import evaluate, models
-from ninefold_runtime.evaluate import Measurement, ProgressRange
+from ninefold_runtime.evaluate import EvaluationResult, ProgressRange
 from ninefold_runtime.exits import BadInput
 from ninefold_runtime.report import Reporter
 from ninefold_runtime.specs import QuantizeSpec
@@ -105,7 +105,7 @@ class _Quantization:
         self._write_result(before, after, weights, metrics)
         self._reporter.deliver(self._result, kind="model", metrics=metrics)
 
-    def _measure_model(self, model: Any, tokenizer: Any, *, done: int) -> Measurement:
+    def _measure_model(self, model: Any, tokenizer: Any, *, done: int) -> EvaluationResult:
         return evaluate.measure_model(
             model,
             tokenizer,
@@ -144,7 +144,7 @@ class _Quantization:
         )
 
     def _quantization_metrics(
-        self, before: Measurement, after: Measurement, weights: _QuantizedWeights
+        self, before: EvaluationResult, after: EvaluationResult, weights: _QuantizedWeights
     ) -> dict[str, float]:
         """Figures in pairs, ``…_before`` and ``…_after``; sizes in bytes."""
         old, new = _tensor_bytes(self._source), _tensor_bytes(self._result)
@@ -167,8 +167,8 @@ class _Quantization:
 
     def _write_result(
         self,
-        before: Measurement,
-        after: Measurement,
+        before: EvaluationResult,
+        after: EvaluationResult,
         weights: _QuantizedWeights,
         metrics: Mapping[str, float],
     ) -> None:

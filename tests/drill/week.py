@@ -18,7 +18,7 @@ from itertools import count
 
 from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Isolation
-from controlplane.domain.health.decisions import Action
+from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.quotas.claims import GangShape
 from tests.drill.company import Company
 from tests.drill.faults import HARMLESS, HARMLESS_CONDITIONS, Expected, Onset, onsets
@@ -143,7 +143,7 @@ class _Course:
             else:
                 restarts = Decision.objects.filter(
                     outcome=Decision.Outcome.DONE,
-                    action=Action.RESTART_JOB,
+                    action=HealthAction.RESTART_JOB,
                     at__gte=struck.reported_at,
                 )
                 answered = (node, index) in restarts.values_list("node__name", "card__index")

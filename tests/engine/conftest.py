@@ -18,7 +18,7 @@ import pytest
 import ninefold_runtime
 from controlplane.adapters.engines.transformers import TransformersEngine
 from controlplane.adapters.engines.transformers.engine import runtime_spec
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from ninefold_runtime.samples import addresses, tiny_models
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -66,7 +66,7 @@ def engine_python() -> Path:
     return found
 
 
-def complete_spec(task: Task, **values: Any) -> dict[str, Any]:
+def complete_spec(task: EngineTask, **values: Any) -> dict[str, Any]:
     """The spec as the control plane writes it for the runtime."""
     return runtime_spec(TransformersEngine().normalise(task, values))
 
@@ -135,7 +135,7 @@ def start(engine_python: Path, tmp_path: Path) -> Iterator[Start]:
     runs: list[Run] = []
 
     def start_run(
-        task: Task,
+        task: EngineTask,
         spec: Mapping[str, Any],
         *,
         inputs: Path,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from ninefold_runtime.exits import ExitCode
 from ninefold_runtime.scoring import Score
 from tests.engine.conftest import SMALL, Start, complete_spec
@@ -16,8 +16,10 @@ METRICS = ["exact_match", "label_accuracy", "perplexity"]
 
 
 def test_the_report_agrees_with_the_predictions_beside_it(start: Start, inputs: Path) -> None:
-    spec = complete_spec(Task.EVALUATE, metrics=METRICS, limit=7, max_new_tokens=40, batch_size=3)
-    run = start(Task.EVALUATE, spec, inputs=inputs)
+    spec = complete_spec(
+        EngineTask.EVALUATE, metrics=METRICS, limit=7, max_new_tokens=40, batch_size=3
+    )
+    run = start(EngineTask.EVALUATE, spec, inputs=inputs)
     assert run.finish() == ExitCode.FINISHED, run.text()
     report = json.loads((run.work / "result" / "report.json").read_text(encoding="utf-8"))
     lines = (run.work / "result" / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -39,14 +41,14 @@ def test_a_model_that_learnt_a_few_rows_by_heart_answers_them(
     train = inputs / "dataset" / "train.jsonl"
     rows = train.read_text(encoding="utf-8").splitlines()[:4]
     train.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    spec = complete_spec(Task.FINETUNE, **(dict(SMALL) | {"max_steps": 80, "batch_size": 4}))
-    tuned = start(Task.FINETUNE, spec, inputs=inputs)
+    spec = complete_spec(EngineTask.FINETUNE, **(dict(SMALL) | {"max_steps": 80, "batch_size": 4}))
+    tuned = start(EngineTask.FINETUNE, spec, inputs=inputs)
     assert tuned.finish() == ExitCode.FINISHED, tuned.text()
     (inputs / "model").unlink()
     (inputs / "model").symlink_to(tuned.work / "result")
     run = start(
-        Task.EVALUATE,
-        complete_spec(Task.EVALUATE, metrics=METRICS, split="train"),
+        EngineTask.EVALUATE,
+        complete_spec(EngineTask.EVALUATE, metrics=METRICS, split="train"),
         inputs=inputs,
         work=tmp_path / "evaluation",
     )
@@ -58,6 +60,8 @@ def test_a_model_that_learnt_a_few_rows_by_heart_answers_them(
 
 
 def test_a_split_that_is_not_there_is_named(start: Start, inputs: Path) -> None:
-    run = start(Task.EVALUATE, complete_spec(Task.EVALUATE, split="exam"), inputs=inputs)
+    run = start(
+        EngineTask.EVALUATE, complete_spec(EngineTask.EVALUATE, split="exam"), inputs=inputs
+    )
     assert run.finish() == ExitCode.BAD_INPUT
     assert "no split 'exam'; its splits: test, train, validation" in run.lines[-1]

@@ -14,18 +14,20 @@ from typing import Any
 import pytest
 
 from controlplane.domain.jobs.retries import smaller_batches
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from ninefold_runtime import checkpoints
 from ninefold_runtime.exits import ExitCode
 from tests.engine.conftest import SMALL, Start, complete_spec
 
 
 def _spec(**changes: Any) -> dict[str, Any]:
-    return complete_spec(Task.FINETUNE, **(dict(SMALL) | changes))
+    return complete_spec(EngineTask.FINETUNE, **(dict(SMALL) | changes))
 
 
 def test_the_loss_falls_and_a_whole_model_comes_out(start: Start, inputs: Path) -> None:
-    run = start(Task.FINETUNE, _spec(max_steps=40, validation_split="validation"), inputs=inputs)
+    run = start(
+        EngineTask.FINETUNE, _spec(max_steps=40, validation_split="validation"), inputs=inputs
+    )
     assert run.finish() == ExitCode.FINISHED, run.text()
     losses = run.losses()
     assert losses[-1] < 0.7 * losses[0]
@@ -41,7 +43,7 @@ def test_the_loss_falls_and_a_whole_model_comes_out(start: Start, inputs: Path) 
 
 def test_lora_leaves_the_merged_model_and_the_adapter_beside_it(start: Start, inputs: Path) -> None:
     run = start(
-        Task.FINETUNE,
+        EngineTask.FINETUNE,
         _spec(method="lora", max_steps=20, learning_rate=0.01, lora={"rank": 4}),
         inputs=inputs,
     )
@@ -62,7 +64,7 @@ def test_a_killed_run_goes_on_from_its_newest_complete_checkpoint(
     start: Start, inputs: Path
 ) -> None:
     spec = _spec(max_steps=120)
-    killed = start(Task.FINETUNE, spec, inputs=inputs)
+    killed = start(EngineTask.FINETUNE, spec, inputs=inputs)
     killed.wait_for("checkpoint saved at step 20")
     killed.process.kill()
     killed.finish()
@@ -73,7 +75,7 @@ def test_a_killed_run_goes_on_from_its_newest_complete_checkpoint(
     half_written.mkdir()
     (half_written / "model.safetensors").write_bytes(b"cut")
 
-    resumed = start(Task.FINETUNE, spec | {"max_steps": newest.step + 20}, inputs=inputs)
+    resumed = start(EngineTask.FINETUNE, spec | {"max_steps": newest.step + 20}, inputs=inputs)
     assert resumed.finish() == ExitCode.FINISHED, resumed.text()
     assert f"going on from the checkpoint at step {newest.step}" in resumed.text()
     assert "ignored incomplete checkpoints:" in resumed.text()
@@ -88,7 +90,7 @@ def test_after_a_lack_of_memory_a_run_goes_on_with_smaller_batches(
 ) -> None:
     """As the control plane tries it again: half the batch, twice the accumulation, the same steps."""
     spec = _spec(max_steps=60)
-    killed = start(Task.FINETUNE, spec, inputs=inputs)
+    killed = start(EngineTask.FINETUNE, spec, inputs=inputs)
     killed.wait_for("checkpoint saved at step 20")
     killed.process.kill()
     killed.finish()
@@ -97,7 +99,7 @@ def test_after_a_lack_of_memory_a_run_goes_on_with_smaller_batches(
 
     smaller = smaller_batches(spec)
     assert smaller == {"batch_size": 4, "gradient_accumulation": 2}
-    resumed = start(Task.FINETUNE, spec | smaller, inputs=inputs)
+    resumed = start(EngineTask.FINETUNE, spec | smaller, inputs=inputs)
     assert resumed.finish() == ExitCode.FINISHED, resumed.text()
     assert f"going on from the checkpoint at step {newest.step}" in resumed.text()
     assert "step 60/60" in resumed.text()
@@ -105,7 +107,9 @@ def test_after_a_lack_of_memory_a_run_goes_on_with_smaller_batches(
 
 
 def test_sigterm_saves_a_checkpoint_of_the_last_step(start: Start, inputs: Path) -> None:
-    run = start(Task.FINETUNE, _spec(max_steps=5000, checkpoint_every_steps=5000), inputs=inputs)
+    run = start(
+        EngineTask.FINETUNE, _spec(max_steps=5000, checkpoint_every_steps=5000), inputs=inputs
+    )
     run.wait_for("step 5/")
     run.process.send_signal(signal.SIGTERM)
     assert run.finish() == ExitCode.STOPPED, run.text()
@@ -125,7 +129,7 @@ def test_a_loss_that_is_no_number_ends_the_run_with_the_reason(
     weights.write_bytes(content[:-4000] + b"\x00\x00\xc0\x7f" * 1000)
     (inputs / "model").unlink()
     (inputs / "model").symlink_to(model)
-    run = start(Task.FINETUNE, _spec(max_steps=20), inputs=inputs)
+    run = start(EngineTask.FINETUNE, _spec(max_steps=20), inputs=inputs)
     assert run.finish() == ExitCode.DIVERGED, run.text()
     assert "the loss became nan at step 1" in run.lines[-1]
     assert not (run.work / "result").exists()
@@ -134,14 +138,14 @@ def test_a_loss_that_is_no_number_ends_the_run_with_the_reason(
 def test_a_broken_row_ends_the_run_with_one_line(start: Start, inputs: Path) -> None:
     with (inputs / "dataset" / "train.jsonl").open("a", encoding="utf-8") as lines:
         lines.write('{"messages": []}\n')
-    run = start(Task.FINETUNE, _spec(), inputs=inputs)
+    run = start(EngineTask.FINETUNE, _spec(), inputs=inputs)
     assert run.finish() == ExitCode.BAD_INPUT
     assert run.lines[-1].startswith("finetune: train.jsonl, row ")
     assert "Traceback" not in run.text()
 
 
 def test_examples_longer_than_the_models_context_are_refused(start: Start, inputs: Path) -> None:
-    run = start(Task.FINETUNE, _spec(max_length=4096), inputs=inputs)
+    run = start(EngineTask.FINETUNE, _spec(max_length=4096), inputs=inputs)
     assert run.finish() == ExitCode.BAD_INPUT
     assert run.lines[-1] == "finetune: max_length is 4096; the model supports 512 positions"
 
@@ -168,7 +172,7 @@ def test_a_full_disk_ends_the_run_with_its_own_code_and_line(
     start: Start, inputs: Path, small_disk: Path
 ) -> None:
     run = start(
-        Task.FINETUNE,
+        EngineTask.FINETUNE,
         _spec(max_steps=40),
         inputs=inputs,
         work=small_disk,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from ninefold_runtime.exits import ExitCode
 from tests.engine.conftest import SMALL, Run, Start, complete_spec
 
@@ -18,7 +18,7 @@ _COLOURS = ("red", "green", "blue", "yellow")
 
 
 def _spec(**changes: Any) -> dict[str, Any]:
-    return complete_spec(Task.FINETUNE, **(dict(SMALL) | changes))
+    return complete_spec(EngineTask.FINETUNE, **(dict(SMALL) | changes))
 
 
 def _write(inputs: Path, rows: Iterator[dict[str, Any]], split: str = "train") -> None:
@@ -63,7 +63,7 @@ def test_preferences_are_learnt(start: Start, inputs: Path, method: str) -> None
         learning_rate=1e-3 if method == "full" else 5e-3,
         validation_split="validation",
     )
-    run = start(Task.FINETUNE, spec, inputs=inputs)
+    run = start(EngineTask.FINETUNE, spec, inputs=inputs)
     assert run.finish() == ExitCode.FINISHED, run.text()
     losses = run.losses()
     # A model that cannot tell the two apart has a loss of ln 2.
@@ -75,7 +75,7 @@ def test_preferences_are_learnt(start: Start, inputs: Path, method: str) -> None
 
 
 def test_rows_without_a_rejected_answer_are_no_preferences(start: Start, inputs: Path) -> None:
-    run = start(Task.FINETUNE, _spec(objective="dpo"), inputs=inputs)
+    run = start(EngineTask.FINETUNE, _spec(objective="dpo"), inputs=inputs)
     assert run.finish() == ExitCode.BAD_INPUT
     assert run.lines[-1] == (
         "finetune: train.jsonl, row 1 has no rejected answer; dpo learns from rows with prompt, "
@@ -92,7 +92,7 @@ def test_texts_are_learnt_and_long_ones_are_not_cut_off(
     spec = _spec(
         objective="pretrain", method=method, max_steps=30, max_length=64, learning_rate=5e-3
     )
-    run = start(Task.FINETUNE, spec, inputs=inputs)
+    run = start(EngineTask.FINETUNE, spec, inputs=inputs)
     assert run.finish() == ExitCode.FINISHED, run.text()
     losses = run.losses()
     assert losses[-1] < (0.5 if method == "full" else 0.85) * losses[0]
@@ -106,7 +106,9 @@ def test_rewards_rise(start: Start, inputs: Path, method: str) -> None:
     """A model that was taught two answers equally often comes to give the one that is rewarded."""
     taught = [("which?", "A_1"), ("which?", "B_1")] * 32
     _write(inputs, ({"messages": [_turn("user", q), _turn("assistant", a)]} for q, a in taught))
-    before = start(Task.FINETUNE, _spec(max_steps=60), inputs=inputs, work=inputs.parent / "taught")
+    before = start(
+        EngineTask.FINETUNE, _spec(max_steps=60), inputs=inputs, work=inputs.parent / "taught"
+    )
     assert before.finish() == ExitCode.FINISHED, before.text()
     (inputs / "model").unlink()
     (inputs / "model").symlink_to(before.work / "result")
@@ -120,7 +122,7 @@ def test_rewards_rise(start: Start, inputs: Path, method: str) -> None:
         learning_rate=5e-4 if method == "full" else 5e-3,
         grpo={"generations": 8, "max_new_tokens": 8, "reward": "label_accuracy"},
     )
-    run = start(Task.FINETUNE, spec, inputs=inputs)
+    run = start(EngineTask.FINETUNE, spec, inputs=inputs)
     assert run.finish() == ExitCode.FINISHED, run.text()
     rewards = _values(run, "reward")
     assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.2, rewards
@@ -129,7 +131,7 @@ def test_rewards_rise(start: Start, inputs: Path, method: str) -> None:
 
 def test_batches_that_hold_no_whole_group_are_refused(start: Start, inputs: Path) -> None:
     spec = _spec(objective="grpo", batch_size=4, grpo={"generations": 8})
-    run = start(Task.FINETUNE, spec, inputs=inputs)
+    run = start(EngineTask.FINETUNE, spec, inputs=inputs)
     assert run.finish() == ExitCode.BAD_INPUT
     assert run.lines[-1] == (
         "finetune: batch_size × gradient_accumulation is 4, which is no multiple of the 8 answers a prompt"
@@ -141,11 +143,11 @@ def test_a_killed_run_of_preferences_goes_on_from_its_checkpoint(
 ) -> None:
     _write(inputs, _preferences(64))
     spec = _spec(objective="dpo", max_steps=40, learning_rate=1e-3)
-    killed = start(Task.FINETUNE, spec, inputs=inputs)
+    killed = start(EngineTask.FINETUNE, spec, inputs=inputs)
     killed.wait_for("checkpoint saved at step 10")
     killed.process.kill()
     killed.finish()
-    resumed = start(Task.FINETUNE, spec | {"max_steps": 30}, inputs=inputs)
+    resumed = start(EngineTask.FINETUNE, spec | {"max_steps": 30}, inputs=inputs)
     assert resumed.finish() == ExitCode.FINISHED, resumed.text()
     assert "going on from the checkpoint at step " in resumed.text()
     assert _values(resumed, "preference accuracy")[-1] > 0.9

@@ -18,7 +18,7 @@ import pytest
 from controlplane.adapters.engines.llm_compressor import QUANTIZABLE, LlmCompressorEngine
 from controlplane.domain.quantization import SCHEMES, compare_metrics
 from controlplane.domain.registry.versions import GateDecision, parse_model_config
-from controlplane.ports.engines import RenderRequest, Task
+from controlplane.ports.engines import EngineTask, RenderRequest
 from controlplane.ports.launches import LaunchPlacement
 from controlplane.ports.registry import chips
 from ninefold_runtime.exits import ExitCode
@@ -48,7 +48,7 @@ OVERHEAD = 0.02
 def quantize_spec(scheme: str, **changes: Any) -> dict[str, Any]:
     """As the control plane hands it to the runtime."""
     request = RenderRequest(
-        task=Task.QUANTIZE,
+        task=EngineTask.QUANTIZE,
         name="attempt-1",
         spec={"scheme": scheme, **QUICK, **changes},
         chip=chips()["cpu"],
@@ -65,7 +65,7 @@ def learned(start: Start, inputs: Path, tmp_path: Path) -> Path:
     rows = train.read_text(encoding="utf-8").splitlines()[:KNOWN_BY_HEART]
     train.write_text("\n".join(rows) + "\n", encoding="utf-8")
     values = dict(SMALL) | {"max_steps": 80, "batch_size": 4, "checkpoint_every_steps": 1000}
-    run = start(Task.FINETUNE, complete_spec(Task.FINETUNE, **values), inputs=inputs)
+    run = start(EngineTask.FINETUNE, complete_spec(EngineTask.FINETUNE, **values), inputs=inputs)
     assert run.finish() == ExitCode.FINISHED, run.text()
     model = tmp_path / "learned"
     shutil.copytree(run.work / "result", model)
@@ -103,7 +103,7 @@ def test_every_scheme_shrinks_a_trained_model_which_answers_as_before_and_serves
     for scheme in SCHEMES.values():
         _with_model(learned, plain)
         spec = quantize_spec(scheme.name)
-        run = start(Task.QUANTIZE, spec, inputs=learned, work=tmp_path / scheme.short)
+        run = start(EngineTask.QUANTIZE, spec, inputs=learned, work=tmp_path / scheme.short)
         assert run.finish() == ExitCode.FINISHED, run.text()
         quantized = Quantized.of(run)
 
@@ -139,8 +139,8 @@ def _served(start: Start, inputs: Path, *, question: str) -> str:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     run = start(
-        Task.SERVE,
-        complete_spec(Task.SERVE, model_name="small"),
+        EngineTask.SERVE,
+        complete_spec(EngineTask.SERVE, model_name="small"),
         inputs=inputs,
         arguments=("--port", str(port)),
         environment={"NINEFOLD_ENGINE_KEY": "k"},
@@ -178,7 +178,7 @@ def test_the_same_seed_makes_the_same_weights(start: Start, inputs: Path, tmp_pa
     spec = quantize_spec("w8a8-smoothquant", metrics=["perplexity"], limit=2)
     weights = []
     for name in ("first", "second"):
-        run = start(Task.QUANTIZE, spec, inputs=inputs, work=tmp_path / name)
+        run = start(EngineTask.QUANTIZE, spec, inputs=inputs, work=tmp_path / name)
         assert run.finish() == ExitCode.FINISHED, run.text()
         weights.append((run.work / "result" / "model.safetensors").read_bytes())
     assert weights[0] == weights[1]
@@ -197,7 +197,7 @@ def test_what_cannot_be_quantized_ends_with_one_line_that_says_why(
     ]
     for number, (changes, message) in enumerate(cases):
         spec = quantize_spec("w4a16-awq", metrics=["perplexity"], limit=1, **changes)
-        run = start(Task.QUANTIZE, spec, inputs=inputs, work=tmp_path / str(number))
+        run = start(EngineTask.QUANTIZE, spec, inputs=inputs, work=tmp_path / str(number))
         assert run.finish() == ExitCode.BAD_INPUT, run.text()
         assert message in run.text()
         assert not (run.work / "result").exists()
@@ -212,7 +212,7 @@ def test_a_model_that_is_quantized_already_is_refused(
     config["quantization_config"] = {"quant_method": "compressed-tensors"}
     (model / "config.json").write_text(json.dumps(config), encoding="utf-8")
     spec = quantize_spec("fp8-dynamic")
-    run = start(Task.QUANTIZE, spec, inputs=_with_model(inputs, model))
+    run = start(EngineTask.QUANTIZE, spec, inputs=_with_model(inputs, model))
     assert run.finish() == ExitCode.BAD_INPUT
     assert "the model is quantized already (compressed-tensors)" in run.text()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from ninefold_runtime.exits import ExitCode
 from tests.engine.conftest import Start, complete_spec
 
@@ -40,10 +40,10 @@ def test_outputs_and_arguments_and_environment_reach_the_program(start: Start, c
         "print('token' if 'NINEFOLD_ATTEMPT_TOKEN' in os.environ else 'no token')\n"
     )
     spec = complete_spec(
-        Task.SCRIPT, argv=[*PYTHON, "; rm -rf $HOME"], environment={"GREETING": "hello "}
+        EngineTask.SCRIPT, argv=[*PYTHON, "; rm -rf $HOME"], environment={"GREETING": "hello "}
     )
     run = start(
-        Task.SCRIPT,
+        EngineTask.SCRIPT,
         spec,
         inputs=_pack(code, "main.py", source),
         environment={"NINEFOLD_ATTEMPT_TOKEN": "s3cret"},
@@ -56,7 +56,7 @@ def test_outputs_and_arguments_and_environment_reach_the_program(start: Start, c
 
 def test_the_exit_code_of_the_program_is_the_exit_code(start: Start, code: Path) -> None:
     inputs = _pack(code, "main.py", "raise SystemExit(7)")
-    run = start(Task.SCRIPT, complete_spec(Task.SCRIPT, argv=PYTHON), inputs=inputs)
+    run = start(EngineTask.SCRIPT, complete_spec(EngineTask.SCRIPT, argv=PYTHON), inputs=inputs)
     assert run.finish() == 7
     assert run.lines[-1] == "the program failed with exit code 7"
 
@@ -65,7 +65,7 @@ def test_an_archive_that_leaves_its_folder_is_refused(
     start: Start, code: Path, tmp_path: Path
 ) -> None:
     inputs = _pack(code, "../../evil.py", "print('evil')")
-    run = start(Task.SCRIPT, complete_spec(Task.SCRIPT, argv=PYTHON), inputs=inputs)
+    run = start(EngineTask.SCRIPT, complete_spec(EngineTask.SCRIPT, argv=PYTHON), inputs=inputs)
     assert run.finish() == ExitCode.BAD_INPUT
     assert "outside its folder: '../../evil.py'" in run.lines[-1]
     assert not list(tmp_path.rglob("evil.py"))
@@ -73,7 +73,9 @@ def test_an_archive_that_leaves_its_folder_is_refused(
 
 def test_a_program_that_is_not_there_is_named(start: Start, code: Path) -> None:
     inputs = _pack(code, "main.py", "")
-    run = start(Task.SCRIPT, complete_spec(Task.SCRIPT, argv=["no-such-program"]), inputs=inputs)
+    run = start(
+        EngineTask.SCRIPT, complete_spec(EngineTask.SCRIPT, argv=["no-such-program"]), inputs=inputs
+    )
     assert run.finish() == ExitCode.BAD_INPUT
     assert "'no-such-program' cannot be run: No such file" in run.lines[-1]
 
@@ -86,7 +88,7 @@ def test_sigterm_reaches_the_program(start: Start, code: Path) -> None:
         "threading.Event().wait(100)\n"
     )
     inputs = _pack(code, "main.py", source)
-    run = start(Task.SCRIPT, complete_spec(Task.SCRIPT, argv=PYTHON), inputs=inputs)
+    run = start(EngineTask.SCRIPT, complete_spec(EngineTask.SCRIPT, argv=PYTHON), inputs=inputs)
     run.wait_for("ready")
     run.process.send_signal(signal.SIGTERM)
     assert run.finish() == ExitCode.STOPPED

@@ -15,7 +15,7 @@ from typing import Any
 import openai
 import pytest
 
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from ninefold_runtime.exits import ExitCode
 from tests.engine.conftest import LIMIT_SECONDS, Run, Start, complete_spec
 
@@ -71,8 +71,8 @@ def _free_port() -> int:
 def server(start: Start, inputs: Path) -> Iterator[Server]:
     port = _free_port()
     run = start(
-        Task.SERVE,
-        complete_spec(Task.SERVE, model_name="parser", queue_size=1),
+        EngineTask.SERVE,
+        complete_spec(EngineTask.SERVE, model_name="parser", queue_size=1),
         inputs=inputs,
         arguments=("--port", str(port)),
         environment={"NINEFOLD_ENGINE_KEY": KEY},
@@ -193,6 +193,8 @@ def test_sigterm_lets_an_open_answer_end(server: Server) -> None:
 
 
 def test_nothing_is_served_without_a_key(start: Start, inputs: Path) -> None:
-    run = start(Task.SERVE, complete_spec(Task.SERVE), inputs=inputs, arguments=("--port", "0"))
+    run = start(
+        EngineTask.SERVE, complete_spec(EngineTask.SERVE), inputs=inputs, arguments=("--port", "0")
+    )
     assert run.finish() == ExitCode.BAD_INPUT
     assert "NINEFOLD_ENGINE_KEY is not set" in run.lines[-1]

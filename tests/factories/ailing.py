@@ -10,7 +10,7 @@ from apps.monitoring.models import Fault, HealthRule
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.health_rules import rule_create
 from apps.monitoring.services.isolations import isolations_request
-from controlplane.domain.health.faults import FaultLevel, Origin, Signal
+from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from tests.factories.fleet import cluster
 
 
@@ -19,8 +19,8 @@ def ailing_card(*, actor: User, at: datetime, name: str = "ward") -> dict[str, s
     where = cluster(cards=1, name=name)
     signals_record(
         signals=[
-            Signal(
-                origin=Origin.EXPORTER,
+            FaultSignal(
+                origin=SignalOrigin.EXPORTER,
                 cluster=where.uid,
                 node=f"{name}-1",
                 index=0,

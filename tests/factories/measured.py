@@ -12,7 +12,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Fault
 from apps.telemetry.models import CardHistory, CardMetrics, Source
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 
 #: What a card at work shows.
 AT_WORK: Mapping[str, float] = {
@@ -65,7 +65,7 @@ def fault(place: Card | Node, *, code: str = "79", **values: Any) -> Fault:
     at = values.pop("at", None) or timezone.now() - timedelta(minutes=1)
     card = place if isinstance(place, Card) else None
     defaults = {
-        "origin": Origin.EXPORTER,
+        "origin": SignalOrigin.EXPORTER,
         "vendor": "nvidia",
         "level": FaultLevel.ISOLATE,
         "began_at": at,

@@ -44,7 +44,7 @@ from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.ports.clusters import ReplicaPhase
-from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
+from controlplane.ports.engines import ROLES, EngineProfile, EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, Probe
 
 ENGINE = "plain"
@@ -54,7 +54,7 @@ class PlainEngine:
     """Implements ``controlplane.ports.engines.Engine``; takes every spec but ``{"refuse": reason}``."""
 
     name = ENGINE
-    tasks = frozenset(Task)
+    tasks = frozenset(EngineTask)
 
     def profile(self) -> EngineProfile:
         return EngineProfile(title="Plain")
@@ -62,32 +62,39 @@ class PlainEngine:
     def environment(self) -> EngineEnvironment:
         return EngineEnvironment(name="plain-1", preinstall=(), lock="")
 
-    def fields(self, task: Task) -> tuple[SpecField, ...]:
+    def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         return ()
 
-    def runs_on(self, task: Task, chip: Chip) -> str:
+    def runs_on(self, task: EngineTask, chip: Chip) -> str:
         return ""
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         return ()
 
     def check(
-        self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
+        self,
+        task: EngineTask,
+        spec: Mapping[str, Any],
+        *,
+        chip: Chip | None,
+        model: ModelFacts | None,
     ) -> tuple[FieldFinding, ...]:
         if "refuse" in spec:
             return (FieldFinding(field="refuse", message=str(spec["refuse"])),)
         return ()
 
-    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(
+        self, task: EngineTask, *, model: ModelFacts | None
+    ) -> Mapping[str, Any]:
         return {}
 
-    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalise(self, task: EngineTask, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"split": "test", **spec}
 
     def render(self, request: RenderRequest) -> Launch:
-        serves = request.task is Task.SERVE
+        serves = request.task is EngineTask.SERVE
         return Launch(
             name=request.name,
             roles=(

@@ -21,7 +21,7 @@ import pytest
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster, launching
 from controlplane.ports.clusters import ObservedReplica, ReplicaPhase
-from controlplane.ports.engines import RenderRequest, Task
+from controlplane.ports.engines import EngineTask, RenderRequest
 from controlplane.ports.launches import InputTree, Launch, LaunchPlacement
 from controlplane.ports.registry import chips, engine
 from tests.contract.cluster_harness import end_all
@@ -45,9 +45,9 @@ LABELS = {
 FIRST_CARDS = {"ascend": 2, "nvidia": 10}
 #: Cards of one pod, and pods at a time for each vendor's cards.
 CARDS, AT_A_TIME = 2, 4
-SPECS: Mapping[Task, Mapping[str, Any]] = {
-    Task.SERVE: {"model_name": "assistant"},
-    Task.FINETUNE: {"method": "lora", "max_steps": 1},
+SPECS: Mapping[EngineTask, Mapping[str, Any]] = {
+    EngineTask.SERVE: {"model_name": "assistant"},
+    EngineTask.FINETUNE: {"method": "lora", "max_steps": 1},
 }
 
 
@@ -57,12 +57,12 @@ class Case:
 
     launch: Launch
     vendor: str
-    task: Task
+    task: EngineTask
     #: The rule that is changed; empty: none, and the engine works.
     changed: str = ""
 
     def done(self, seen: ObservedReplica) -> bool:
-        ready = self.task is Task.SERVE and seen.phase is ReplicaPhase.RUNNING
+        ready = self.task is EngineTask.SERVE and seen.phase is ReplicaPhase.RUNNING
         return seen.ended or ready
 
     def failure(self, seen: ObservedReplica, log: str) -> str:
@@ -70,7 +70,7 @@ class Case:
         if self.changed:
             named = seen.ended and seen.exit_code != 0 and f"rule {self.changed}" in log
             return "" if named else f"{seen.phase} without naming the rule"
-        if self.task is Task.SERVE:
+        if self.task is EngineTask.SERVE:
             return "" if seen.phase is ReplicaPhase.RUNNING else "not ready"
         collected = "files of the model are in outputs" in log
         return "" if seen.exit_code == 0 and collected else "no model"
@@ -115,10 +115,10 @@ def cases(trees: Mapping[str, InputTree]) -> list[Case]:
     return works + violates
 
 
-def rendered(image: StandInImage, *, task: Task, trees: Mapping[str, InputTree]) -> Launch:
+def rendered(image: StandInImage, *, task: EngineTask, trees: Mapping[str, InputTree]) -> Launch:
     chip = chips()[image.chip]
     first = FIRST_CARDS[chip.vendor]
-    names = ("model", "dataset") if task is Task.FINETUNE else ("model",)
+    names = ("model", "dataset") if task is EngineTask.FINETUNE else ("model",)
     return engine(image.engine).render(
         RenderRequest(
             task=task,

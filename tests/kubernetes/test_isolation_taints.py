@@ -14,7 +14,7 @@ import pytest
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.api import ApiRefused
 from controlplane.adapters.clusters.kubernetes.isolation_taints import ISOLATION_TAINT
-from controlplane.domain.health.faults import Origin
+from controlplane.domain.health.faults import SignalOrigin
 from controlplane.ports.clusters import ClusterError, ClusterUnavailable, ReplicaPhase
 from tests.contract.waiting import until
 from tests.kubernetes.crowds import Crowd
@@ -183,9 +183,9 @@ def test_conditions_events_and_configmaps_of_a_real_server_are_told(
         found = cluster.diagnose()
         assert found.unreadable == ()
         assert {(sign.node, sign.index, sign.origin, sign.code) for sign in found.signals} == {
-            (NODE, 5, Origin.NVSENTINEL, "79"),
-            (NODE, None, Origin.EVENT, "TaskHung"),
-            (NPU, 3, Origin.MINDCLUSTER, "80E18005"),
+            (NODE, 5, SignalOrigin.NVSENTINEL, "79"),
+            (NODE, None, SignalOrigin.EVENT, "TaskHung"),
+            (NPU, 3, SignalOrigin.MINDCLUSTER, "80E18005"),
         }
         labels = {node.name: node.labels or {} for node in cluster.inventory()}
         assert labels[NODE]["ninefold.io/keeper"] == "NVSentinel"

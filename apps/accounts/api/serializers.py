@@ -16,7 +16,7 @@ from apps.accounts.models import (
     User,
 )
 from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
-from controlplane.web.rest import Filters, StrictSerializer, VisibleField
+from controlplane.web.rest import ListFilters, StrictSerializer, VisibleUidField
 
 
 class TeamSerializer(serializers.ModelSerializer[Team]):
@@ -163,7 +163,7 @@ class TokenCreateSerializer(StrictSerializer[Any]):
         default=None,
         help_text="Null: it never expires, where the installation allows that.",
     )
-    team = VisibleField(
+    team = VisibleUidField(
         visible=selectors.teams_of,
         required=False,
         allow_null=True,
@@ -188,7 +188,7 @@ def validate_future(value: Any) -> Any:
 class TeamOwnedSerializer(StrictSerializer[Any]):
     """The request for something that a team will own."""
 
-    team = VisibleField(
+    team = VisibleUidField(
         visible=selectors.teams_of,
         required=False,
         help_text="The owner's uid; may be left out by who sees only one team.",
@@ -224,7 +224,7 @@ class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
         )
 
 
-class AuditFilters(Filters):
+class AuditFilters(ListFilters):
     lookups = {
         "actor": "actor_name__iexact",
         "action": "action",
@@ -236,7 +236,7 @@ class AuditFilters(Filters):
 
     actor = serializers.CharField(required=False, max_length=150)
     action = serializers.CharField(required=False, max_length=60)
-    team = VisibleField(visible=selectors.audit_teams, required=False)
+    team = VisibleUidField(visible=selectors.audit_teams, required=False)
     object = serializers.CharField(required=False, max_length=32, help_text="Its uid.")
     since = serializers.DateTimeField(required=False)
     until = serializers.DateTimeField(required=False)

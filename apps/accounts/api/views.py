@@ -30,7 +30,7 @@ from apps.accounts.api.serializers import (
 )
 from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.web.rest import UID, Query, ResourceViewSet
+from controlplane.web.rest import UID, QuerySerializer, ResourceViewSet
 
 _USER_PARAMETER = OpenApiParameter(
     name="user_uid", type=str, location=OpenApiParameter.PATH, description="Their uid."
@@ -44,7 +44,7 @@ class MeView(APIView):
 
     @extend_schema(summary="Who I am and what I may do", tags=["accounts"], responses=MeSerializer)
     def get(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         user = acting_user(request)
         context = {"roles": selectors.roles_by_team(user)}
         teams = TeamSerializer(selectors.teams_of(user), many=True, context=context).data

@@ -21,7 +21,7 @@ from apps.console.selectors.system_status import (
 from apps.monitoring.selectors.controllers import Controller
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.controllers import ControllerHealth
-from controlplane.web.rest import Query
+from controlplane.web.rest import QuerySerializer
 
 KINDS = [(one.value, one.value) for one in ComponentKind]
 CONDITIONS = [(one.value, one.value) for one in ComponentCondition]
@@ -87,6 +87,6 @@ class StatusView(APIView):
         responses=StatusSerializer,
     )
     def get(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         require_product_status(request.user)
         return Response(StatusSerializer(product_status()).data)

@@ -26,7 +26,7 @@ from apps.serving import selectors as serving
 from apps.serving.models import Gateway
 from apps.telemetry.selectors.sources import agent_counts
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.health.controllers import Culprit, find_culprit
+from controlplane.domain.health.controllers import StalledComponent, find_culprit
 from controlplane.outbox import broker, messages
 from controlplane.persistence.leases import lease_holder
 from controlplane.ports import registry
@@ -121,14 +121,14 @@ def _web_component() -> Component:
     )
 
 
-_BLAMED: Mapping[Culprit, tuple[ComponentCondition, ComponentCondition]] = {
+_BLAMED: Mapping[StalledComponent, tuple[ComponentCondition, ComponentCondition]] = {
     #: Whose fault it is → the conditions of worker and beat.
-    Culprit.NONE: (ComponentCondition.WELL, ComponentCondition.WELL),
-    Culprit.CONTROLLERS: (ComponentCondition.DEGRADED, ComponentCondition.WELL),
-    Culprit.WORKER: (ComponentCondition.DOWN, ComponentCondition.WELL),
+    StalledComponent.NONE: (ComponentCondition.WELL, ComponentCondition.WELL),
+    StalledComponent.CONTROLLERS: (ComponentCondition.DEGRADED, ComponentCondition.WELL),
+    StalledComponent.WORKER: (ComponentCondition.DOWN, ComponentCondition.WELL),
     # Without its calls nobody sees whether the worker would take any.
-    Culprit.BEAT: (ComponentCondition.UNKNOWN, ComponentCondition.DOWN),
-    Culprit.UNKNOWN: (ComponentCondition.UNKNOWN, ComponentCondition.UNKNOWN),
+    StalledComponent.BEAT: (ComponentCondition.UNKNOWN, ComponentCondition.DOWN),
+    StalledComponent.UNKNOWN: (ComponentCondition.UNKNOWN, ComponentCondition.UNKNOWN),
 }
 
 

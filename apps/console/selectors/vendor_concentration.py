@@ -15,7 +15,7 @@ from apps.quotas.models import Allocation
 from apps.quotas.selectors.usage import Grouping, ReportInterval, usage_report
 from apps.serving.models import Deployment, Revision
 from apps.serving.selectors import deployments_visible
-from controlplane.domain.catalog import CatalogTask, Support
+from controlplane.domain.catalog import CatalogTask, SupportLevel
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.quotas.usage import HOUR_MICROSECONDS, DayRange
 from controlplane.ports import registry
@@ -23,7 +23,7 @@ from controlplane.ports import registry
 #: Days that use is counted over.
 LOOKBACK = timedelta(days=30)
 #: Claims of a source that make a move worth a try.
-_MOVABLE = frozenset({Support.SUPPORTED, Support.EXPERIMENTAL})
+_MOVABLE = frozenset({SupportLevel.SUPPORTED, SupportLevel.EXPERIMENTAL})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,7 @@ def _model_migration(
     found = catalog_entry(key) if key else None
     if found is None:
         return DeploymentAlternatives(deployment=row, on=on, cards=cards)
-    elsewhere: dict[Support, list[str]] = {}
+    elsewhere: dict[SupportLevel, list[str]] = {}
     for one in compatibility_matrix(found[0]):
         status = one.status(CatalogTask.SERVE)
         if one.vendor.name not in vendors and status in _MOVABLE:
@@ -160,8 +160,8 @@ def _model_migration(
         deployment=row,
         on=on,
         cards=cards,
-        supported=tuple(elsewhere.get(Support.SUPPORTED, ())),
-        experimental=tuple(elsewhere.get(Support.EXPERIMENTAL, ())),
+        supported=tuple(elsewhere.get(SupportLevel.SUPPORTED, ())),
+        experimental=tuple(elsewhere.get(SupportLevel.EXPERIMENTAL, ())),
         known=True,
     )
 

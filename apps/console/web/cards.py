@@ -43,7 +43,7 @@ from apps.telemetry.selectors.sources import FRESH
 from apps.telemetry.web.card_metric_labels import displayed_metrics
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.health.decisions import Action
+from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.telemetry.metrics import Metric
 from controlplane.web.pages import Tab, keyset_page
 
@@ -187,7 +187,7 @@ def _history_context(
             {
                 "one": row,
                 "line": fault_line(row.fault, operates=operates) if row.fault else None,
-                "action": ACTIONS[Action(row.decision.action)] if row.decision else "",
+                "action": ACTIONS[HealthAction(row.decision.action)] if row.decision else "",
                 "outcome": OUTCOMES[row.decision.outcome] if row.decision else "",
                 "isolation_state": f"isolation_{row.state}" if row.state else "",
             }

@@ -10,7 +10,7 @@ from apps.fleet.selectors import FleetChip, clusters, nodes, stored_cluster_chec
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
 from controlplane.domain.common.accelerators import CardState, ChipKind, Confidence
 from controlplane.ports.clusters import CheckVerdict
-from controlplane.web.rest import Filters, Reference, StrictSerializer, VisibleField
+from controlplane.web.rest import ListFilters, ObjectReference, StrictSerializer, VisibleUidField
 
 #: Characters; the adapter has a bound of its own.
 LONGEST_KUBECONFIG = 300_000
@@ -112,7 +112,7 @@ class CardLocalitySerializer(serializers.Serializer[Any]):
 
 
 class NodeSerializer(serializers.ModelSerializer[Node]):
-    cluster = Reference()
+    cluster = ObjectReference()
     labels = serializers.DictField(child=serializers.CharField())
     locality = serializers.DictField(
         child=CardLocalitySerializer(),
@@ -140,7 +140,7 @@ class NodeSerializer(serializers.ModelSerializer[Node]):
 
 
 class CardSerializer(serializers.ModelSerializer[Card]):
-    node = Reference()
+    node = ObjectReference()
 
     class Meta:
         model = Card
@@ -150,16 +150,16 @@ class CardSerializer(serializers.ModelSerializer[Card]):
         }
 
 
-class NodeFilters(Filters):
+class NodeFilters(ListFilters):
     lookups = {"cluster": "cluster", "ready": "ready"}
 
-    cluster = VisibleField(
+    cluster = VisibleUidField(
         visible=lambda _user: clusters(), required=False, help_text="A cluster's uid."
     )
     ready = serializers.BooleanField(required=False)
 
 
-class CardFilters(Filters):
+class CardFilters(ListFilters):
     lookups = {
         "cluster": "node__cluster",
         "node": "node",
@@ -167,10 +167,10 @@ class CardFilters(Filters):
         "state": "state__in",
     }
 
-    cluster = VisibleField(
+    cluster = VisibleUidField(
         visible=lambda _user: clusters(), required=False, help_text="A cluster's uid."
     )
-    node = VisibleField(visible=lambda _user: nodes(), required=False, help_text="A node's uid.")
+    node = VisibleUidField(visible=lambda _user: nodes(), required=False, help_text="A node's uid.")
     chip = serializers.CharField(required=False)
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in CardState], required=False

@@ -18,7 +18,7 @@ from apps.fleet.api.serializers import (
 )
 from apps.fleet.models import Card, Node
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import Query, ResourceViewSet
+from controlplane.web.rest import QuerySerializer, ResourceViewSet
 
 
 @extend_schema_view(
@@ -54,7 +54,7 @@ class ChipsView(APIView):
 
     @extend_schema(summary="Chips", tags=["fleet"], responses=ChipSerializer(many=True))
     def get(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         return Response(ChipSerializer(selectors.fleet_chips(), many=True).data)
 
 
@@ -65,7 +65,7 @@ class ChipView(APIView):
 
     @extend_schema(summary="A chip", tags=["fleet"], responses=ChipSerializer)
     def get(self, request: Request, name: str) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         known = selectors.fleet_chip(name)
         if known is None:
             raise NotFound(f"no plug-in knows a chip called {name!r}")

@@ -23,7 +23,7 @@ from controlplane.domain.common.topology import Geometry, Group
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.ports import registry
 from controlplane.ports.chips import ExporterSeries, VendorProfile
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from controlplane.web.tables import FilterForm
 
 KINDS: Mapping[ChipKind, Promise] = {
@@ -142,11 +142,11 @@ def _bandwidth_label(amount: float | None) -> str:
     return f"{amount / _TERA:.4g} TB/s" if amount >= _TERA else f"{amount / _GIGA:.4g} GB/s"
 
 
-_TASKS: Mapping[Task, Promise] = {
-    Task.FINETUNE: _("fine-tune"),
-    Task.EVALUATE: _("evaluate"),
-    Task.QUANTIZE: _("quantize"),
-    Task.SERVE: _("serve"),
+_TASKS: Mapping[EngineTask, Promise] = {
+    EngineTask.FINETUNE: _("fine-tune"),
+    EngineTask.EVALUATE: _("evaluate"),
+    EngineTask.QUANTIZE: _("quantize"),
+    EngineTask.SERVE: _("serve"),
 }
 
 

@@ -24,10 +24,10 @@ from apps.jobs.models import Attempt
 from controlplane.domain.common.resources import GIB
 from controlplane.web.rest import (
     LARGEST_INTEGER,
-    AnyAccept,
+    AcceptHeaderIgnored,
     BodyTooLarge,
     BoundedJSONParser,
-    Query,
+    QuerySerializer,
     StrictSerializer,
     content_length,
 )
@@ -120,11 +120,11 @@ class AttemptView(APIView):
     authentication_classes = (AttemptTokenAuthentication,)
     permission_classes = (AllowAny,)
     parser_classes = (BoundedJSONParser,)
-    content_negotiation_class = AnyAccept
+    content_negotiation_class = AcceptHeaderIgnored
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        Query.read(request)
+        QuerySerializer.read(request)
         # ``AttemptTokenAuthentication`` accepts nothing else.
         self.attempt = cast(Attempt, request.auth)
 

@@ -17,7 +17,7 @@ from apps.jobs.services import LaunchComparison
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.ports import registry as ports
-from controlplane.ports.engines import FlagsChecked
+from controlplane.ports.engines import ArgumentVerification
 from controlplane.ports.launches import DifferencePart, Launch
 
 
@@ -77,7 +77,7 @@ class LaunchDifferenceSerializer(serializers.Serializer[Any]):
 
 class LaunchComparisonSerializer(serializers.Serializer[Any]):
     flags = serializers.ChoiceField(
-        choices=[(flags.value, flags.value) for flags in FlagsChecked],
+        choices=[(flags.value, flags.value) for flags in ArgumentVerification],
         help_text="How far the rendered arguments are known to be right.",
     )
     renderings = RenderedLaunchSerializer(many=True)

@@ -21,10 +21,16 @@ from controlplane.domain.common.spec_fields import FieldKind, SpecField
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.domain.quotas.claims import MOST_CARDS
-from controlplane.ports.engines import FlagsChecked
+from controlplane.ports.engines import ArgumentVerification
 from controlplane.web.log_responses import LogQuery
 from controlplane.web.reasons import ReasonSerializerField, reason_response
-from controlplane.web.rest import LARGEST_INTEGER, Filters, Query, Reference, VisibleField
+from controlplane.web.rest import (
+    LARGEST_INTEGER,
+    ListFilters,
+    ObjectReference,
+    QuerySerializer,
+    VisibleUidField,
+)
 
 KINDS = [(kind.value, kind.value) for kind in JobKind]
 
@@ -48,11 +54,11 @@ def _spec_serializer_field(field: SpecField) -> serializers.Field[Any, Any, Any,
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
-    team = Reference()
+    team = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
     spec = serializers.DictField(help_text="The engine's fields with every default written out.")
-    model_version = Reference(allow_null=True)
-    dataset_version = Reference(allow_null=True)
+    model_version = ObjectReference(allow_null=True)
+    dataset_version = ObjectReference(allow_null=True)
     code = serializers.CharField(
         source="code.uid", allow_null=True, default=None, help_text="An artifact's uid."
     )
@@ -167,8 +173,8 @@ class PendingReasonSerializer(serializers.Serializer[Any]):
 
 
 class JobOutputsSerializer(serializers.Serializer[Any]):
-    model_version = Reference(allow_null=True)
-    evaluation = Reference(allow_null=True)
+    model_version = ObjectReference(allow_null=True)
+    evaluation = ObjectReference(allow_null=True)
     artifact = serializers.CharField(
         source="artifact.uid", allow_null=True, default=None, help_text="What a script left."
     )
@@ -224,7 +230,7 @@ class JobTransitionSerializer(serializers.ModelSerializer[JobTransition]):
         fields = ("from_state", "event", "to_state", "reason", "actor", "at")
 
 
-class JobFilters(Filters):
+class JobFilters(ListFilters):
     lookups = {
         "state": "state__in",
         "kind": "kind__in",
@@ -239,11 +245,11 @@ class JobFilters(Filters):
         choices=[(state.value, state.value) for state in JobState], required=False
     )
     kind = serializers.MultipleChoiceField(choices=KINDS, required=False)
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     model = serializers.CharField(
         required=False, help_text="The name of the model it started from."
     )
-    model_version = VisibleField(
+    model_version = VisibleUidField(
         visible=registry.model_versions_visible, required=False, help_text="A model version's uid."
     )
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
@@ -253,7 +259,7 @@ class JobFilters(Filters):
         return self.context["request"].user.get_username() if value == "me" else value
 
 
-class TrainingCurveQuery(Query):
+class TrainingCurveQuery(QuerySerializer):
     after = serializers.IntegerField(
         default=-1, min_value=-1, max_value=LARGEST_INTEGER, help_text="Only points of later steps."
     )
@@ -302,7 +308,7 @@ class EngineSerializer(serializers.Serializer[Any]):
     versions = serializers.CharField(help_text="Those that it was written for, as in PEP 440.")
     default_version = serializers.CharField()
     flags = serializers.ChoiceField(
-        choices=[flags.value for flags in FlagsChecked],
+        choices=[flags.value for flags in ArgumentVerification],
         help_text="How its arguments are known to be right: it is run in tests, its own parser reads them, or "
         "neither.",
     )
@@ -385,9 +391,11 @@ class JobSubmitSerializer(TeamOwnedSerializer):
         max_length=40,
         help_text="Default: one that does this kind of work on the first of the chips; GET /engines lists them.",
     )
-    model_version = VisibleField(visible=registry.model_versions_visible, required=False)
-    dataset_version = VisibleField(visible=registry.dataset_versions_visible, required=False)
-    code = VisibleField(visible=registry.code_visible, required=False, help_text="From POST /code.")
+    model_version = VisibleUidField(visible=registry.model_versions_visible, required=False)
+    dataset_version = VisibleUidField(visible=registry.dataset_versions_visible, required=False)
+    code = VisibleUidField(
+        visible=registry.code_visible, required=False, help_text="From POST /code."
+    )
     output_name = serializers.SlugField(
         required=False, max_length=80, help_text="The model that the result becomes a version of."
     )

@@ -33,7 +33,7 @@ from apps.models.services import storage
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problems import Problem, problem_translator
-from controlplane.web.rest import BoundedMultiPartParser, Query, ResourceViewSet
+from controlplane.web.rest import BoundedMultiPartParser, QuerySerializer, ResourceViewSet
 
 
 @extend_schema_view(
@@ -218,7 +218,7 @@ class CodeArchiveView(APIView):
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         body = serializers.CodeArchiveSerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         team, file = body.validated_data["team"], body.validated_data["file"]
@@ -240,7 +240,7 @@ class EnginesView(APIView):
         responses=serializers.EngineSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         return Response([asdict(engine) for engine in selectors.engines()])
 
 

@@ -20,7 +20,7 @@ from controlplane.persistence.encryption import Undecryptable
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.clusters import ClusterAdapter, ClusterError
-from controlplane.ports.engines import RenderRequest, Task
+from controlplane.ports.engines import EngineTask, RenderRequest
 from controlplane.ports.launches import Launch
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ def render_launch(attempt: Attempt, *, claim: Claim) -> Launch:
     }
     launch = registry.engine(job.engine).render(
         RenderRequest(
-            task=Task(job.kind),
+            task=EngineTask(job.kind),
             name=attempt.launch_name,
             spec={**job.spec, **(attempt.overrides or {})},
             chip=registry.chips()[claim.chip],

@@ -10,7 +10,7 @@ from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import replace_in_reason
 from controlplane.domain.common.spec_fields import FieldLimit, SpecField
 from controlplane.ports import registry as ports
-from controlplane.ports.engines import Engine, FlagsChecked, Task
+from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class EngineDescription:
     #: PEP 440 specifier; empty for the engine that is part of Ninefold.
     versions: str
     default_version: str
-    flags: FlagsChecked
+    flags: ArgumentVerification
     formats: tuple[str, ...]
     #: Ninefold's names of metrics → series of the engine.
     metrics: Mapping[str, str]
@@ -80,7 +80,7 @@ class FieldRestriction:
 class EngineTaskSupport:
     """Support of one task by an engine."""
 
-    task: Task
+    task: EngineTask
     runs: tuple[EngineSupport, ...]
     does_not_run: tuple[EngineSupport, ...]
     restrictions: tuple[FieldRestriction, ...]
@@ -139,7 +139,7 @@ def _describe_engine(engine: Engine) -> EngineDescription:
     )
 
 
-def _describe_task(engine: Engine, task: Task) -> EngineTaskSupport:
+def _describe_task(engine: Engine, task: EngineTask) -> EngineTaskSupport:
     profile = engine.profile()
     runs: dict[str, list[Chip]] = {}
     refused: dict[str, list[Chip]] = {}
@@ -173,7 +173,7 @@ def _describe_task(engine: Engine, task: Task) -> EngineTaskSupport:
 
 
 def _field_restrictions(
-    engine: Engine, task: Task, *, chips: Sequence[Chip]
+    engine: Engine, task: EngineTask, *, chips: Sequence[Chip]
 ) -> list[FieldRestriction]:
     """Each restriction once, with the chips that it applies to."""
     table = engine.fields(task)

@@ -132,7 +132,7 @@ def _sizing_training(plan: FinetunePlan, chip: Chip) -> sizing.TrainingWorkload:
     )
 
 
-def _adapter_of_spec(spec: Mapping[str, Any], *, half: bool) -> sizing.Adapter | None:
+def _adapter_of_spec(spec: Mapping[str, Any], *, half: bool) -> sizing.LoraAdapter | None:
     if spec["method"] == "full":
         return None
     if spec["method"] == "qlora":
@@ -141,7 +141,7 @@ def _adapter_of_spec(spec: Mapping[str, Any], *, half: bool) -> sizing.Adapter |
         base = ("nf4-double" if double else "nf4") if settings["bits"] == 4 else "int8"
     else:
         base = "bfloat16" if half else "float32"
-    return sizing.Adapter(rank=spec["lora"]["rank"], base=sizing.weight_scheme(base))
+    return sizing.LoraAdapter(rank=spec["lora"]["rank"], base=sizing.weight_scheme(base))
 
 
 def _parallel_plan(plan: FinetunePlan) -> ParallelPlan:

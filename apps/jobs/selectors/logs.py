@@ -12,7 +12,7 @@ from apps.models import selectors as registry
 from controlplane.persistence.encryption import Undecryptable
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.clusters import ClusterAdapter, ClusterError, LogChunk
-from controlplane.ports.engines import ROLES, Task
+from controlplane.ports.engines import ROLES, EngineTask
 
 #: Size of the chunks that a search reads.
 _SCAN_BYTES = 1 << 20
@@ -43,7 +43,7 @@ def cluster_log(adapter: ClusterAdapter, attempt: Attempt, *, offset: int, limit
     :raises ClusterError: if the cluster does not answer.
     :raises Undecryptable: if a value that has to be masked cannot be read.
     """
-    role = ROLES[Task(attempt.job.kind)]
+    role = ROLES[EngineTask(attempt.job.kind)]
 
     def read(start: int, count: int) -> LogChunk:
         return adapter.log(attempt.launch_name, role=role, index=0, offset=start, limit=count)

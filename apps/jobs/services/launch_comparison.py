@@ -18,7 +18,7 @@ from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.ports import registry
 from controlplane.ports.artifacts import BlobMissing
-from controlplane.ports.engines import Engine, FlagsChecked, RenderRequest, Task
+from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, RenderRequest
 from controlplane.ports.launches import (
     InputTree,
     Launch,
@@ -74,7 +74,7 @@ class LaunchComparison:
     differences: tuple[LaunchDifference, ...]
     #: Paths of fields of the spec that differ between the chips.
     changed_fields: tuple[str, ...]
-    flags: FlagsChecked
+    flags: ArgumentVerification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ def _preview_request(request: JobRequest, chip: Chip) -> _LaunchPreview:
     replicas, cards = replicas_of([chip], request.cards)
     return _preview_launch(
         engine=registry.engine(request.engine),
-        task=Task(request.kind),
+        task=EngineTask(request.kind),
         spec=resolved.spec,
         chip=chip,
         placements=_placeholder_placements(replicas, cards),
@@ -121,7 +121,7 @@ def _preview_request(request: JobRequest, chip: Chip) -> _LaunchPreview:
 
 
 def _preview_job(job: Job, chip: Chip) -> _LaunchPreview:
-    engine, task = registry.engine(job.engine), Task(job.kind)
+    engine, task = registry.engine(job.engine), EngineTask(job.kind)
     if reason := engine.runs_on(task, chip):
         return _LaunchPreview(chip=chip, findings=(FieldFinding(field="chips", message=reason),))
     facts = models.engine_model_facts(job.model_version) if job.model_version else None
@@ -142,7 +142,7 @@ def _preview_job(job: Job, chip: Chip) -> _LaunchPreview:
 def _preview_launch(
     *,
     engine: Engine,
-    task: Task,
+    task: EngineTask,
     spec: Mapping[str, Any],
     chip: Chip,
     placements: tuple[LaunchPlacement, ...],

@@ -59,7 +59,7 @@ from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import LeaseLost, apply_transition
-from controlplane.ports.engines import ROLES, Task
+from controlplane.ports.engines import ROLES, EngineTask
 
 
 @transaction.atomic
@@ -115,7 +115,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
 def _gang_shape(request: JobRequest, resolved: ResolvedRequest) -> GangShape:
     replicas, cards = replicas_of(resolved.chips, request.cards)
     limits = Resources(cpu=Millicpu(cards * 1000), memory=Bytes(request.memory))
-    role = ROLES[Task(request.kind)]
+    role = ROLES[EngineTask(request.kind)]
     return GangShape(roles=(RoleShape(name=role, replicas=replicas, cards=cards, limits=limits),))
 
 

@@ -37,7 +37,7 @@ from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.specs import training
 from controlplane.ports import registry
-from controlplane.ports.engines import Engine, ModelFacts, Task
+from controlplane.ports.engines import Engine, EngineTask, ModelFacts
 
 
 class SpecRefused(Exception):
@@ -79,7 +79,7 @@ class JobRequest:
 
     def __post_init__(self) -> None:
         if not self.engine:
-            engine = engine_for(Task(self.kind), chips=self.chips)
+            engine = engine_for(EngineTask(self.kind), chips=self.chips)
             object.__setattr__(self, "engine", engine)
 
 
@@ -98,7 +98,7 @@ class ResolvedRequest:
 def spec_of(request: JobRequest) -> dict[str, Any]:
     """The requested spec merged over the engine's recommendation for the model."""
     recommended = registry.engine(request.engine).recommended_values(
-        Task(request.kind), model=_model_facts(request)
+        EngineTask(request.kind), model=_model_facts(request)
     )
     if request.kind is JobKind.FINETUNE:
         return training.merge_recommended(recommended, request.spec)
@@ -115,7 +115,7 @@ def job_resolve(request: JobRequest) -> ResolvedRequest:
     findings = [*_check_inputs(request), *engine_check(request)]
     if any(finding.field == "engine" for finding in findings):
         return ResolvedRequest(findings=tuple(findings))
-    engine, task = registry.engine(request.engine), Task(request.kind)
+    engine, task = registry.engine(request.engine), EngineTask(request.kind)
     chips, wrong = expand_chip_names(request.chips, engine=engine, task=task)
     findings += [*wrong, *_check_cards(request, chips), *_check_containers(engine, chips)]
     spec = spec_of(request)
@@ -163,9 +163,9 @@ def engine_check(request: JobRequest) -> list[FieldFinding]:
         )
         return [FieldFinding(field="engine", message=message)]
     engine = registry.engine(request.engine)
-    if Task(request.kind) not in engine.tasks:
+    if EngineTask(request.kind) not in engine.tasks:
         does = ", ".join(sorted(engine.tasks))
-        able = [name for name in names if Task(request.kind) in registry.engine(name).tasks]
+        able = [name for name in names if EngineTask(request.kind) in registry.engine(name).tasks]
         message = Reason(
             "job.engine.kind_not_supported",
             "{engine} does not support {kind}; it supports {kinds}; use {engines}",
@@ -212,7 +212,9 @@ def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[FieldFindin
     return findings
 
 
-def _check_variables(engine: Engine, task: Task, spec: Mapping[str, Any]) -> list[FieldFinding]:
+def _check_variables(
+    engine: Engine, task: EngineTask, spec: Mapping[str, Any]
+) -> list[FieldFinding]:
     """Refuse variables that select devices, as the chip plug-ins name them: a job must see only its own cards."""
     variables = [
         (each.name, name)
@@ -375,7 +377,7 @@ def _check_splits(request: JobRequest, dataset: DatasetVersion) -> list[FieldFin
     """Check that the dataset has rows in the requested splits, before the job waits for cards."""
     if request.engine not in registry.engine_names():
         return []
-    engine, task = registry.engine(request.engine), Task(request.kind)
+    engine, task = registry.engine(request.engine), EngineTask(request.kind)
     if task not in engine.tasks:
         return []
     spec = engine.normalise(task, request.spec)

@@ -25,7 +25,7 @@ from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, che
 from controlplane.domain.jobs import parallelism
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.ports import registry
-from controlplane.ports.engines import Engine, ModelFacts, Task
+from controlplane.ports.engines import Engine, EngineTask, ModelFacts
 
 ANY = "any"
 #: The engine that is part of Ninefold; it supports most tasks.
@@ -35,7 +35,11 @@ CHIP_GROUPS = (ANY, ChipKind.GPU.value, ChipKind.NPU.value)
 
 
 def expand_chip_names(
-    requested: Sequence[str], *, engine: Engine, task: Task, free: Mapping[str, int] | None = None
+    requested: Sequence[str],
+    *,
+    engine: Engine,
+    task: EngineTask,
+    free: Mapping[str, int] | None = None,
 ) -> tuple[tuple[Chip, ...], tuple[FieldFinding, ...]]:
     """Resolve requested chips and groups to chips, the preferred first and each once, with findings.
 
@@ -90,7 +94,7 @@ def expand_chip_names(
     return tuple(chosen.values()), tuple(findings)
 
 
-def engine_for(task: Task, *, chips: Sequence[str]) -> str:
+def engine_for(task: EngineTask, *, chips: Sequence[str]) -> str:
     """The default engine for a task: ``DEFAULT_ENGINE``, else the first by name.
 
     Engines that run on the first chip, or on a chip of that group, come before all others. If no engine supports
@@ -131,7 +135,9 @@ def _is_equal_in(group: str, chip: Chip) -> bool:
     return _chips_of_group(group, chip) and chip.kind is not ChipKind.CPU
 
 
-def _fleet_chips(group: str, *, engine: Engine, task: Task, free: Mapping[str, int]) -> list[Chip]:
+def _fleet_chips(
+    group: str, *, engine: Engine, task: EngineTask, free: Mapping[str, int]
+) -> list[Chip]:
     """Chips of the group in the fleet, those with most unallocated cards first, CPUs last."""
     chips = [
         chip
@@ -141,7 +147,9 @@ def _fleet_chips(group: str, *, engine: Engine, task: Task, free: Mapping[str, i
     return sorted(chips, key=lambda chip: (chip.kind is ChipKind.CPU, -free[chip.name], chip.name))
 
 
-def _no_chip_message(group: str, *, engine: Engine, task: Task, free: Mapping[str, int]) -> str:
+def _no_chip_message(
+    group: str, *, engine: Engine, task: EngineTask, free: Mapping[str, int]
+) -> str:
     known = registry.chips()
     in_fleet = [known[name] for name in free if name in known]
     matching = [chip for chip in in_fleet if _chips_of_group(group, chip)]
@@ -354,10 +362,10 @@ def _limit_findings(
     plan: ParallelPlan, request: ParallelPlanRequest, chip: Chip
 ) -> tuple[FieldFinding, ...]:
     limits: Sequence[FieldLimit] = request.engine.limits(
-        Task.FINETUNE, chip=chip, model=request.model
+        EngineTask.FINETUNE, chip=chip, model=request.model
     )
     return check_limits(
-        request.engine.fields(Task.FINETUNE),
+        request.engine.fields(EngineTask.FINETUNE),
         {"parallel": _plan_as_spec(plan, {})},
         [limit for limit in limits if limit.field.startswith("parallel.")],
     )
@@ -377,7 +385,7 @@ def _training_workload(plan: ParallelPlan, request: ParallelPlanRequest) -> sizi
     adapter = None
     if spec["method"] != "full":
         base = "bfloat16" if spec["method"] == "lora" else "nf4-double"
-        adapter = sizing.Adapter(rank=spec["lora"]["rank"], base=sizing.weight_scheme(base))
+        adapter = sizing.LoraAdapter(rank=spec["lora"]["rank"], base=sizing.weight_scheme(base))
     recompute = spec["recompute"] == "on" or (
         spec["recompute"] == "auto" and request.model.parameters > _RECOMPUTE_FROM
     )

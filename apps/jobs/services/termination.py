@@ -21,7 +21,7 @@ from apps.jobs.services.lifecycle import claim_request_of, has_ended, resumable_
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.health.snapshots import Blame
+from controlplane.domain.health.snapshots import CrashOrigin
 from controlplane.domain.health.suspicions import crash_signature
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import (
@@ -33,9 +33,9 @@ from controlplane.domain.jobs.lifecycle import (
     JobState,
 )
 from controlplane.domain.jobs.retries import (
-    Retry,
     RetryCause,
     RetryDecision,
+    ScheduledRetry,
     decide_retry,
     shows_killed_worker,
 )
@@ -56,7 +56,7 @@ class AttemptTermination:
     #: Changed fields of the spec for the next attempt, where the job is requeued.
     overrides: Mapping[str, Any] | None = None
     #: Set if the next attempt is an automatic retry, which starts after a back-off.
-    retry: Retry | None = None
+    retry: ScheduledRetry | None = None
     #: Further columns of the attempt; the same columns for all that end together.
     changes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ def attempt_end(
     reason: str,
     release: ReleaseReason,
     overrides: Mapping[str, Any] | None = None,
-    retry: Retry | None = None,
+    retry: ScheduledRetry | None = None,
     **changes: Any,
 ) -> None:
     """End the attempt, release its claim and apply ``job_event`` to its job, in one transaction.
@@ -227,7 +227,7 @@ def may_be_hardware_failure(log_tail: str, *, ended_at: datetime | None, at: dat
     if ended_at is None or at - ended_at >= HARDWARE_SIGNAL_TIMEOUT:
         return False
     crash = crash_signature(log_tail)
-    return crash is not None and crash.blame is not Blame.PROGRAM
+    return crash is not None and crash.blame is not CrashOrigin.PROGRAM
 
 
 def retry_decision(
@@ -253,7 +253,7 @@ def _retry_cause(cause: ExitCause, *, log_tail: str) -> RetryCause | None:
     if cause is not ExitCause.FAILED:
         return None
     crash = crash_signature(log_tail)
-    if crash is not None and crash.blame is Blame.HARDWARE:
+    if crash is not None and crash.blame is CrashOrigin.HARDWARE:
         return RetryCause.HARDWARE_ERROR
     return RetryCause.KILLED if shows_killed_worker(log_tail) else RetryCause.USER_ERROR
 

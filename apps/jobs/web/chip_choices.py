@@ -18,7 +18,7 @@ from apps.jobs.web.form_fields import LimitedSelect, set_choices
 from apps.quotas import selectors as quotas
 from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence
 from controlplane.ports import registry
-from controlplane.ports.engines import Engine, Task
+from controlplane.ports.engines import Engine, EngineTask
 from controlplane.web.forms import PlainForm
 
 _CHIP_GROUPS: Mapping[str, Any] = {
@@ -59,7 +59,7 @@ class FleetChips:
             ]
         return [*_CHIP_GROUPS.items(), *chips]
 
-    def reasons(self, names: Iterable[str], *, engine: Engine, task: Task) -> dict[str, str]:
+    def reasons(self, names: Iterable[str], *, engine: Engine, task: EngineTask) -> dict[str, str]:
         """For each name that the engine cannot run on in this fleet, why."""
         reasons = {}
         for name in names:
@@ -70,7 +70,7 @@ class FleetChips:
                 reasons[name] = findings[0].message
         return reasons
 
-    def preferred(self, group: str, *, engine: Engine, task: Task) -> str:
+    def preferred(self, group: str, *, engine: Engine, task: EngineTask) -> str:
         """The chip that the group resolves to now; the group itself if there is none."""
         chips, _findings = services.expand_chip_names(
             [group], engine=engine, task=task, free=self.free
@@ -89,7 +89,7 @@ class ChipComparisonForm(PlainForm):
         data: Mapping[str, Any],
         *,
         engine: Engine,
-        task: Task,
+        task: EngineTask,
         preferred: str = "",
         chips_known: Sequence[FleetChip] | None = None,
     ) -> None:

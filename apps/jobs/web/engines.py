@@ -24,24 +24,24 @@ from apps.jobs.selectors.engines import (
 )
 from controlplane.domain.common.accelerators import Chip
 from controlplane.ports import registry
-from controlplane.ports.engines import FlagsChecked, Task
+from controlplane.ports.engines import ArgumentVerification, EngineTask
 from controlplane.web.reasons import render_reason
 
 TASK_LABELS: Mapping[str, Promise] = {
-    Task.FINETUNE: _("fine-tune"),
-    Task.EVALUATE: _("evaluate"),
-    Task.QUANTIZE: _("quantize"),
-    Task.SCRIPT: _("script"),
-    Task.SERVE: _("serve"),
+    EngineTask.FINETUNE: _("fine-tune"),
+    EngineTask.EVALUATE: _("evaluate"),
+    EngineTask.QUANTIZE: _("quantize"),
+    EngineTask.SCRIPT: _("script"),
+    EngineTask.SERVE: _("serve"),
 }
 #: Label and meaning.
-FLAG_LABELS: Mapping[FlagsChecked, tuple[Promise, Promise]] = {
-    FlagsChecked.RUN: (_("tested"), _("The tests of Ninefold run this engine.")),
-    FlagsChecked.PARSED: (
+FLAG_LABELS: Mapping[ArgumentVerification, tuple[Promise, Promise]] = {
+    ArgumentVerification.RUN: (_("tested"), _("The tests of Ninefold run this engine.")),
+    ArgumentVerification.PARSED: (
         _("arguments parsed"),
         _("The tests of Ninefold check the rendered arguments with the engine's published parser."),
     ),
-    FlagsChecked.UNVERIFIED: (
+    ArgumentVerification.UNVERIFIED: (
         _("flags unverified"),
         _("Written from the documentation of the engine; not checked."),
     ),

@@ -36,7 +36,7 @@ from apps.quotas.models import Queue
 from controlplane.domain.common.spec_fields import FieldKind, at_path
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.ports import registry
-from controlplane.ports.engines import Engine, Task
+from controlplane.ports.engines import Engine, EngineTask
 
 #: Groups that apply to some methods or objectives only; for others they are left out of the spec.
 _USED_BY: Mapping[str, tuple[str, frozenset[str]]] = {
@@ -59,7 +59,7 @@ class FieldGroup:
 def finetune_engines() -> tuple[Engine, ...]:
     """Installed engines that support fine-tuning, the default engine first."""
     engines = (registry.engine(name) for name in registry.engine_names())
-    found = [engine for engine in engines if Task.FINETUNE in engine.tasks]
+    found = [engine for engine in engines if EngineTask.FINETUNE in engine.tasks]
     return tuple(sorted(found, key=lambda engine: (engine.name != DEFAULT_ENGINE, engine.name)))
 
 
@@ -100,7 +100,9 @@ class FinetuneForm(ModelJobForm):
     @cached_property
     def engine_fields(self) -> tuple[SpecFormField, ...]:
         """Fields of the selected engine."""
-        return tuple(flatten_fields(registry.engine(self.engine_name()).fields(Task.FINETUNE)))
+        return tuple(
+            flatten_fields(registry.engine(self.engine_name()).fields(EngineTask.FINETUNE))
+        )
 
     def paths(self) -> Mapping[str, str]:
         return {each.name: each.path for each in self.engine_fields}
@@ -123,7 +125,7 @@ class FinetuneForm(ModelJobForm):
 
     def _disable_unavailable(self, user: User) -> None:
         """Disable values that the selected engine, chip or model does not support, with the reason."""
-        engine, task = registry.engine(self.engine_name()), Task.FINETUNE
+        engine, task = registry.engine(self.engine_name()), EngineTask.FINETUNE
         chip = registry.chip_by_name(self.preferred_chip())
         limits = engine.limits(task, chip=chip, model=self._model_facts(user))
         for each in self.engine_fields:
@@ -176,7 +178,7 @@ class FinetuneForm(ModelJobForm):
     def more_groups(self) -> list[FieldGroup]:
         """Collapsed fields: those without a group first, then the table's groups and the retry policy."""
         in_steps = {name for names in self.steps.values() for name in names}
-        table = registry.engine(self.engine_name()).fields(Task.FINETUNE)
+        table = registry.engine(self.engine_name()).fields(EngineTask.FINETUNE)
         alone = [
             self[field.name]
             for field in table
@@ -240,7 +242,7 @@ class FinetuneForm(ModelJobForm):
             "engine": job.engine,
             "queue": job.queue.name,
         }
-        for each in flatten_fields(registry.engine(job.engine).fields(Task.FINETUNE)):
+        for each in flatten_fields(registry.engine(job.engine).fields(EngineTask.FINETUNE)):
             values[each.name] = at_path(job.spec, each.path)
         return values
 

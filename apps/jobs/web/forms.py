@@ -43,7 +43,7 @@ from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.specs.evaluation import default_evaluation_split, recommended_metrics
 from controlplane.ports import registry
-from controlplane.ports.engines import ModelFacts, Task
+from controlplane.ports.engines import EngineTask, ModelFacts
 
 
 class QueuedForm(TeamForm):
@@ -107,7 +107,7 @@ class JobForm(QueuedForm):
         return self.fleet_chips.preferred(
             self.chosen("chip") or "any",
             engine=registry.engine(self.engine_name()),
-            task=Task(self.kind),
+            task=EngineTask(self.kind),
         )
 
     @cached_property
@@ -130,7 +130,7 @@ class JobForm(QueuedForm):
 
     def _show_defaults(self, user: User) -> None:
         """Show the defaults of the engine for the selected model."""
-        engine, task = registry.engine(self.engine_name()), Task(self.kind)
+        engine, task = registry.engine(self.engine_name()), EngineTask(self.kind)
         recommended = engine.recommended_values(task, model=self._model_facts(user))
         defaults = engine.normalise(task, {**recommended, **self._selected_values()})
         for name, path in self.paths().items():

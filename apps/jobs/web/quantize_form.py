@@ -17,7 +17,7 @@ from controlplane.domain.datasets.splits import Split
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.specs.evaluation import SCHEMES
 from controlplane.ports import registry
-from controlplane.ports.engines import Engine, Task
+from controlplane.ports.engines import Engine, EngineTask
 
 _SCHEME_LABELS: Mapping[str, Any] = {
     "w8a8-smoothquant": _("8-bit weights and activations (SmoothQuant): half the size"),
@@ -30,7 +30,7 @@ _SPLITS = [(split.value, split.value) for split in Split]
 def quantization_engines() -> tuple[Engine, ...]:
     """Installed engines that support quantization."""
     engines = (registry.engine(name) for name in registry.engine_names())
-    return tuple(engine for engine in engines if Task.QUANTIZE in engine.tasks)
+    return tuple(engine for engine in engines if EngineTask.QUANTIZE in engine.tasks)
 
 
 class QuantizeForm(ModelJobForm):
@@ -151,10 +151,10 @@ class QuantizeForm(ModelJobForm):
         chip = registry.chips().get(self.data.get("chip") or self.initial.get("chip") or "cpu")
         model = self._model_facts(user)
         chosen = registry.engine(self.engine_name())
-        limits = chosen.limits(Task.QUANTIZE, chip=chip, model=model)
+        limits = chosen.limits(EngineTask.QUANTIZE, chip=chip, model=model)
         disable_choices(self.fields["scheme"], _reasons_by_choice(limits, "scheme"))
         if chip is not None:
-            reasons = {each.name: each.runs_on(Task.QUANTIZE, chip) for each in engines}
+            reasons = {each.name: each.runs_on(EngineTask.QUANTIZE, chip) for each in engines}
             disable_choices(
                 self.fields["engine"], {name: reason for name, reason in reasons.items() if reason}
             )

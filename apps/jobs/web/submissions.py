@@ -35,7 +35,7 @@ from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports import registry
 from controlplane.ports.artifacts import StorageFull
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from controlplane.ports.launches import DifferencePart
 from controlplane.web.forms import only_unfilled
 
@@ -114,7 +114,7 @@ def job_submission(request: AuthenticatedRequest, kind: str) -> HttpResponse:
         context["chips_form"] = ChipComparisonForm(
             request.POST,
             engine=registry.engine(form.engine_name()),
-            task=Task(kind),
+            task=EngineTask(kind),
             preferred=form.preferred_chip(),
             chips_known=form.fleet_chips.known,
         )
@@ -181,7 +181,7 @@ _PARTS: Mapping[DifferencePart, Any] = {
 def job_launch_comparison(job: Job, data: Mapping[str, Any]) -> dict[str, Any]:
     """Context of the tab that compares the job's Launch on two chips."""
     chips = ChipComparisonForm(
-        data, engine=registry.engine(job.engine), task=Task(job.kind), preferred=job.chips[0]
+        data, engine=registry.engine(job.engine), task=EngineTask(job.kind), preferred=job.chips[0]
     )
     return {
         "chips_form": chips,
@@ -197,7 +197,7 @@ def job_render(request: AuthenticatedRequest, kind: str) -> HttpResponse:
     chips = ChipComparisonForm(
         request.POST,
         engine=registry.engine(form.engine_name()),
-        task=Task(kind),
+        task=EngineTask(kind),
         preferred=form.preferred_chip(),
     )
     context: dict[str, Any] = {"kind": kind, "chips_form": chips, "form": form}

@@ -25,16 +25,16 @@ from apps.models.selectors.catalog import (
     vendors,
 )
 from controlplane.domain.catalog import CatalogEntry, Modality
-from controlplane.domain.catalog.entries import Facet, SizeClass
+from controlplane.domain.catalog.entries import CatalogFacet, SizeClass
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import Query, Reference
+from controlplane.web.rest import ObjectReference, QuerySerializer
 
 CHIP_KINDS = [(kind.value, kind.value) for kind in ChipKind]
 _UNKNOWN = "Null where it is not known."
 
 
-class CatalogFilters(Query):
+class CatalogFilters(QuerySerializer):
     q = serializers.CharField(
         required=False,
         max_length=100,
@@ -60,11 +60,11 @@ class CatalogFilters(Query):
     quantize = serializers.MultipleChoiceField(choices=sorted(vendors()), required=False)
 
     @staticmethod
-    def choice_of(given: dict[str, Any]) -> dict[Facet, frozenset[str]]:
+    def choice_of(given: dict[str, Any]) -> dict[CatalogFacet, frozenset[str]]:
         """The selected values of each facet."""
         return {
             facet: frozenset([value] if isinstance(value, str) else value)
-            for facet in Facet
+            for facet in CatalogFacet
             if (value := given.get(facet.value))
         }
 
@@ -163,7 +163,9 @@ class CatalogDetailSerializer(CatalogEntrySerializer):
     withdrawn = serializers.BooleanField(help_text="The catalog no longer lists it.")
     matrix = CatalogMatrixSerializer(many=True)
     sources = CatalogSourceSerializer(many=True)
-    versions = Reference(many=True, help_text="Of ours, those that you may see, the newest first.")
+    versions = ObjectReference(
+        many=True, help_text="Of ours, those that you may see, the newest first."
+    )
 
 
 def entry_document(entry: CatalogEntry) -> dict[str, Any]:
@@ -215,7 +217,7 @@ class CatalogEntryView(APIView):
         responses=CatalogDetailSerializer,
     )
     def get(self, request: Request, key: str) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         found = selectors.catalog_entry(key)
         if found is None:
             raise Http404(f"the catalog has no model called {key!r}")

@@ -23,7 +23,13 @@ from controlplane.domain.datasets.inspection import WarningKind
 from controlplane.domain.registry.versions import ModelState
 from controlplane.ports import registry
 from controlplane.web.reasons import ReasonSerializerField, reason_response
-from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
+from controlplane.web.rest import (
+    ListFilters,
+    ObjectReference,
+    QuerySerializer,
+    StrictSerializer,
+    VisibleUidField,
+)
 
 _SPLITS = [(split.value, split.value) for split in Split]
 
@@ -35,7 +41,7 @@ class FileSerializer(serializers.Serializer[Any]):
 
 
 class ArtifactSerializer(serializers.ModelSerializer[Artifact]):
-    team = Reference(allow_null=True, help_text="Null: everybody may use it.")
+    team = ObjectReference(allow_null=True, help_text="Null: everybody may use it.")
     files = FileSerializer(many=True)
 
     class Meta:
@@ -102,7 +108,7 @@ class DatasetVersionBriefSerializer(serializers.ModelSerializer[DatasetVersion])
 
 
 class DatasetSerializer(serializers.ModelSerializer[Dataset]):
-    team = Reference()
+    team = ObjectReference()
     versions = DatasetVersionBriefSerializer(many=True, help_text="The newest first.")
 
     class Meta:
@@ -112,8 +118,8 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 
 class DatasetVersionSerializer(serializers.ModelSerializer[DatasetVersion]):
     name = serializers.CharField(source="__str__")
-    dataset = Reference()
-    team = Reference(source="dataset.team")
+    dataset = ObjectReference()
+    team = ObjectReference(source="dataset.team")
     artifact = serializers.CharField(source="artifact.uid")
     created_by = serializers.CharField(source="created_by.username")
     statistics = StatisticsSerializer()
@@ -200,7 +206,7 @@ class InspectionSerializer(serializers.Serializer[Any]):
 
 
 class ModelLineSerializer(serializers.ModelSerializer[ModelLine]):
-    team = Reference(allow_null=True, help_text="Null: everybody may use it.")
+    team = ObjectReference(allow_null=True, help_text="Null: everybody may use it.")
 
     class Meta:
         model = ModelLine
@@ -209,8 +215,10 @@ class ModelLineSerializer(serializers.ModelSerializer[ModelLine]):
 
 class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
     name = serializers.CharField(source="__str__")
-    model = Reference(source="line")
-    team = Reference(source="line.team", allow_null=True, help_text="Null: everybody may use it.")
+    model = ObjectReference(source="line")
+    team = ObjectReference(
+        source="line.team", allow_null=True, help_text="Null: everybody may use it."
+    )
     artifact = serializers.CharField(source="artifact.uid", allow_null=True, default=None)
     #: A shared model may come from a model and a dataset that the reader may not know of.
     base = serializers.SerializerMethodField()
@@ -243,19 +251,19 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
             "created_at",
         )
 
-    @extend_schema_field(Reference(allow_null=True, help_text="What it was trained from."))
+    @extend_schema_field(ObjectReference(allow_null=True, help_text="What it was trained from."))
     def get_base(self, version: ModelVersion) -> dict[str, Any] | None:
         base = version.base
         if base is None or base.line.team_id not in (None, *self.context["teams"]):
             return None
-        return dict(Reference(base).data)
+        return dict(ObjectReference(base).data)
 
-    @extend_schema_field(Reference(allow_null=True))
+    @extend_schema_field(ObjectReference(allow_null=True))
     def get_dataset_version(self, version: ModelVersion) -> dict[str, Any] | None:
         dataset_version = version.dataset_version
         if dataset_version is None or dataset_version.dataset.team_id not in self.context["teams"]:
             return None
-        return dict(Reference(dataset_version).data)
+        return dict(ObjectReference(dataset_version).data)
 
 
 class HubImportSerializer(serializers.ModelSerializer[HubImport]):
@@ -325,8 +333,8 @@ class ImportFolderSerializer(serializers.Serializer[Any]):
 
 
 class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
-    model_version = Reference()
-    dataset_version = Reference()
+    model_version = ObjectReference()
+    dataset_version = ObjectReference()
     metrics = serializers.DictField()
     artifact = serializers.CharField(source="artifact.uid")
 
@@ -345,30 +353,30 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
         )
 
 
-class DatasetFilters(Filters):
+class DatasetFilters(ListFilters):
     lookups = {"team": "team", "name": "name"}
 
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     name = serializers.CharField(required=False)
 
 
-class DatasetVersionFilters(Filters):
+class DatasetVersionFilters(ListFilters):
     lookups = {"team": "dataset__team", "dataset": "dataset"}
 
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
-    dataset = VisibleField(
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    dataset = VisibleUidField(
         visible=selectors.datasets_visible, required=False, help_text="A dataset's uid."
     )
 
 
-class ModelLineFilters(Filters):
+class ModelLineFilters(ListFilters):
     lookups = {"team": "team", "name": "name"}
 
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     name = serializers.CharField(required=False)
 
 
-class ModelVersionFilters(Filters):
+class ModelVersionFilters(ListFilters):
     lookups = {
         "team": "line__team",
         "model": "line__name",
@@ -376,7 +384,7 @@ class ModelVersionFilters(Filters):
         "job": "job_uid",
     }
 
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     model = serializers.CharField(required=False, help_text="A model's name.")
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ModelState], required=False
@@ -384,17 +392,17 @@ class ModelVersionFilters(Filters):
     job = serializers.CharField(required=False, help_text="The uid of the job that made it.")
 
 
-class EvaluationFilters(Filters):
+class EvaluationFilters(ListFilters):
     lookups = {
         "model_version": "model_version",
         "dataset_version": "dataset_version",
         "job": "job_uid",
     }
 
-    model_version = VisibleField(
+    model_version = VisibleUidField(
         visible=selectors.model_versions_visible, required=False, help_text="A model version's uid."
     )
-    dataset_version = VisibleField(
+    dataset_version = VisibleUidField(
         visible=selectors.dataset_versions_visible,
         required=False,
         help_text="A dataset version's uid.",
@@ -402,5 +410,5 @@ class EvaluationFilters(Filters):
     job = serializers.CharField(required=False, help_text="The uid of the job that made it.")
 
 
-class RowsQuery(Query):
+class RowsQuery(QuerySerializer):
     split = serializers.ChoiceField(choices=_SPLITS, default=Split.TRAIN.value)

@@ -21,7 +21,7 @@ from apps.models import selectors as registry
 from apps.models.selectors import sizing
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.specs.sizing import SIZING, TASKS
-from controlplane.web.rest import Query, StrictSerializer, VisibleField
+from controlplane.web.rest import QuerySerializer, StrictSerializer, VisibleUidField
 
 _MODELS = ("model_version", "catalog", "config")
 #: Fields of a plan; ``cards`` is of one replica or run.
@@ -56,7 +56,7 @@ _FIELDS = "; ".join(f"{field.name}: {field.help}" for field in SIZING)
 class SizingRequestSerializer(StrictSerializer[Any]):
     """One of ``model_version``, ``catalog`` and ``config`` says which model."""
 
-    model_version = VisibleField(visible=registry.model_versions_visible, required=False)
+    model_version = VisibleUidField(visible=registry.model_versions_visible, required=False)
     catalog = serializers.CharField(
         required=False, max_length=200, help_text="Key of an entry of the catalog."
     )
@@ -147,7 +147,7 @@ class SizingView(APIView):
         responses=SizingSerializer,
     )
     def post(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         body = SizingRequestSerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         given = body.validated_data

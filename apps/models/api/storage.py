@@ -31,19 +31,19 @@ from controlplane.domain.storage.retention import RetentionPlan, RetentionRules
 from controlplane.domain.storage.usage import StorageKind, StorageLevel
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
-    Filters,
-    Query,
-    Reference,
+    ListFilters,
+    ObjectReference,
+    QuerySerializer,
     ResourceViewSet,
     StrictSerializer,
-    VisibleField,
+    VisibleUidField,
 )
 
 MAX_QUOTA_BYTES = 2**62
 
 
 class TeamStorageSerializer(serializers.Serializer[Any]):
-    team = Reference()
+    team = ObjectReference()
     used = serializers.IntegerField(source="use.used", help_text="Bytes.")
     limit = serializers.IntegerField(
         source="use.limit", allow_null=True, help_text="Bytes; null: no limit."
@@ -102,7 +102,7 @@ class RetentionRulesSerializer(StrictSerializer[Any]):
 
 
 class TeamRetentionRulesSerializer(serializers.Serializer[Any]):
-    team = Reference(allow_null=True, help_text="Null: every team without rules of its own.")
+    team = ObjectReference(allow_null=True, help_text="Null: every team without rules of its own.")
     rules = RetentionRulesSerializer()
 
 
@@ -134,7 +134,7 @@ class RetentionPlanSerializer(serializers.Serializer[Any]):
     spared = RetainedItemSerializer(many=True)
 
 
-class RetentionPlanQuery(Query):
+class RetentionPlanQuery(QuerySerializer):
     team = serializers.CharField(
         required=False, help_text="A team's uid: with its rules as if they were switched on."
     )
@@ -160,7 +160,7 @@ class StorageRunSerializer(serializers.ModelSerializer[StorageRun]):
         )
 
 
-class StorageRunFilters(Filters):
+class StorageRunFilters(ListFilters):
     lookups = {"kind": "kind"}
 
     kind = serializers.ChoiceField(choices=StorageRun.KINDS, required=False)
@@ -168,7 +168,7 @@ class StorageRunFilters(Filters):
 
 class StoredArtifactSerializer(serializers.ModelSerializer[Artifact]):
     name = serializers.SerializerMethodField()
-    team = Reference(allow_null=True, help_text="Null: it belongs to every team.")
+    team = ObjectReference(allow_null=True, help_text="Null: it belongs to every team.")
 
     class Meta:
         model = Artifact
@@ -190,10 +190,10 @@ class StoredArtifactSerializer(serializers.ModelSerializer[Artifact]):
         return artifact_title(artifact)
 
 
-class StoredArtifactFilters(Filters):
+class StoredArtifactFilters(ListFilters):
     lookups = {"team": "team", "kind": "kind"}
 
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     kind = serializers.ChoiceField(choices=Artifact.KINDS, required=False)
 
 
@@ -207,7 +207,7 @@ class StorageView(APIView):
 
     @extend_schema(summary="Storage usage by team", tags=["storage"], responses=StorageSerializer)
     def get(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         company = accounts.is_company_administrator(request.user)
         answer = {
             "teams": selectors.storage_by_team(request.user),
@@ -228,7 +228,7 @@ class StorageQuotaView(APIView):
         responses=TeamStorageSerializer,
     )
     def put(self, request: Request, team: str) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         row = get_object_or_404(accounts.teams_of(request.user), uid=team)
         accounts.require(request.user, Permission.MANAGE_TEAM, team=None)
         body = StorageQuotaSerializer(data=request.data)
@@ -248,7 +248,7 @@ class RetentionRulesListView(APIView):
         responses=TeamRetentionRulesSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         own, default = selectors.retention_rules_by_team()
         rows: list[dict[str, Team | RetentionRules | None]] = [{"team": None, "rules": default}]
         rows += [
@@ -265,7 +265,7 @@ class RetentionRulesView(APIView):
     token_scope = Scope.ADMIN
 
     def _requested_team(self, request: Request, uid: str) -> Team | None:
-        Query.read(request)
+        QuerySerializer.read(request)
         found = (
             None if uid == "others" else get_object_or_404(accounts.teams_of(request.user), uid=uid)
         )

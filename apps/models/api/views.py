@@ -35,7 +35,7 @@ from apps.models.services import datasets, hub_imports, versions
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.downloads import file_download
 from controlplane.web.rest import (
-    AnyAccept,
+    AcceptHeaderIgnored,
     BoundedMultiPartParser,
     ResourceViewSet,
     StrictSerializer,
@@ -181,7 +181,7 @@ class DatasetVersionViewSet(
         parameters=[serializers.RowsQuery],
         responses=DOWNLOAD,
     )
-    @action(detail=True, content_negotiation_class=AnyAccept)
+    @action(detail=True, content_negotiation_class=AcceptHeaderIgnored)
     def rows(self, request: Request, uid: str) -> FileResponse:
         version = self.get_object()
         path = f"{self.query['split']}.jsonl"
@@ -343,7 +343,7 @@ class EvaluationViewSet(
         return selectors.evaluations_visible(self.request.user)
 
     @extend_schema(summary="Evaluation report as JSON", tags=["models"], responses=DOWNLOAD)
-    @action(detail=True, content_negotiation_class=AnyAccept)
+    @action(detail=True, content_negotiation_class=AcceptHeaderIgnored)
     def report(self, request: Request, uid: str) -> FileResponse:
         evaluation = self.get_object()
         stream, size = selectors.artifact_file(evaluation.artifact, REPORT)
@@ -366,7 +366,9 @@ class ArtifactViewSet(mixins.RetrieveModelMixin, ResourceViewSet[Artifact]):
         parameters=[OpenApiParameter("path", str, OpenApiParameter.PATH)],
         responses=DOWNLOAD,
     )
-    @action(detail=True, url_path="files/(?P<path>.+)", content_negotiation_class=AnyAccept)
+    @action(
+        detail=True, url_path="files/(?P<path>.+)", content_negotiation_class=AcceptHeaderIgnored
+    )
     def files(self, request: Request, uid: str, path: str) -> FileResponse:
         stream, size = selectors.artifact_file(self.get_object(), path)
         return file_download(stream, size=size, filename=path.rpartition("/")[2])

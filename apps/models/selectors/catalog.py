@@ -34,15 +34,15 @@ from controlplane.domain.catalog import (
     CatalogEntry,
     CatalogSource,
     CatalogTask,
-    Caveat,
     CompatibilityCell,
     Modality,
-    Support,
+    SupportCaveat,
+    SupportLevel,
     strongest_support,
 )
 from controlplane.domain.catalog.entries import (
+    CatalogFacet,
     CatalogSearchResult,
-    Facet,
     FacetSelection,
     IndexedEntry,
     architecture_facts,
@@ -56,7 +56,7 @@ from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports import registry
 from controlplane.ports.chips import ChipPlugin
-from controlplane.ports.engines import Engine, EngineProfile, ModelFacts, Task
+from controlplane.ports.engines import Engine, EngineProfile, EngineTask, ModelFacts
 
 #: Fields of an entry that are columns of its row with the same name.
 COLUMNS = tuple(field.name for field in fields(CatalogEntry) if field.name != "cells")
@@ -111,11 +111,11 @@ def _cell_from_row(cell: CatalogCell) -> CompatibilityCell:
         task=CatalogTask(cell.task),
         vendor=cell.vendor,
         engine=cell.engine,
-        status=Support(cell.status),
+        status=SupportLevel(cell.status),
         versions=cell.versions,
         methods=tuple(cell.methods),
         evidence=tuple(cell.evidence),
-        caveat=Caveat(cell.caveat) if cell.caveat else None,
+        caveat=SupportCaveat(cell.caveat) if cell.caveat else None,
     )
 
 
@@ -129,7 +129,7 @@ class CatalogIndex:
     #: By title.
     rows: tuple[IndexedEntry, ...]
     #: All values of each facet.
-    values: Mapping[Facet, frozenset[str]]
+    values: Mapping[CatalogFacet, frozenset[str]]
 
     def search(self, *, choice: FacetSelection, text: str = "") -> CatalogSearchResult:
         """Matching entries, with the count of each further facet value."""
@@ -152,7 +152,9 @@ def catalog_index_at(revision: str, engines: frozenset[str]) -> CatalogIndex:
         catalog_snapshot_at(revision).entries.values(), key=lambda entry: entry.title.lower()
     )
     rows = index_entries(entries, renders=_is_rendered)
-    values = {facet: frozenset().union(*(row.values[facet] for row in rows)) for facet in Facet}
+    values = {
+        facet: frozenset().union(*(row.values[facet] for row in rows)) for facet in CatalogFacet
+    }
     return CatalogIndex(revision=revision, engines=engines, rows=rows, values=values)
 
 
@@ -212,7 +214,7 @@ def supported_model_counts(*, task: CatalogTask, vendor: str) -> Mapping[str, in
         cell
         for entry in published_catalog().entries.values()
         for cell in entry.claims(task, vendor=vendor)
-        if cell.status in (Support.SUPPORTED, Support.EXPERIMENTAL)
+        if cell.status in (SupportLevel.SUPPORTED, SupportLevel.EXPERIMENTAL)
     )
     return Counter(cell.engine for cell in claims)
 
@@ -227,17 +229,20 @@ def engine_titles() -> Mapping[str, str]:
     return published_catalog().engines
 
 
-TASKS: Mapping[CatalogTask, Task] = {
-    CatalogTask.TRAIN: Task.FINETUNE,
-    CatalogTask.SERVE: Task.SERVE,
-    CatalogTask.QUANTIZE: Task.QUANTIZE,
+TASKS: Mapping[CatalogTask, EngineTask] = {
+    CatalogTask.TRAIN: EngineTask.FINETUNE,
+    CatalogTask.SERVE: EngineTask.SERVE,
+    CatalogTask.QUANTIZE: EngineTask.QUANTIZE,
 }
 #: Modalities that engines render: text generation.
 _RENDERED_MODALITIES = frozenset({Modality.LLM, Modality.VLM})
 #: The field whose every choice is tried before a task counts as not rendered.
-_ALTERNATIVE_FIELDS: Mapping[Task, str] = {Task.FINETUNE: "method", Task.QUANTIZE: "scheme"}
+_ALTERNATIVE_FIELDS: Mapping[EngineTask, str] = {
+    EngineTask.FINETUNE: "method",
+    EngineTask.QUANTIZE: "scheme",
+}
 #: Values for required fields without a default that do not depend on the model.
-_REQUIRED_VALUES: Mapping[Task, Mapping[str, Any]] = {Task.FINETUNE: {"max_steps": 100}}
+_REQUIRED_VALUES: Mapping[EngineTask, Mapping[str, Any]] = {EngineTask.FINETUNE: {"max_steps": 100}}
 #: Present in every ``config.json`` of a language model but not in the catalog; some engines require it.
 _NOT_IN_CATALOG: Mapping[str, Any] = {
     "vocab_size": 32_000,
@@ -296,7 +301,7 @@ def _rendering_refusal(
     )
 
 
-def _refusal_on_chip(chip: Chip, entry: CatalogEntry, *, task: Task, engine: Engine) -> str:
+def _refusal_on_chip(chip: Chip, entry: CatalogEntry, *, task: EngineTask, engine: Engine) -> str:
     """The first finding for the default spec; empty if any minimal spec has no findings."""
     model = catalog_model_facts(entry)
     checks = (
@@ -315,7 +320,7 @@ def _first_refusal(refusals: Iterable[str]) -> str:
     return first
 
 
-def _minimal_specs(engine: Engine, task: Task) -> Iterator[dict[str, Any]]:
+def _minimal_specs(engine: Engine, task: EngineTask) -> Iterator[dict[str, Any]]:
     """The minimal spec with defaults first, then one for each alternative method or scheme."""
     values = dict(_REQUIRED_VALUES.get(task, {}))
     yield values
@@ -363,12 +368,12 @@ class SupportClaim:
 
     engine: str
     title: str
-    status: Support
+    status: SupportLevel
     #: Engine versions that the evidence covers, as a PEP 440 specifier.
     versions: str
     methods: tuple[str, ...]
     evidence: tuple[str, ...]
-    caveat: Caveat | None
+    caveat: SupportCaveat | None
     #: Whether this installation has a plug-in for the engine.
     installed: bool
     #: Engine versions that the plug-in renders for; empty without a plug-in, or if the engine is built in.
@@ -397,7 +402,7 @@ class MatrixRow:
         """Whether any source refers to this model on the vendor's chips."""
         return any(claim.is_attested for claims in self.cells.values() for claim in claims)
 
-    def status(self, task: CatalogTask) -> Support:
+    def status(self, task: CatalogTask) -> SupportLevel:
         """The strongest claim among engines that this installation renders."""
         return strongest_support(claim.status for claim in self.cells[task] if claim.renderable)
 
@@ -425,7 +430,7 @@ def _catalog_vendor(plugin: ChipPlugin, *, engines: frozenset[str]) -> ChipVendo
     )
 
 
-def _engine_runs_task(engine: str, task: Task, chips: Iterable[Chip]) -> bool:
+def _engine_runs_task(engine: str, task: EngineTask, chips: Iterable[Chip]) -> bool:
     found = registry.engine(engine)
     return task in found.tasks and any(not found.runs_on(task, chip) for chip in chips)
 
@@ -505,7 +510,7 @@ def _unattested_claims(
     """Claims of installed engines for the task on the vendor's chips that no source names for this model."""
     attested = {cell.engine for cell in entry.claims(task, vendor=vendor.name)}
     cells = (
-        CompatibilityCell(task=task, vendor=vendor.name, engine=name, status=Support.UNKNOWN)
+        CompatibilityCell(task=task, vendor=vendor.name, engine=name, status=SupportLevel.UNKNOWN)
         for name in sorted(vendor.engines.get(task, frozenset()) - attested)
     )
     return [_support_claim(entry, cell, vendor) for cell in cells]

@@ -10,8 +10,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import pgettext, pgettext_lazy
 
-from controlplane.domain.catalog import CatalogEntry, CatalogTask, Caveat, Modality, Support
-from controlplane.domain.catalog.entries import Facet, SizeClass
+from controlplane.domain.catalog import (
+    CatalogEntry,
+    CatalogTask,
+    Modality,
+    SupportCaveat,
+    SupportLevel,
+)
+from controlplane.domain.catalog.entries import CatalogFacet, SizeClass
 from controlplane.domain.common.resources import format_bytes
 from controlplane.web.templatetags.ninefold import number, rounded
 
@@ -192,24 +198,26 @@ SIZES: Mapping[SizeClass, Promise | str] = {
     SizeClass.GIANT: lazy("100B or more"),
     SizeClass.UNKNOWN: lazy("unknown"),
 }
-FACETS: Mapping[Facet, Promise] = {
-    Facet.MODALITY: lazy("Modality"),
-    Facet.TRAIN: lazy("Trainable on"),
-    Facet.SERVE: lazy("Deployable on"),
-    Facet.QUANTIZE: lazy("Quantizable on"),
-    Facet.SIZE: lazy("Parameters"),
-    Facet.TASK: pgettext_lazy("of a model", "Task"),
-    Facet.FAMILY: lazy("Family"),
-    Facet.LICENCE: lazy("Licence"),
+FACETS: Mapping[CatalogFacet, Promise] = {
+    CatalogFacet.MODALITY: lazy("Modality"),
+    CatalogFacet.TRAIN: lazy("Trainable on"),
+    CatalogFacet.SERVE: lazy("Deployable on"),
+    CatalogFacet.QUANTIZE: lazy("Quantizable on"),
+    CatalogFacet.SIZE: lazy("Parameters"),
+    CatalogFacet.TASK: pgettext_lazy("of a model", "Task"),
+    CatalogFacet.FAMILY: lazy("Family"),
+    CatalogFacet.LICENCE: lazy("Licence"),
 }
-CAVEATS: Mapping[Caveat, Promise] = {
-    Caveat.ARCHITECTURE: lazy("The source lists the architecture, not this model."),
-    Caveat.UNTRIED: lazy("Listed, not marked as verified."),
-    Caveat.RELEASE_NOTES: lazy("From the release notes, not from the support table."),
-    Caveat.BACK_END: lazy("FSDP2 backend only."),
-    Caveat.GENERIC: lazy("Derived from the layer types; no published result."),
-    Caveat.LOADED: lazy("The release loads these schemes; the quantization tool is not stated."),
-    Caveat.HEARSAY: lazy("No source."),
+CAVEATS: Mapping[SupportCaveat, Promise] = {
+    SupportCaveat.ARCHITECTURE: lazy("The source lists the architecture, not this model."),
+    SupportCaveat.UNTRIED: lazy("Listed, not marked as verified."),
+    SupportCaveat.RELEASE_NOTES: lazy("From the release notes, not from the support table."),
+    SupportCaveat.BACK_END: lazy("FSDP2 backend only."),
+    SupportCaveat.GENERIC: lazy("Derived from the layer types; no published result."),
+    SupportCaveat.LOADED: lazy(
+        "The release loads these schemes; the quantization tool is not stated."
+    ),
+    SupportCaveat.HEARSAY: lazy("No source."),
 }
 #: Labels of confidence levels below high.
 CONFIDENCE_LABELS: Mapping[str, Promise] = {
@@ -248,6 +256,6 @@ FIELDS: Mapping[str, Promise] = {
 }
 
 
-def support_state(status: Support) -> str:
+def support_state(status: SupportLevel) -> str:
     """Display state of a support status."""
-    return "unsaid" if status is Support.UNKNOWN else status.value
+    return "unsaid" if status is SupportLevel.UNKNOWN else status.value

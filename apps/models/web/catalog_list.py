@@ -37,17 +37,17 @@ from controlplane.domain.catalog import (
     CatalogEntry,
     CatalogTask,
     Modality,
-    Support,
+    SupportLevel,
     strongest_support,
 )
-from controlplane.domain.catalog.entries import VENDOR_FACETS, Facet, SizeClass
+from controlplane.domain.catalog.entries import VENDOR_FACETS, CatalogFacet, SizeClass
 from controlplane.web.tables import Heading
 
 PAGE_SIZE = 30
 #: Entries in one comparison.
 MAX_COMPARED = 4
 #: Facets that are expanded by default.
-_OPEN_FACETS = (Facet.MODALITY, Facet.TRAIN, Facet.SERVE)
+_OPEN_FACETS = (CatalogFacet.MODALITY, CatalogFacet.TRAIN, CatalogFacet.SERVE)
 _ORDERS: Mapping[str, Callable[[CatalogEntry], Any]] = {
     "title": lambda entry: entry.title.lower(),
     "parameters": lambda entry: entry.parameters,
@@ -177,18 +177,18 @@ def _build_list(query: QueryDict, index: selectors.CatalogIndex, *, language: st
     )
 
 
-def _selectable_values(index: selectors.CatalogIndex, facet: Facet) -> frozenset[str]:
+def _selectable_values(index: selectors.CatalogIndex, facet: CatalogFacet) -> frozenset[str]:
     """Selectable values of a facet: those of entries, and every vendor with a plug-in."""
     return index.values[facet] | (frozenset(vendors()) if facet in VENDOR_FACETS else frozenset())
 
 
 def _selected_facets(
     query: QueryDict, index: selectors.CatalogIndex
-) -> tuple[dict[Facet, frozenset[str]], tuple[str, ...]]:
+) -> tuple[dict[CatalogFacet, frozenset[str]], tuple[str, ...]]:
     """The selected values of each facet, and messages for values that were ignored."""
-    choice: dict[Facet, frozenset[str]] = {}
+    choice: dict[CatalogFacet, frozenset[str]] = {}
     ignored: list[str] = []
-    for facet in Facet:
+    for facet in CatalogFacet:
         given = frozenset(query.getlist(facet.value))
         choice[facet] = given & _selectable_values(index, facet)
         ignored += [
@@ -273,7 +273,7 @@ def _column_headings(query: QueryDict, sort: str, *, descending: bool) -> list[H
 
 
 def _facet_view(
-    facet: Facet, counts: Mapping[str, int], chosen: frozenset[str], known: frozenset[str]
+    facet: CatalogFacet, counts: Mapping[str, int], chosen: frozenset[str], known: frozenset[str]
 ) -> FacetView:
     options = [
         FacetOption(
@@ -295,26 +295,26 @@ def _facet_view(
     )
 
 
-def _order_facet_values(facet: Facet, known: frozenset[str]) -> list[str]:
-    if facet is Facet.MODALITY:
+def _order_facet_values(facet: CatalogFacet, known: frozenset[str]) -> list[str]:
+    if facet is CatalogFacet.MODALITY:
         return [modality.value for modality in Modality if modality.value in known]
-    if facet is Facet.SIZE:
+    if facet is CatalogFacet.SIZE:
         return [size.value for size in SizeClass if size.value in known]
     if facet in VENDOR_FACETS:
         return sorted(known, key=lambda value: vendor_sort_key(vendor_by_name(value)))
     return sorted(known, key=lambda value: _value_label(facet, value).lower())
 
 
-def _value_label(facet: Facet, value: str) -> str:
+def _value_label(facet: CatalogFacet, value: str) -> str:
     if facet in VENDOR_FACETS:
         vendor = vendor_by_name(value)
         kind = vendor.kind.value.upper() if vendor.kind else ""
         return vendor.title if not kind or vendor.title == kind else f"{vendor.title} · {kind}"
-    if facet is Facet.MODALITY:
+    if facet is CatalogFacet.MODALITY:
         return str(MODALITIES[Modality(value)])
-    if facet is Facet.SIZE:
+    if facet is CatalogFacet.SIZE:
         return str(SIZES[SizeClass(value)])
-    if facet is Facet.TASK:
+    if facet is CatalogFacet.TASK:
         return str(ABILITIES.get(value, value))
     return str(_("unknown")) if value == "unknown" else value
 
@@ -356,7 +356,7 @@ def _vendor_support(
     ]
     status = strongest_support(claim.status for claim in ours)
     anywhere = strongest_support(claim.status for claim in every)
-    elsewhere = not ours and anywhere.rank < Support.UNKNOWN.rank
+    elsewhere = not ours and anywhere.rank < SupportLevel.UNKNOWN.rank
     shown_support = anywhere if elsewhere else status
     named = [
         engine_title(claim.engine) for claim in (ours or every) if claim.status is shown_support

@@ -41,12 +41,12 @@ from controlplane.domain.alerts.rules import (
 )
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import (
-    Filters,
+    ListFilters,
     M,
-    Reference,
+    ObjectReference,
     ResourceViewSet,
     StrictSerializer,
-    VisibleField,
+    VisibleUidField,
 )
 
 _MATCHERS = "Conditions on labels, as cluster=west or node!=test-*."
@@ -101,7 +101,7 @@ class AlertGroupDetailSerializer(AlertGroupSerializer):
         return AlertMemberSerializer(group.alerts.order_by("-id")[:100], many=True).data
 
 
-class AlertFilters(Filters):
+class AlertFilters(ListFilters):
     severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
     rule = serializers.CharField(max_length=60, required=False, help_text="Its name.")
     firing = serializers.BooleanField(required=False, help_text="Only those that go on, or do not.")
@@ -231,7 +231,7 @@ class AlertReceiverChangeSerializer(StrictSerializer[Any]):
 
 
 class AlertDeliverySerializer(serializers.ModelSerializer[AlertDelivery]):
-    receiver = Reference()
+    receiver = ObjectReference()
     state = serializers.ChoiceField(choices=[*DeliveryState])
 
     class Meta:
@@ -241,7 +241,7 @@ class AlertDeliverySerializer(serializers.ModelSerializer[AlertDelivery]):
 
 class AlertRouteSerializer(serializers.ModelSerializer[AlertRoute]):
     matchers = serializers.ListField(child=serializers.CharField())
-    receivers = Reference(many=True)
+    receivers = ObjectReference(many=True)
 
     class Meta:
         model = AlertRoute
@@ -252,7 +252,7 @@ class AlertRouteWriteSerializer(StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
     severity = serializers.ChoiceField(choices=[*AlertSeverity])
     matchers = _matchers_field(required=False, default=list, help_text=_MATCHERS)
-    receivers = VisibleField(
+    receivers = VisibleUidField(
         visible=selectors.receivers_visible, many=True, help_text="Their uids; at least one."
     )
     enabled = serializers.BooleanField(required=False, default=True)

@@ -25,19 +25,19 @@ from apps.monitoring.selectors.health import HealthPolicyState, health_policy_st
 from apps.monitoring.selectors.rule_samples import rule_trial
 from apps.monitoring.services import faults, health_rules, isolations
 from controlplane.domain.common.permissions import Scope
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.rules import condition_of
 from controlplane.web.rest import (
     UID,
     BoundedJSONParser,
-    Filters,
+    ListFilters,
     M,
-    Query,
-    Reference,
+    ObjectReference,
+    QuerySerializer,
     ResourceViewSet,
     StrictSerializer,
-    VisibleField,
+    VisibleUidField,
 )
 
 _LEVELS = [(level.value, f"L{level.value}") for level in FaultLevel]
@@ -54,8 +54,8 @@ class UidField(serializers.RegexField):
 
 class FaultSerializer(serializers.ModelSerializer[Fault]):
     cluster = serializers.CharField(source="node.cluster.name")
-    node = Reference()
-    card = Reference(allow_null=True, help_text="Null: of the node itself.")
+    node = ObjectReference()
+    card = ObjectReference(allow_null=True, help_text="Null: of the node itself.")
     level = serializers.IntegerField(help_text="1 is a note, 6 means isolation.")
     cause = serializers.SerializerMethodField(help_text="What the code stands for; may be empty.")
     remedy = serializers.SerializerMethodField(help_text="What to do about it; may be empty.")
@@ -92,15 +92,19 @@ class FaultSerializer(serializers.ModelSerializer[Fault]):
         return meaning.remedy if meaning else ""
 
 
-class FaultFilters(Filters):
+class FaultFilters(ListFilters):
     level = serializers.ChoiceField(choices=_LEVELS, required=False)
     origin = serializers.ChoiceField(
-        choices=[(one.value, one.value) for one in Origin], required=False
+        choices=[(one.value, one.value) for one in SignalOrigin], required=False
     )
     code = serializers.CharField(required=False, max_length=120)
     cluster = serializers.CharField(required=False, max_length=40, help_text="Its name.")
-    node = VisibleField(visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid.")
-    card = VisibleField(visible=lambda _user: fleet.cards(), required=False, help_text="Its uid.")
+    node = VisibleUidField(
+        visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid."
+    )
+    card = VisibleUidField(
+        visible=lambda _user: fleet.cards(), required=False, help_text="Its uid."
+    )
     standing = serializers.BooleanField(
         required=False, help_text="Only those that stand, or are over."
     )
@@ -138,8 +142,8 @@ class AcknowledgedSerializer(serializers.Serializer[Any]):
 
 class IsolationSerializer(serializers.ModelSerializer[Isolation]):
     cluster = serializers.CharField(source="node.cluster.name")
-    node = Reference()
-    card = Reference(allow_null=True, help_text="Null: the whole node.")
+    node = ObjectReference()
+    card = ObjectReference(allow_null=True, help_text="Null: the whole node.")
     state = serializers.ChoiceField(choices=[(one.value, one.value) for one in IsolationState])
     fault = serializers.CharField(source="fault.uid", allow_null=True, default=None)
     evidence = serializers.DictField(help_text="What the last burn-in found.")
@@ -169,12 +173,14 @@ class IsolationSerializer(serializers.ModelSerializer[Isolation]):
         }
 
 
-class IsolationFilters(Filters):
+class IsolationFilters(ListFilters):
     state = serializers.ChoiceField(
         choices=[(one.value, one.value) for one in IsolationState], required=False
     )
     cluster = serializers.CharField(required=False, max_length=40, help_text="Its name.")
-    node = VisibleField(visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid.")
+    node = VisibleUidField(
+        visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid."
+    )
     standing = serializers.BooleanField(
         required=False, help_text="Only what is out of use, or back."
     )
@@ -243,7 +249,7 @@ class RuleFiringSerializer(serializers.Serializer[Any]):
 
 
 class HealthRuleTrialSerializer(serializers.Serializer[Any]):
-    card = Reference()
+    card = ObjectReference()
     firings = RuleFiringSerializer(many=True)
 
 
@@ -444,7 +450,7 @@ class HealthPolicyView(APIView):
 
     @extend_schema(summary="The health policy", tags=_TAGS, responses=HealthPolicySerializer)
     def get(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         return Response(HealthPolicySerializer(health_policy_state()).data)
 
     @extend_schema(
@@ -455,7 +461,7 @@ class HealthPolicyView(APIView):
         responses=HealthPolicySerializer,
     )
     def patch(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         body = HealthPolicyChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         policy_state = health_rules.policy_change(

@@ -26,13 +26,13 @@ from apps.monitoring.services.maintenance_rollouts import (
     RolloutRequest,
 )
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent
-from controlplane.web.rest import Reference, StrictSerializer, VisibleField
+from controlplane.web.rest import ObjectReference, StrictSerializer, VisibleUidField
 
 TAGS = ["rollouts"]
 
 
 class RolloutNodeSerializer(serializers.ModelSerializer[RolloutNode]):
-    node = Reference()
+    node = ObjectReference()
 
     class Meta:
         model = RolloutNode
@@ -40,7 +40,7 @@ class RolloutNodeSerializer(serializers.ModelSerializer[RolloutNode]):
 
 
 class RolloutSerializer(serializers.ModelSerializer[Rollout]):
-    cluster = Reference()
+    cluster = ObjectReference()
     argv = serializers.ListField(child=serializers.CharField())
     created_by = serializers.CharField(source="created_by.username")
     nodes = RolloutNodeSerializer(many=True, help_text="As they are worked on.")
@@ -67,7 +67,7 @@ class RolloutSerializer(serializers.ModelSerializer[Rollout]):
 
 class RolloutCreateSerializer(StrictSerializer[Any]):
     name = serializers.CharField(max_length=120)
-    cluster = VisibleField(visible=lambda _user: fleet.clusters())
+    cluster = VisibleUidField(visible=lambda _user: fleet.clusters())
     labels = serializers.DictField(
         child=serializers.CharField(max_length=200, allow_blank=True),
         required=False,

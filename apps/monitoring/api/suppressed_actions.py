@@ -22,7 +22,12 @@ from apps.monitoring.services.suppressed_actions import (
     SuppressedActionsResult,
 )
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import LARGEST_INTEGER, BoundedJSONParser, Query, StrictSerializer
+from controlplane.web.rest import (
+    LARGEST_INTEGER,
+    BoundedJSONParser,
+    QuerySerializer,
+    StrictSerializer,
+)
 
 _TAGS = ["health"]
 
@@ -98,7 +103,7 @@ class SuppressedActionsView(APIView):
         summary="What the guard holds back", tags=_TAGS, responses=SuppressedActionsSerializer
     )
     def get(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         pools = suppressed_pools(at=timezone.now())
         return Response(SuppressedActionsSerializer({"pools": pools}).data)
 
@@ -117,7 +122,7 @@ class _ReleaseSuppressedView(APIView):
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         body = SuppressedActionsRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         given = dict(body.validated_data)

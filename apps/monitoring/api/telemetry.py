@@ -85,15 +85,15 @@ from controlplane.domain.common.resources import MIB
 from controlplane.persistence.audit_context import current_audit_context
 from controlplane.web.rate_limits import count_within
 from controlplane.web.rest import (
-    AnyAccept,
+    AcceptHeaderIgnored,
     BodyTooLarge,
-    Filters,
+    ListFilters,
     M,
-    Query,
-    Reference,
+    ObjectReference,
+    QuerySerializer,
     ResourceViewSet,
     StrictSerializer,
-    VisibleField,
+    VisibleUidField,
     require_body_within,
 )
 
@@ -110,7 +110,7 @@ _ENABLED = (
 
 
 class SourceSerializer(serializers.ModelSerializer[Source]):
-    cluster = Reference()
+    cluster = ObjectReference()
     options = serializers.DictField(help_text="Nothing secret is among them.")
     has_token = serializers.SerializerMethodField()
     refusals = serializers.ListField(
@@ -164,7 +164,7 @@ class SourceChangeSerializer(StrictSerializer[Any]):
 
 class SourceCreateSerializer(SourceChangeSerializer):
     name = serializers.CharField(max_length=60)
-    cluster = VisibleField(visible=lambda _user: fleet.clusters())
+    cluster = VisibleUidField(visible=lambda _user: fleet.clusters())
     kind = serializers.CharField(max_length=20, help_text="``exporter`` or ``prometheus``.")
     options = serializers.DictField(help_text=_OPTIONS)
 
@@ -180,7 +180,7 @@ class SourceTrialSerializer(serializers.Serializer[SourceTrial]):
 
 
 class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
-    node = Reference()
+    node = ObjectReference()
     agent = serializers.DictField(help_text="What its agent says of itself.")
 
     class Meta:
@@ -197,13 +197,15 @@ class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
         )
 
 
-class NodeTokenFilters(Filters):
-    node = VisibleField(visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid.")
+class NodeTokenFilters(ListFilters):
+    node = VisibleUidField(
+        visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid."
+    )
     lookups = {"node": "node"}
 
 
 class NodeTokenCreateSerializer(StrictSerializer[Any]):
-    node = VisibleField(visible=lambda _user: fleet.nodes())
+    node = VisibleUidField(visible=lambda _user: fleet.nodes())
 
 
 class NewNodeTokenSerializer(serializers.Serializer[Any]):
@@ -304,13 +306,13 @@ class PushView(APIView):
     authentication_classes = (NodeTokenAuthentication,)
     permission_classes = (AllowAny,)
     parser_classes = (ExpositionParser,)
-    content_negotiation_class = AnyAccept
+    content_negotiation_class = AcceptHeaderIgnored
 
     def post(self, request: Request) -> Response:
         token = request.auth
         if not isinstance(token, NodeToken):
             raise exceptions.NotAuthenticated
-        Query.read(request)
+        QuerySerializer.read(request)
         if count_within(f"pushes:{token.pk}", seconds=_WINDOW) > MOST_A_MINUTE:
             raise exceptions.Throttled(wait=_WINDOW)
         headers, given = request.headers, request.data

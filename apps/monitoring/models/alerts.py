@@ -8,13 +8,13 @@ from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertSeverity
-from controlplane.persistence.models import Entity
+from controlplane.persistence.models import UidModel
 from controlplane.persistence.reasons import ReasonField
 
 SEVERITIES = [(severity.value, severity.value) for severity in AlertSeverity]
 
 
-class AlertRule(Entity):
+class AlertRule(UidModel):
     """When something is an alert (``controlplane.domain.alerts.rules.Rule``)."""
 
     name = models.SlugField(max_length=60, unique=True)
@@ -39,7 +39,7 @@ class AlertRule(Entity):
         return self.name
 
 
-class AlertGroup(Entity):
+class AlertGroup(UidModel):
     """An episode: alerts of one rule that belong together, from the first that fires until none does.
 
     What it needs of its rule is kept, for the rule may be changed or deleted meanwhile.
@@ -75,7 +75,7 @@ class AlertGroup(Entity):
         return self.title
 
 
-class Alert(Entity):
+class Alert(UidModel):
     """One thing that a rule's condition holds for."""
 
     STATES = [(state.value, state.value) for state in AlertState]
@@ -114,7 +114,7 @@ class Alert(Entity):
         return ", ".join(f"{name}={value}" for name, value in self.labels.items() if value)
 
 
-class AlertSilence(Entity):
+class AlertSilence(UidModel):
     """Nobody is told of what it fits, until it ends by itself or somebody ends it."""
 
     #: As ``parse_matcher`` reads them.
@@ -134,7 +134,7 @@ class AlertSilence(Entity):
         return ", ".join(self.matchers)
 
 
-class AlertReceiver(Entity):
+class AlertReceiver(UidModel):
     """Where messages go."""
 
     KINDS = [(kind.value, kind.value) for kind in ReceiverKind]
@@ -162,7 +162,7 @@ class AlertReceiver(Entity):
         return self.name
 
 
-class AlertRoute(Entity):
+class AlertRoute(UidModel):
     """Which alerts go to which receivers; several may take the same one."""
 
     name = models.CharField(max_length=80, unique=True)
@@ -178,7 +178,7 @@ class AlertRoute(Entity):
         return self.name
 
 
-class AlertNotice(Entity):
+class AlertNotice(UidModel):
     """One thing that was told; append-only. ``group`` is null for a test."""
 
     KINDS = [(kind.value, kind.value) for kind in NoticeKind]
@@ -209,7 +209,7 @@ class AlertNotice(Entity):
         return f"{self.kind} {self.number}"
 
 
-class AlertDelivery(Entity):
+class AlertDelivery(UidModel):
     """A notice on its way to a receiver. Arrives at least once; receivers tell repetitions by the notice's uid."""
 
     STATES = [(state.value, state.value) for state in DeliveryState]

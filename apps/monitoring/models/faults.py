@@ -6,17 +6,17 @@ from django.db import models
 
 from apps.accounts.models import User
 from apps.fleet.models import Card, Node
-from controlplane.domain.health.decisions import Action
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.decisions import HealthAction
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.persistence.models import Entity, Leased, Transition
+from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
-ACTIONS = [(action.value, action.value.replace("_", " ")) for action in Action]
-ORIGINS = [(origin.value, origin.value) for origin in Origin]
+ACTIONS = [(action.value, action.value.replace("_", " ")) for action in HealthAction]
+ORIGINS = [(origin.value, origin.value) for origin in SignalOrigin]
 
 
-class Fault(Entity):
+class Fault(UidModel):
     """Something that is or was wrong with a card, or with a node where ``card`` is null.
 
     The same fault of the same origin is one row while it stands: it counts how often it was told.
@@ -71,7 +71,7 @@ class Fault(Entity):
         return f"{self.code} of {self.card or self.node}"
 
 
-class Decision(Entity):
+class Decision(UidModel):
     """What was decided about a card or node, by a rule or a person, and what came of it. Append-only."""
 
     class Outcome(models.TextChoices):
@@ -105,7 +105,7 @@ class Decision(Entity):
         return f"{self.action} of {self.card or self.node}: {self.outcome}"
 
 
-class Isolation(Entity, Leased):
+class Isolation(UidModel, LeasedModel):
     """A card, or a whole node where ``card`` is null, out of use from its taking out until its return."""
 
     STATES = [(state.value, state.value.replace("_", " ")) for state in IsolationState]
@@ -156,7 +156,7 @@ class IsolationTransition(Transition):
     entity_field = "isolation"
 
 
-class HealthRule(Entity):
+class HealthRule(UidModel):
     """A condition over figures or faults, and what it stands for (``controlplane.domain.health.rules``)."""
 
     name = models.SlugField(max_length=60, unique=True)

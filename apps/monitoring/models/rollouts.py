@@ -9,11 +9,11 @@ from apps.accounts.models import User
 from apps.fleet.models import Cluster, Node
 from apps.monitoring.models.faults import Isolation
 from controlplane.domain.health.maintenance_rollouts import NodeState, RolloutState
-from controlplane.persistence.models import Entity
+from controlplane.persistence.models import UidModel
 from controlplane.persistence.reasons import ReasonField
 
 
-class Rollout(Entity):
+class Rollout(UidModel):
     """What is done to each of some nodes, and how far it is."""
 
     STATES = [(state.value, state.value) for state in RolloutState]
@@ -43,7 +43,7 @@ class Rollout(Entity):
         return self.name
 
 
-class RolloutNode(Entity):
+class RolloutNode(UidModel):
     """One node of a rollout."""
 
     STATES = [(state.value, state.value) for state in NodeState]

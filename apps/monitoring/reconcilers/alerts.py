@@ -29,7 +29,12 @@ from apps.notifications.selectors.notifications import mail_configured
 from apps.notifications.selectors.webhooks import signature
 from apps.notifications.services.webhooks import DeliveryOutcome, post_delivery
 from controlplane.domain.alerts import messages
-from controlplane.domain.alerts.messages import Call, Message, ReceiverKind, response_error
+from controlplane.domain.alerts.messages import (
+    ReceiverKind,
+    ReceiverMessage,
+    ReceiverPost,
+    response_error,
+)
 from controlplane.domain.alerts.rules import RuleInvalid
 from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.encryption import Undecryptable, decrypt
@@ -110,7 +115,7 @@ class _Post:
     """Everything that a thread needs to send it."""
 
     kind: ReceiverKind
-    message: Message
+    message: ReceiverMessage
     #: For programs, beside the message for people.
     body: bytes
     notice_kind: str
@@ -174,7 +179,7 @@ def _deliver_post(post: _Post | str) -> DeliveryOutcome:
     return replace(outcome, error=response_error(post.kind, outcome.answer))
 
 
-def _webhook_call_of(post: _Post, *, timestamp: int) -> Call:
+def _webhook_call_of(post: _Post, *, timestamp: int) -> ReceiverPost:
     if post.kind is ReceiverKind.FEISHU:
         return messages.feishu_call(
             post.message, url=post.url, secret=post.secret, timestamp=timestamp
@@ -185,7 +190,7 @@ def _webhook_call_of(post: _Post, *, timestamp: int) -> Call:
         )
     if post.kind is ReceiverKind.SLACK:
         return messages.slack_call(post.message, url=post.url)
-    return Call(url=post.url, body=post.body)
+    return ReceiverPost(url=post.url, body=post.body)
 
 
 def _send_email(post: _Post) -> DeliveryOutcome:

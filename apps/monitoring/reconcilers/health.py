@@ -48,13 +48,18 @@ from apps.monitoring.services.faults import faults_lapse, signals_record
 from apps.monitoring.services.health_rules import default_health_rules_create
 from apps.monitoring.services.isolations import isolations_emptied, isolations_removed
 from controlplane.domain.common.reasons import Reason, truncate_reason
-from controlplane.domain.health.decisions import Action, Decided, HealthSnapshot, decide_actions
-from controlplane.domain.health.faults import FaultLevel, FaultMap, Origin, Signal
+from controlplane.domain.health.decisions import (
+    HealthAction,
+    HealthDecision,
+    HealthSnapshot,
+    decide_actions,
+)
+from controlplane.domain.health.faults import FaultLevel, FaultMap, FaultSignal, SignalOrigin
 from controlplane.domain.health.rules import (
-    Condition,
-    Finding,
+    RuleCondition,
+    RuleEvaluation,
     RuleRefused,
-    Verdict,
+    RuleVerdict,
     condition_of,
     evaluate_condition,
 )
@@ -91,8 +96,8 @@ def health_reconcile(*, at: datetime) -> int:
         policy_state = health_policy_state()
         faults_lapse(
             after={
-                Origin.EVENT: _EVENT_RETENTION,
-                Origin.JOB: policy_state.policy.suspicion_within,
+                SignalOrigin.EVENT: _EVENT_RETENTION,
+                SignalOrigin.JOB: policy_state.policy.suspicion_within,
             },
             at=at,
         )
@@ -133,12 +138,12 @@ def _decide_actions(
     return counts.total()
 
 
-def _are_recorded_only(each: Decided) -> bool:
-    return each.action is Action.NOTE and not (each.held_back or each.followed)
+def _are_recorded_only(each: HealthDecision) -> bool:
+    return each.action is HealthAction.NOTE and not (each.held_back or each.followed)
 
 
-def _are_left_to_operators(each: Decided) -> Decided:
-    if each.held_back or each.action is Action.NOTE:
+def _are_left_to_operators(each: HealthDecision) -> HealthDecision:
+    if each.held_back or each.action is HealthAction.NOTE:
         return each
     return replace(each, held_back=MANUAL_DECISION_REASON)
 
@@ -166,7 +171,7 @@ def _evaluate_health_rule(rule: HealthRule, *, at: datetime) -> int:
     except RuleRefused as refusal:
         log.warning("a rule is not understood", extra={"rule": rule.name, "why": str(refusal)})
         return 0
-    standing = Fault.objects.filter(origin=Origin.RULE, code=rule.name, ended_at=None)
+    standing = Fault.objects.filter(origin=SignalOrigin.RULE, code=rule.name, ended_at=None)
     asked = candidate_cards(condition, at=at)
     if len(asked) == MOST:
         log.warning("a rule may hold of too many cards", extra={"rule": rule.name, "cards": MOST})
@@ -184,21 +189,21 @@ def _evaluate_health_rule(rule: HealthRule, *, at: datetime) -> int:
 
 
 def _condition_findings(
-    condition: Condition, cards: list[int], *, at: datetime
-) -> dict[int, Finding]:
+    condition: RuleCondition, cards: list[int], *, at: datetime
+) -> dict[int, RuleEvaluation]:
     """What is known for sure: what was not measured keeps what was said of it."""
     series = metric_series(cards, condition, since=at - longest_lookback(condition), at=at)
     found = {card: evaluate_condition(condition, series.get(card, ()), at) for card in cards}
-    sure = (Verdict.FIRES, Verdict.CLEAR)
+    sure = (RuleVerdict.FIRES, RuleVerdict.CLEAR)
     return {card: finding for card, finding in found.items() if finding.verdict in sure}
 
 
 def _rule_signal(
-    rule: HealthRule, condition: Condition, card: Card, finding: Finding, *, at: datetime
-) -> Signal:
-    fires = finding.verdict is Verdict.FIRES
-    return Signal(
-        origin=Origin.RULE,
+    rule: HealthRule, condition: RuleCondition, card: Card, finding: RuleEvaluation, *, at: datetime
+) -> FaultSignal:
+    fires = finding.verdict is RuleVerdict.FIRES
+    return FaultSignal(
+        origin=SignalOrigin.RULE,
         cluster=card.node.cluster.uid,
         node=card.node.name,
         index=card.index,
@@ -221,13 +226,13 @@ def _rule_signal(
 
 def _end_removed_rules(rules: list[HealthRule], *, at: datetime) -> None:
     """What a rule said that is there no more, or is switched off, is over."""
-    Fault.objects.filter(origin=Origin.RULE, ended_at=None).exclude(
+    Fault.objects.filter(origin=SignalOrigin.RULE, ended_at=None).exclude(
         code__in=[rule.name for rule in rules]
     ).update(ended_at=at)
 
 
 #: What lasts until a cluster no longer says it. An event is a moment, and lapses by itself.
-LASTING = (Origin.CONDITION, Origin.MINDCLUSTER, Origin.NVSENTINEL)
+LASTING = (SignalOrigin.CONDITION, SignalOrigin.MINDCLUSTER, SignalOrigin.NVSENTINEL)
 #: What stands is told again so often, so that it shows that somebody still says so.
 REMINDED_AFTER = timedelta(minutes=5)
 #: A turn waits so long for answers, in seconds; who is slower is heard in a later turn.
@@ -308,7 +313,7 @@ def _record_diagnosis(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at:
 
 def diagnosis_changes(
     cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime
-) -> Iterator[Signal]:
+) -> Iterator[FaultSignal]:
     """What is new, other than it was, due to be told again, or over."""
     for unread in diagnosis.unreadable:
         details = {"cluster": cluster.name, "origin": unread.origin, "node": unread.node}
@@ -323,11 +328,11 @@ def diagnosis_changes(
     unreadable = {(unread.origin, unread.node) for unread in diagnosis.unreadable}
     for key, before in standing.items():
         node, index, origin, code = key
-        lasts = origin in LASTING or (origin == Origin.SILENCE and code == NODE_UNREACHABLE)
-        unread_origins = {(Origin(origin), ""), (Origin(origin), node)} & unreadable
+        lasts = origin in LASTING or (origin == SignalOrigin.SILENCE and code == NODE_UNREACHABLE)
+        unread_origins = {(SignalOrigin(origin), ""), (SignalOrigin(origin), node)} & unreadable
         if lasts and key not in reported and not unread_origins:
-            yield Signal(
-                origin=Origin(origin),
+            yield FaultSignal(
+                origin=SignalOrigin(origin),
                 cluster=cluster.uid,
                 node=node,
                 index=index,
@@ -339,7 +344,7 @@ def diagnosis_changes(
 
 
 def _open_signals(cluster: Cluster) -> Mapping[Key, _Standing]:
-    origins = (*LASTING, Origin.SILENCE, Origin.EVENT)
+    origins = (*LASTING, SignalOrigin.SILENCE, SignalOrigin.EVENT)
     rows = Fault.objects.filter(node__cluster=cluster, ended_at=None, origin__in=origins)
     columns = ("node__name", "card__index", "origin", "code", "level", "message", "reported_at")
     return {
@@ -350,8 +355,8 @@ def _open_signals(cluster: Cluster) -> Mapping[Key, _Standing]:
     }
 
 
-def _is_new_or_changed(signal: Signal, before: _Standing | None) -> bool:
-    if signal.origin is Origin.EVENT:
+def _is_new_or_changed(signal: FaultSignal, before: _Standing | None) -> bool:
+    if signal.origin is SignalOrigin.EVENT:
         return signal.active if before is None else signal.at > before.reported_at
     return (
         before is None
@@ -362,10 +367,10 @@ def _is_new_or_changed(signal: Signal, before: _Standing | None) -> bool:
 
 def _strongest_signals(
     cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime
-) -> Mapping[Key, Signal]:
+) -> Mapping[Key, FaultSignal]:
     """One sign of each fault: the newest of events, and of what lasts the worst."""
     maps = {name: plugin.profile().faults for name, plugin in registry.chip_plugins().items()}
-    found: dict[Key, Signal] = {}
+    found: dict[Key, FaultSignal] = {}
     for sign in diagnosis.signals:
         signal = _cluster_signal(cluster, sign, maps=maps, at=at)
         key: Key = (signal.node, signal.index, signal.origin, signal.code)
@@ -377,11 +382,11 @@ def _strongest_signals(
 
 def _cluster_signal(
     cluster: Cluster, sign: ClusterSignal, *, maps: Mapping[str, FaultMap], at: datetime
-) -> Signal:
+) -> FaultSignal:
     known = maps.get(sign.vendor, FaultMap())
     # What lasts is as of now: clocks of nodes are their own affair, and an end of ours must not look newer.
-    moment = sign.origin is Origin.EVENT and sign.since is not None
-    return Signal(
+    moment = sign.origin is SignalOrigin.EVENT and sign.since is not None
+    return FaultSignal(
         origin=sign.origin,
         cluster=cluster.uid,
         node=sign.node,

@@ -35,9 +35,14 @@ from apps.monitoring.services import burn_ins as runs
 from apps.monitoring.services.isolations import covered_by
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.health.decisions import FaultView, HealthSnapshot, IsolationView, Policy
+from controlplane.domain.health.decisions import (
+    DecisionPolicy,
+    FaultView,
+    HealthSnapshot,
+    IsolationView,
+)
 from controlplane.domain.health.isolations import IsolationState, disproved_reason, unsettled_reason
-from controlplane.domain.health.recommended_actions import Severities
+from controlplane.domain.health.recommended_actions import FaultSeverities
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.ports.clusters import (
     ClusterAdapter,
@@ -177,7 +182,7 @@ Turn = Callable[[Isolation, datetime], None]
 
 
 def burn_ins_reconcile(
-    *, snapshot: HealthSnapshot, policy: Policy, at: datetime, hold: Callable[[], None]
+    *, snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime, hold: Callable[[], None]
 ) -> None:
     """Begin those whose time has come, take one turn for each that runs, remove what is left of the others.
 
@@ -187,7 +192,7 @@ def burn_ins_reconcile(
     # Of a cluster that was removed nobody can ask anything any more.
     rows = rows.filter(node__removed_at=None)
     standing = rows.filter(ended_at=None)
-    severities = Severities(snapshot.faults, snapshot.released, policy, at)
+    severities = FaultSeverities(snapshot.faults, snapshot.released, policy, at)
     by_node: dict[str, list[FaultView]] = defaultdict(list)
     for fault in snapshot.faults:
         by_node[fault.node].append(fault)
@@ -247,8 +252,8 @@ def _due_for_burn_in(standing: QuerySet[Isolation]) -> QuerySet[Isolation]:
 def _is_settled(
     row: Isolation,
     faults: Iterable[FaultView],
-    severities: Severities,
-    policy: Policy,
+    severities: FaultSeverities,
+    policy: DecisionPolicy,
     at: datetime,
 ) -> bool:
     """A person who asks has looked; rules wait until what was wrong has been away for a while."""

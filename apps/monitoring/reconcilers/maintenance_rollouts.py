@@ -23,10 +23,10 @@ from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.maintenance_rollouts import (
     UNDER_WAY,
+    MaintenancePlan,
+    NodeObservation,
     NodeState,
-    Plan,
     RolloutState,
-    Seen,
     node_event,
 )
 from controlplane.persistence.leases import leader_lease
@@ -47,7 +47,7 @@ _GOING_ON = (RolloutState.RUNNING, RolloutState.PAUSED)
 class _RolloutContext:
     """What is so on a node, for the rules and for people."""
 
-    seen: Seen
+    seen: NodeObservation
     message: str = ""
 
 
@@ -105,7 +105,7 @@ def _lost_permission_reason(rollout: Rollout, refusal: PermissionRefused) -> str
 
 
 def _advance_node(row: RolloutNode, *, at: datetime) -> bool:
-    plan = Plan(
+    plan = MaintenancePlan(
         command=bool(row.rollout.argv),
         burn_in=row.rollout.burn_in,
         parallel=row.rollout.parallel,
@@ -130,7 +130,7 @@ def _node_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
     isolation = row.isolation
     if isolation is None or isolation.ended_at is not None:
         return _RolloutContext(
-            seen=Seen(returned=True),
+            seen=NodeObservation(returned=True),
             message=Reason(
                 "maintenance_rollout.node.returned_to_service",
                 "returned to service by a user or a rule",
@@ -139,7 +139,7 @@ def _node_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
     if row.state == NodeState.DRAINING:
         empty = isolation.state != IsolationState.DRAINING
         return _RolloutContext(
-            seen=Seen(empty=empty),
+            seen=NodeObservation(empty=empty),
             message=Reason("maintenance_rollout.node.drained", "no workloads remain on the node")
             if empty
             else "",
@@ -153,7 +153,7 @@ def _burn_in_context(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
     evidence = isolation.evidence
     if isolation.proved_at is not None:
         return _RolloutContext(
-            seen=Seen(proved=True),
+            seen=NodeObservation(proved=True),
             message=Reason(
                 "burn_in.run.passed",
                 "the burn-in passed: {result}",
@@ -163,11 +163,11 @@ def _burn_in_context(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
     pending = isolation.test_asked_at is not None or isolation.burn_ins <= row.burn_ins_before
     if pending or isolation.state == IsolationState.TESTING:
         return _RolloutContext(
-            seen=Seen(), message=Reason("burn_in.run.running", "the burn-in is running")
+            seen=NodeObservation(), message=Reason("burn_in.run.running", "the burn-in is running")
         )
     if impossible := evidence.get("impossible"):
         return _RolloutContext(
-            seen=Seen(),
+            seen=NodeObservation(),
             message=Reason(
                 "burn_in.run.impossible",
                 "no burn-in is possible on the node ({reason}); return the node to "
@@ -176,7 +176,7 @@ def _burn_in_context(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
             ),
         )
     return _RolloutContext(
-        seen=Seen(proved=False),
+        seen=NodeObservation(proved=False),
         message=Reason(
             "burn_in.run.failed", "the burn-in failed: {reason}", reason=evidence.get("words", "")
         ),
@@ -189,7 +189,7 @@ def _script_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
     if observed is None:
         if row.launched_at is not None:
             return _RolloutContext(
-                seen=Seen(worked=False),
+                seen=NodeObservation(worked=False),
                 message=Reason(
                     "maintenance_rollout.command.lost",
                     "the process of the command no longer exists; its result is unknown",
@@ -199,7 +199,7 @@ def _script_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
             adapter.launch(_script_launch(row))
         except LaunchRefused as refusal:
             return _RolloutContext(
-                seen=Seen(worked=False),
+                seen=NodeObservation(worked=False),
                 message=Reason(
                     "maintenance_rollout.command.start_failed",
                     "the command could not be started: {reason}",
@@ -208,13 +208,13 @@ def _script_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
             )
         maintenance_rollouts.command_began(row=row, at=at)
         return _RolloutContext(
-            seen=Seen(),
+            seen=NodeObservation(),
             message=Reason("maintenance_rollout.command.running", "the command is running"),
         )
     maintenance_rollouts.command_began(row=row, at=at)
     if not observed.ended:
         return _RolloutContext(
-            seen=Seen(),
+            seen=NodeObservation(),
             message=Reason("maintenance_rollout.command.running", "the command is running"),
         )
     return _ended_script_context(row, adapter, observed)
@@ -232,12 +232,12 @@ def _ended_script_context(
     maintenance_rollouts.command_ended(row=row, exit_code=code, log_tail=tail)
     if code == 0:
         return _RolloutContext(
-            seen=Seen(worked=True),
+            seen=NodeObservation(worked=True),
             message=Reason("maintenance_rollout.command.succeeded", "the command succeeded"),
         )
     how = f"exit code {code}" if code is not None else "without an exit code"
     return _RolloutContext(
-        seen=Seen(worked=False),
+        seen=NodeObservation(worked=False),
         message=Reason(
             "maintenance_rollout.command.failed", "the command failed: {reason}", reason=how
         ),

@@ -28,7 +28,7 @@ from controlplane.domain.alerts.rules import (
     AlertOperator,
     AlertRuleSpec,
     AlertSample,
-    Topic,
+    MeasureTopic,
     all_matchers_fit,
 )
 from controlplane.domain.common.accelerators import CardState
@@ -211,17 +211,17 @@ def _deployment_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSamp
         )
 
 
-_READERS: Mapping[Topic, Callable[[AlertRuleSpec, datetime], Iterable[AlertSample]]] = {
-    Topic.CARDS: _card_samples,
-    Topic.FAULTS: _fault_samples,
-    Topic.FLEET: _fleet_samples,
-    Topic.SOURCES: _source_samples,
-    Topic.DECISIONS: _decision_samples,
-    Topic.CLUSTERS: _cluster_samples,
-    Topic.CONTROLLERS: _controller_samples,
-    Topic.PRODUCT: _product_samples,
-    Topic.QUEUES: _queue_samples,
-    Topic.DEPLOYMENTS: _deployment_samples,
+_READERS: Mapping[MeasureTopic, Callable[[AlertRuleSpec, datetime], Iterable[AlertSample]]] = {
+    MeasureTopic.CARDS: _card_samples,
+    MeasureTopic.FAULTS: _fault_samples,
+    MeasureTopic.FLEET: _fleet_samples,
+    MeasureTopic.SOURCES: _source_samples,
+    MeasureTopic.DECISIONS: _decision_samples,
+    MeasureTopic.CLUSTERS: _cluster_samples,
+    MeasureTopic.CONTROLLERS: _controller_samples,
+    MeasureTopic.PRODUCT: _product_samples,
+    MeasureTopic.QUEUES: _queue_samples,
+    MeasureTopic.DEPLOYMENTS: _deployment_samples,
 }
 
 
@@ -248,10 +248,10 @@ class AlertRuleTrial:
 def rule_dry_run(rule: AlertRuleSpec, *, at: datetime) -> AlertRuleTrial:
     now = sum(rule.holds(sample) is True for sample in rule_alert_samples(rule, at=at))
     topic = MEASURES[rule.measure].topic
-    if topic is Topic.FAULTS:
+    if topic is MeasureTopic.FAULTS:
         times = _fault_times(rule, at=at)
         return AlertRuleTrial(now=now, times=sum(times), things=len(times))
-    if topic is Topic.CARDS and rule.op is not AlertOperator.EQUAL:
+    if topic is MeasureTopic.CARDS and rule.op is not AlertOperator.EQUAL:
         cards = _cards_beyond_threshold(rule, at=at)
         times = _card_times(rule, cards[:MOST_CARDS], at=at)
         return AlertRuleTrial(

@@ -31,7 +31,7 @@ from apps.monitoring.models import (
 from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind, NotificationRoute, Silence
-from controlplane.domain.alerts.messages import Message, Tone
+from controlplane.domain.alerts.messages import MessageSeverity, ReceiverMessage
 from controlplane.domain.alerts.rules import (
     MEASURES,
     SECONDS,
@@ -232,33 +232,35 @@ def displayed_labels(labels: Mapping[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in named if value)
 
 
-def notice_message(notice: AlertNotice) -> Message:
+def notice_message(notice: AlertNotice) -> ReceiverMessage:
     """In the language that is active now."""
     kind, group = NoticeKind(notice.kind), notice.group
     if group is None:
-        return Message(
+        return ReceiverMessage(
             title=gettext("A test: alerts arrive here"),
             lines=(
                 gettext("Sent by %(name)s; nothing has happened.") % {"name": notice.content["by"]},
             ),
-            tone=Tone.INFO,
+            tone=MessageSeverity.INFO,
             link=f"{settings.NINEFOLD_PUBLIC_URL}{reverse('alerts')}",
             link_text=gettext("Open the alerts"),
         )
     title = rule_title(group.rule_name, group.title)
-    return Message(
+    return ReceiverMessage(
         title=_notice_headline(kind, title, count=int(notice.content.get("count", 0))),
         lines=_notice_lines(notice),
-        tone=Tone.GOOD if kind is NoticeKind.RESOLVED else _TONES[AlertSeverity(group.severity)],
+        tone=MessageSeverity.GOOD
+        if kind is NoticeKind.RESOLVED
+        else _TONES[AlertSeverity(group.severity)],
         link=f"{settings.NINEFOLD_PUBLIC_URL}{reverse('alert', args=[group.uid])}",
         link_text=gettext("Open the alert"),
     )
 
 
 _TONES = {
-    AlertSeverity.INFO: Tone.INFO,
-    AlertSeverity.WARNING: Tone.WARNING,
-    AlertSeverity.CRITICAL: Tone.BAD,
+    AlertSeverity.INFO: MessageSeverity.INFO,
+    AlertSeverity.WARNING: MessageSeverity.WARNING,
+    AlertSeverity.CRITICAL: MessageSeverity.BAD,
 }
 
 

@@ -14,7 +14,7 @@ from django.db.models import Case, Count, Q, QuerySet, When, Window
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
 from apps.telemetry.selectors.card_series import REACHES, ChartRange
-from controlplane.domain.health.faults import FaultLevel, Meaning
+from controlplane.domain.health.faults import FaultLevel, FaultMeaning
 from controlplane.ports import registry
 
 #: Entries of each kind in a card's timeline.
@@ -142,7 +142,7 @@ def isolations_at_location(faults: Collection[Fault]) -> Mapping[int, Isolation]
 
 
 @lru_cache(maxsize=4096)
-def fault_meaning(vendor: str, code: str) -> Meaning | None:
+def fault_meaning(vendor: str, code: str) -> FaultMeaning | None:
     """What a vendor's code stands for; None where the code is nobody's in particular."""
     plugin = registry.chip_plugins().get(vendor)
     return plugin.profile().faults.meaning(code) if plugin else None

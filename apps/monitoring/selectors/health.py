@@ -20,14 +20,14 @@ from apps.monitoring.selectors.faults import fault_meaning
 from apps.quotas.models import Allocation
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import (
-    Action,
-    Blame,
     CardView,
+    CrashOrigin,
+    DecisionPolicy,
     FaultView,
+    HealthAction,
     HealthSnapshot,
     IsolationView,
     NodeView,
-    Policy,
     RunView,
 )
 from controlplane.domain.health.faults import FaultLevel
@@ -39,7 +39,7 @@ from controlplane.ports.clusters import REMEDIATED_BY_NINEFOLD, REMEDIATION_LABE
 _ANSWERED = (Decision.Outcome.DONE, Decision.Outcome.OVERTAKEN)
 
 
-def health_snapshot(*, policy: Policy, at: datetime) -> HealthSnapshot:
+def health_snapshot(*, policy: DecisionPolicy, at: datetime) -> HealthSnapshot:
     """Clusters in which there is nothing to decide are left aside: most turns look at few rows.
 
     Call it in one transaction that reads a snapshot.
@@ -67,16 +67,16 @@ def health_snapshot(*, policy: Policy, at: datetime) -> HealthSnapshot:
         faults=tuple(map(_fault_view, faults)),
         decided=decided,
         recent=_recent_actions(
-            at - policy.window, (action for action in Action if action.removes_capacity)
+            at - policy.window, (action for action in HealthAction if action.removes_capacity)
         ),
-        restarted=_recent_actions(at - policy.window, (Action.RESTART_JOB,)),
+        restarted=_recent_actions(at - policy.window, (HealthAction.RESTART_JOB,)),
         released=_last_release_times(unhealthy, crashed),
         runs=runs,
         isolations=tuple(_isolation_view(row) for row in isolations),
     )
 
 
-def _needs_decision(fault: FaultView, decided: Mapping[str, Action]) -> bool:
+def _needs_decision(fault: FaultView, decided: Mapping[str, HealthAction]) -> bool:
     """Whether something may be left to decide about it: as much as its level asks for was not done yet.
 
     Where that is said in vain it costs time and changes nothing.
@@ -205,18 +205,20 @@ def _node_view(uid: str, rows: list[tuple[Any, ...]]) -> NodeView:
     )
 
 
-def _strongest_actions(faults: Collection[int]) -> dict[str, Action]:
+def _strongest_actions(faults: Collection[int]) -> dict[str, HealthAction]:
     """The strongest that was done about each of these faults."""
     done = Decision.objects.filter(fault__in=faults, outcome__in=_ANSWERED).order_by()
-    strongest: dict[str, Action] = {}
+    strongest: dict[str, HealthAction] = {}
     for fault, action in done.values_list("fault__uid", "action").distinct():
         known = strongest.get(fault)
-        if known is None or Action(action).rank > known.rank:
-            strongest[fault] = Action(action)
+        if known is None or HealthAction(action).rank > known.rank:
+            strongest[fault] = HealthAction(action)
     return strongest
 
 
-def _recent_actions(since: datetime, actions: Iterable[Action]) -> tuple[tuple[str, datetime], ...]:
+def _recent_actions(
+    since: datetime, actions: Iterable[HealthAction]
+) -> tuple[tuple[str, datetime], ...]:
     """What rules did to which node, and when."""
     done = Decision.objects.filter(
         outcome=Decision.Outcome.DONE, actor_name="", action__in=list(actions), at__gt=since
@@ -236,7 +238,7 @@ class HealthPolicyState:
     """The policy, and whether rules act by themselves at all."""
 
     automatic: bool
-    policy: Policy
+    policy: DecisionPolicy
     #: Who changed it last, and when; empty and None where nobody did.
     changed_by_name: str = ""
     changed_at: datetime | None = None
@@ -245,7 +247,9 @@ class HealthPolicyState:
 def health_policy_state() -> HealthPolicyState:
     """As it holds now; the defaults where nobody has changed anything."""
     row = HealthPolicy.objects.select_related("changed_by").first()
-    return policy_state_of(row) if row else HealthPolicyState(automatic=True, policy=Policy())
+    return (
+        policy_state_of(row) if row else HealthPolicyState(automatic=True, policy=DecisionPolicy())
+    )
 
 
 def policy_state_of(row: HealthPolicy) -> HealthPolicyState:
@@ -257,7 +261,7 @@ def policy_state_of(row: HealthPolicy) -> HealthPolicyState:
     )
 
 
-def policy_json(policy: Policy) -> dict[str, float]:
+def policy_json(policy: DecisionPolicy) -> dict[str, float]:
     """Each setting as a number: durations in seconds."""
     values = {field.name: getattr(policy, field.name) for field in fields(policy)}
     return {
@@ -274,10 +278,10 @@ RENAMED_SETTINGS: Mapping[str, str] = {
 }
 
 
-def policy_from_settings(settings: Mapping[str, float]) -> Policy:
+def policy_from_settings(settings: Mapping[str, float]) -> DecisionPolicy:
     """``policy_json`` the other way; what is not named has its default, what is not known is left aside."""
     settings = {RENAMED_SETTINGS.get(name, name): value for name, value in settings.items()}
-    default = Policy()
+    default = DecisionPolicy()
     changes: dict[str, Any] = {
         field.name: timedelta(seconds=settings[field.name])
         if isinstance(getattr(default, field.name), timedelta)
@@ -285,7 +289,7 @@ def policy_from_settings(settings: Mapping[str, float]) -> Policy:
         for field in fields(default)
         if field.name in settings
     }
-    return Policy(**changes)
+    return DecisionPolicy(**changes)
 
 
 #: Whatever it was, the program or what was asked for did it.
@@ -363,15 +367,15 @@ def _cards_of_claims(claims: Collection[str]) -> dict[str, CardIndex]:
     }
 
 
-def _attempt_blame(row: Mapping[str, Any]) -> Blame:
+def _attempt_blame(row: Mapping[str, Any]) -> CrashOrigin:
     if row["exit_cause"] in _OF_THE_PROGRAM:
-        return Blame.PROGRAM
+        return CrashOrigin.PROGRAM
     return _blame_from_log(row["uid"])
 
 
 @lru_cache(maxsize=4096)
-def _blame_from_log(uid: str) -> Blame:
+def _blame_from_log(uid: str) -> CrashOrigin:
     """By what an ended attempt left in its log, which does not change any more."""
     tail = Attempt.objects.filter(uid=uid).values_list("log_tail", flat=True).first()
     crash = crash_signature(tail or "")
-    return crash.blame if crash else Blame.UNCLEAR
+    return crash.blame if crash else CrashOrigin.UNCLEAR

@@ -13,9 +13,9 @@ from apps.fleet.models import Card
 from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.health.rules import (
     GAP,
-    Condition,
-    How,
     MetricSample,
+    MetricTransform,
+    RuleCondition,
     RuleFiring,
     RuleOperator,
     dry_run,
@@ -36,9 +36,9 @@ _LOOKUPS: Mapping[RuleOperator, str] = {
 _GROWS = frozenset({RuleOperator.ABOVE, RuleOperator.AT_LEAST})
 
 
-def candidate_cards(condition: Condition, *, at: datetime) -> list[int]:
+def candidate_cards(condition: RuleCondition, *, at: datetime) -> list[int]:
     """Primary keys of whole cards of which the condition may hold now, at most ``MOST``."""
-    if condition.how is How.VALUE:
+    if condition.how is MetricTransform.VALUE:
         fresh = CardMetrics.objects.filter(_condition_filter(condition), at__gte=at - GAP)
         return list(
             fresh.filter(_whole_card_filter(condition))
@@ -49,7 +49,7 @@ def candidate_cards(condition: Condition, *, at: datetime) -> list[int]:
 
 
 def metric_series(
-    cards: Collection[int], condition: Condition, *, since: datetime, at: datetime
+    cards: Collection[int], condition: RuleCondition, *, since: datetime, at: datetime
 ) -> dict[int, list[MetricSample]]:
     """The metric's measurements of each of these cards, oldest first."""
     metric = condition.metric.value
@@ -65,22 +65,22 @@ def metric_series(
     return series
 
 
-def longest_lookback(condition: Condition) -> timedelta:
+def longest_lookback(condition: RuleCondition) -> timedelta:
     """How far back measurements can change the verdict."""
-    back = timedelta() if condition.how is How.VALUE else condition.within
+    back = timedelta() if condition.how is MetricTransform.VALUE else condition.within
     return back + condition.lasting + GAP
 
 
-def _condition_filter(condition: Condition) -> Q:
+def _condition_filter(condition: RuleCondition) -> Q:
     return Q(**{f"{condition.metric.value}__{_LOOKUPS[condition.op]}": condition.value})
 
 
-def _whole_card_filter(condition: Condition) -> Q:
+def _whole_card_filter(condition: RuleCondition) -> Q:
     whole = Q(card__parent=None, card__removed_at=None)
     return whole & Q(card__chip__in=condition.chips) if condition.chips else whole
 
 
-def _changed_cards(condition: Condition, *, since: datetime, at: datetime) -> list[int]:
+def _changed_cards(condition: RuleCondition, *, since: datetime, at: datetime) -> list[int]:
     """Where something has to grow, those where anything changed; otherwise all that were measured."""
     metric = condition.metric.value
     rows = CardHistory.objects.filter(
@@ -110,10 +110,10 @@ class HealthRuleTrials:
     trials: Sequence[HealthRuleTrial]
 
 
-def rule_trial(condition: Condition, *, back: timedelta, at: datetime) -> HealthRuleTrials:
+def rule_trial(condition: RuleCondition, *, back: timedelta, at: datetime) -> HealthRuleTrials:
     """What the rule would have said over the last while, by the figures that are kept."""
     since = at - min(back, LONGEST_TRIAL)
-    if condition.how is How.VALUE:
+    if condition.how is MetricTransform.VALUE:
         held = CardHistory.objects.filter(
             _condition_filter(condition), _whole_card_filter(condition), at__gte=since
         )

@@ -27,10 +27,10 @@ from apps.monitoring.selectors import fleet_counts
 from apps.quotas.models import Allocation
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.topology import network_domains
-from controlplane.domain.health.decisions import Action
+from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.stale_nodes import TOGETHER
 
-_TAKING_OUT = [action for action in Action if action.removes_capacity]
+_TAKING_OUT = [action for action in HealthAction if action.removes_capacity]
 _IN_USE = frozenset({CardState.USABLE, CardState.UNKNOWN})
 
 
@@ -43,7 +43,7 @@ class SuppressedTarget:
     #: Uids.
     node: str
     card: str
-    action: Action
+    action: HealthAction
     #: Uid and code of the fault behind it.
     fault: str
     code: str
@@ -230,7 +230,7 @@ def _suppressed_pool(
 ) -> SuppressedPool:
     rows = _strongest_decisions(held)
     lost = {card for row in rows for card in nodes.at(row) if card.state in _IN_USE}
-    stopping = [card for row in rows if Action(row.action).stops for card in nodes.at(row)]
+    stopping = [card for row in rows if HealthAction(row.action).stops for card in nodes.at(row)]
     first = held[0].node.cluster
     return SuppressedPool(
         cluster=first.name,
@@ -255,10 +255,10 @@ def _strongest_decisions(held: Iterable[Decision]) -> list[Decision]:
     best: dict[tuple[int, int | None], Decision] = {}
     for row in held:
         known = best.get((row.node_id, row.card_id))
-        if known is None or Action(row.action).rank > Action(known.action).rank:
+        if known is None or HealthAction(row.action).rank > HealthAction(known.action).rank:
             best[row.node_id, row.card_id] = row
     rows = [row for (node, card), row in best.items() if card is None or (node, None) not in best]
-    return sorted(rows, key=lambda row: (-Action(row.action).rank, row.pk))
+    return sorted(rows, key=lambda row: (-HealthAction(row.action).rank, row.pk))
 
 
 def _suppressed_target(row: Decision) -> SuppressedTarget:
@@ -267,7 +267,7 @@ def _suppressed_target(row: Decision) -> SuppressedTarget:
         decision=row.pk,
         node=row.node.uid,
         card=row.card.uid if row.card else "",
-        action=Action(row.action),
+        action=HealthAction(row.action),
         fault=row.fault.uid if row.fault else "",
         code=row.fault.code if row.fault else "",
         within="/".join(domains[-1]) if domains else "",

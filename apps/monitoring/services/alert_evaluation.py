@@ -29,12 +29,12 @@ from apps.monitoring.selectors.alerts import (
     silence_spec_of,
 )
 from controlplane.domain.alerts.lifecycle import (
+    AlertProgress,
     AlertState,
-    Episode,
-    GroupMember,
+    FiringMember,
     NoticeKind,
+    NotificationEpisode,
     Silence,
-    Standing,
     next_standing,
     notice_due,
     receivers_of,
@@ -158,8 +158,8 @@ def _advance_alerts(
     bulk_update_rows(changed, _STEPPED)
 
 
-def _alert_standing(alert: Alert) -> Standing:
-    return Standing(
+def _alert_standing(alert: Alert) -> AlertProgress:
+    return AlertProgress(
         state=AlertState(alert.state),
         began_at=alert.began_at,
         held_at=alert.held_at,
@@ -169,7 +169,7 @@ def _alert_standing(alert: Alert) -> Standing:
     )
 
 
-def _apply_standing(alert: Alert, after: Standing, sample: AlertSample | None) -> None:
+def _apply_standing(alert: Alert, after: AlertProgress, sample: AlertSample | None) -> None:
     alert.state = after.state
     alert.began_at, alert.held_at = after.began_at, after.held_at
     alert.fired_at, alert.quiet_since = after.fired_at, after.quiet_since
@@ -208,13 +208,13 @@ def _notify_groups(turn: _Turn) -> None:
             if alert.group_id == group.pk and alert.state == AlertState.FIRING
         ]
         members = {
-            alert.key: GroupMember(
+            alert.key: FiringMember(
                 silenced=turn.silenced(alert), notified=alert.notified_at is not None
             )
             for alert in firing
         }
         due = notice_due(
-            Episode(notified_at=group.notified_at, repeat=turn.rule.repeat),
+            NotificationEpisode(notified_at=group.notified_at, repeat=turn.rule.repeat),
             members.values(),
             at=turn.at,
         )

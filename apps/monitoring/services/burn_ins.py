@@ -24,12 +24,12 @@ from controlplane.outbox.messages import publish_message
 from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports import registry
 from controlplane.ports.clusters import ClusterAdapter, ObservedLaunch
-from controlplane.ports.engines import ROLES, RenderRequest, Task
+from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
 from controlplane.ports.launches import Launch, LaunchPlacement
 
 #: Has torch for the processor and for CUDA.
 _ENGINE = "transformers"
-_ROLE = ROLES[Task.SCRIPT]
+_ROLE = ROLES[EngineTask.SCRIPT]
 _SECONDS = 60
 #: Beyond the tests themselves: the environment is made ready, torch is loaded.
 _SLACK = timedelta(minutes=10)
@@ -92,7 +92,7 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
             Reason("burn_in.chip.unknown", "no plug-in supports chip {chip}", chip=whole[0].chip)
         )
     engine = registry.engine(_ENGINE)
-    if wrong := engine.runs_on(Task.EVALUATE, chip):
+    if wrong := engine.runs_on(EngineTask.EVALUATE, chip):
         raise BurnInImpossible(
             Reason(
                 "burn_in.chip.not_supported",
@@ -102,7 +102,7 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
         )
     launch = engine.render(
         RenderRequest(
-            task=Task.SCRIPT,
+            task=EngineTask.SCRIPT,
             name=name,
             spec={"argv": ["-m", "ninefold_runtime.burnin"]},
             chip=chip,

@@ -24,27 +24,27 @@ from apps.quotas.models import Allocation
 from apps.quotas.services import claims_evict
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason, join_reasons
-from controlplane.domain.health.decisions import Action, Decided
-from controlplane.domain.health.faults import Origin
+from controlplane.domain.health.decisions import HealthAction, HealthDecision
+from controlplane.domain.health.faults import SignalOrigin
 from controlplane.domain.health.isolations import IsolationEvent, IsolationState
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.bulk_writes import bulk_insert_rows
 from controlplane.persistence.leases import LeaderLease
-from controlplane.persistence.models import Entity
+from controlplane.persistence.models import UidModel
 
 Outcome = Decision.Outcome
 
 #: What the cards become by each action that takes them out.
-STATES: Mapping[Action, CardState] = {
-    Action.RESET_WHEN_IDLE: CardState.NO_NEW_WORK,
-    Action.RESET_NOW: CardState.ISOLATED,
-    Action.ISOLATE_CARD: CardState.ISOLATED,
-    Action.ISOLATE_NODE: CardState.ISOLATED,
+STATES: Mapping[HealthAction, CardState] = {
+    HealthAction.RESET_WHEN_IDLE: CardState.NO_NEW_WORK,
+    HealthAction.RESET_NOW: CardState.ISOLATED,
+    HealthAction.ISOLATE_CARD: CardState.ISOLATED,
+    HealthAction.ISOLATE_NODE: CardState.ISOLATED,
 }
 #: Whom a restart is for. The gateway repeats a request by itself; a training step is only run again with its job.
-_RESTARTED: Mapping[Action, tuple[str, ...]] = {
-    Action.RESTART_REQUEST: ("job",),
-    Action.RESTART_JOB: (),
+_RESTARTED: Mapping[HealthAction, tuple[str, ...]] = {
+    HealthAction.RESTART_REQUEST: ("job",),
+    HealthAction.RESTART_JOB: (),
 }
 #: What waits for a person without a fault behind it, a return or a suspicion, is told again after so long.
 _REPEAT_INTERVAL = timedelta(days=1)
@@ -67,7 +67,7 @@ class _DecisionContext:
 
 @transaction.atomic
 def decisions_apply(
-    *, decided: Sequence[Decided], lease: LeaderLease, at: datetime
+    *, decided: Sequence[HealthDecision], lease: LeaderLease, at: datetime
 ) -> dict[str, int]:
     """Do all of it or nothing; how many decisions had which outcome. What was told before is not told again.
 
@@ -94,7 +94,7 @@ def decisions_apply(
 
 @transaction.atomic
 def suppressed_decisions_store(
-    *, decided: Sequence[Decided], lease: LeaderLease, at: datetime
+    *, decided: Sequence[HealthDecision], lease: LeaderLease, at: datetime
 ) -> int:
     """Write down decisions to do nothing, of which nobody has to be told; how many there were.
 
@@ -124,13 +124,13 @@ def suppressed_decisions_store(
     )
 
 
-def _primary_keys(model: type[Entity], uids: Iterable[str]) -> dict[str, int]:
+def _primary_keys(model: type[UidModel], uids: Iterable[str]) -> dict[str, int]:
     """Primary keys of those that are there, by uid."""
     rows = model._default_manager.filter(uid__in=set(uids) - {""})
     return dict(rows.values_list("uid", "pk"))
 
 
-def _decision_context(decided: Iterable[Decided]) -> _DecisionContext:
+def _decision_context(decided: Iterable[HealthDecision]) -> _DecisionContext:
     those = list(decided)
     nodes = Node.objects.filter(uid__in={each.node for each in those}).select_related("cluster")
     by_uid = {node.uid: node for node in nodes}
@@ -145,14 +145,14 @@ def _decision_context(decided: Iterable[Decided]) -> _DecisionContext:
     )
 
 
-def _is_there(each: Decided, context: _DecisionContext) -> bool:
+def _is_there(each: HealthDecision, context: _DecisionContext) -> bool:
     """Nodes and cards go with their cluster."""
     return each.node in context.nodes and (not each.card or each.card in context.card_of)
 
 
 def _suppress_ambiguous_restarts(
-    decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
-) -> list[Decided]:
+    decided: Sequence[HealthDecision], context: _DecisionContext, *, at: datetime
+) -> list[HealthDecision]:
     """All of them; a restart of whoever has a card waits for a person where that may be one of several."""
     unclear = {
         id(each): each
@@ -169,7 +169,7 @@ def _suppress_ambiguous_restarts(
     ]
 
 
-def _known_card(each: Decided, context: _DecisionContext) -> Card | None:
+def _known_card(each: HealthDecision, context: _DecisionContext) -> Card | None:
     """Of whose holder it speaks; None where it is any card of the node, for its plug-in chose who has which."""
     bound = context.nodes[each.node].cluster.binding == Cluster.BindingMode.NODE
     return None if bound else context.card_of.get(each.card)
@@ -185,7 +185,7 @@ def _format_card_count(count: int) -> str:
 
 
 def _claims_on_nodes(
-    decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
+    decided: Sequence[HealthDecision], context: _DecisionContext, *, at: datetime
 ) -> dict[int, set[int]]:
     """By the identity of each: the claims that held any card of its node since its fault began.
 
@@ -212,7 +212,7 @@ def _claims_on_nodes(
 
 
 def _isolate_targets(
-    decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
+    decided: Sequence[HealthDecision], context: _DecisionContext, *, at: datetime
 ) -> set[int]:
     out = [each for each in decided if each.action in STATES]
     if not out:
@@ -235,11 +235,11 @@ def _isolate_targets(
 
 def _eviction_grace(fault: Fault | None) -> timedelta:
     """Who is not heard does not hear that it should save."""
-    return timedelta() if fault is not None and fault.origin == Origin.SILENCE else GRACE
+    return timedelta() if fault is not None and fault.origin == SignalOrigin.SILENCE else GRACE
 
 
 def _evict_claims(
-    decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
+    decided: Sequence[HealthDecision], context: _DecisionContext, *, at: datetime
 ) -> set[int]:
     """Claims go, cards stay; done is whatever was asked for, also where nothing ran."""
     done = set()
@@ -261,10 +261,10 @@ def _evict_claims(
 
 
 def _release_targets(
-    decided: Sequence[Decided], context: _DecisionContext, *, at: datetime
+    decided: Sequence[HealthDecision], context: _DecisionContext, *, at: datetime
 ) -> set[int]:
     """Only what has proved itself, and that no person took out: the domain said so, the rows say it once more."""
-    back = [each for each in decided if each.action is Action.RELEASE]
+    back = [each for each in decided if each.action is HealthAction.RELEASE]
     if not back:
         return set()
     standing = open_at(nodes=[context.nodes[each.node].pk for each in back])
@@ -286,7 +286,7 @@ def _release_targets(
 
 
 def _decision_row(
-    each: Decided, context: _DecisionContext, *, done: bool, at: datetime
+    each: HealthDecision, context: _DecisionContext, *, done: bool, at: datetime
 ) -> Decision:
     if each.followed:
         outcome = Outcome.FOLLOWED

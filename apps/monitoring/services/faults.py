@@ -19,9 +19,9 @@ from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Fault, Isolation
 from apps.quotas.models import Allocation
 from controlplane.domain.common.reasons import Reason, truncate_reason
-from controlplane.domain.health.decisions import Action
-from controlplane.domain.health.faults import FaultLevel, Origin, Signal
-from controlplane.domain.health.snapshots import Blame
+from controlplane.domain.health.decisions import HealthAction
+from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
+from controlplane.domain.health.snapshots import CrashOrigin
 from controlplane.domain.health.suspicions import Crash, crash_signature
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.outbox.messages import publish_once
@@ -48,14 +48,14 @@ class _SignalGroup:
     """All signs of one fault in a batch, in the order of their times."""
 
     first: datetime
-    last: Signal
+    last: FaultSignal
     #: The worst of those that say that it stands; None if none does.
-    worst: Signal | None = None
+    worst: FaultSignal | None = None
     times: int = 0
 
 
 @transaction.atomic
-def signals_record(*, signals: Sequence[Signal], at: datetime) -> int:
+def signals_record(*, signals: Sequence[FaultSignal], at: datetime) -> int:
     """Take note of signs; how many of them were about nodes and cards that are known.
 
     A sign that is told again makes no second fault, and an older one changes nothing. What is new, worse or over
@@ -75,11 +75,11 @@ def signals_record(*, signals: Sequence[Signal], at: datetime) -> int:
 _Key = tuple[int, int | None, str, str]
 
 
-def _clamp_to_now(signal: Signal, at: datetime) -> Signal:
+def _clamp_to_now(signal: FaultSignal, at: datetime) -> FaultSignal:
     return replace(signal, at=at) if signal.at > at else signal
 
 
-def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[FaultLocation, Signal]]:
+def _steps_by_section(signals: Sequence[FaultSignal]) -> list[tuple[FaultLocation, FaultSignal]]:
     """Those whose node, and card where they name one, stand in the fleet."""
     names = sorted({(signal.cluster, signal.node) for signal in signals})
     if not names:
@@ -103,7 +103,7 @@ def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[FaultLocation, Si
             nodes[cluster, node] = node_id
             if card_id is not None:
                 cards[cluster, node, index] = card_id
-    placed: list[tuple[FaultLocation, Signal]] = []
+    placed: list[tuple[FaultLocation, FaultSignal]] = []
     for signal in signals:
         home = nodes.get((signal.cluster, signal.node))
         card = None
@@ -114,7 +114,7 @@ def _steps_by_section(signals: Sequence[Signal]) -> list[tuple[FaultLocation, Si
     return placed
 
 
-def _group_signals(placed: Iterable[tuple[FaultLocation, Signal]]) -> dict[_Key, _SignalGroup]:
+def _group_signals(placed: Iterable[tuple[FaultLocation, FaultSignal]]) -> dict[_Key, _SignalGroup]:
     groups: dict[_Key, _SignalGroup] = {}
     for (node, card), signal in sorted(placed, key=lambda one: one[1].at):
         key = (node, card, str(signal.origin), signal.code[:_LONGEST_CODE])
@@ -216,7 +216,7 @@ def _end_faults(groups: Mapping[_Key, _SignalGroup]) -> set[_Key]:
         return {(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()}
 
 
-def faults_lapse(*, after: Mapping[Origin, timedelta], at: datetime) -> int:
+def faults_lapse(*, after: Mapping[SignalOrigin, timedelta], at: datetime) -> int:
     """End what an origin told of as a moment and has not told of again for so long; how many there were.
 
     What was wrong with nodes that went with their cluster is over too.
@@ -241,7 +241,7 @@ def faults_end(*, faults: QuerySet[Fault], reason: str, actor: User, at: datetim
             node_id=fault.node_id,
             card_id=fault.card_id,
             fault=fault,
-            action=Action.NOTE,
+            action=HealthAction.NOTE,
             outcome=Decision.Outcome.DONE,
             reason=reason,
             actor_name=actor.username,
@@ -306,7 +306,7 @@ def crash_record(*, job_uid: str, at: datetime) -> int:
         .first()
     )
     crash = crash_signature(attempt.log_tail) if attempt is not None else None
-    if attempt is None or crash is None or crash.blame is Blame.PROGRAM:
+    if attempt is None or crash is None or crash.blame is CrashOrigin.PROGRAM:
         return 0
     whole = Coalesce("card__parent__index", "card__index")
     held = Allocation.objects.filter(claim__uid=attempt.claim_uid)
@@ -318,10 +318,12 @@ def crash_record(*, job_uid: str, at: datetime) -> int:
     return signals_record(signals=signals, at=at) if signals else 0
 
 
-def _crash_signal(crash: Crash, *, cluster: str, node: str, index: int, at: datetime) -> Signal:
+def _crash_signal(
+    crash: Crash, *, cluster: str, node: str, index: int, at: datetime
+) -> FaultSignal:
     """Everybody reads it, so it holds nothing of the job's own words: not its name, no line of its log."""
-    return Signal(
-        origin=Origin.JOB,
+    return FaultSignal(
+        origin=SignalOrigin.JOB,
         cluster=cluster,
         node=node,
         index=index,

@@ -11,7 +11,7 @@ from apps.fleet.models import Cluster
 from apps.monitoring.models import Decision, Isolation
 from apps.monitoring.selectors.faults import fault_meaning
 from apps.notifications.services.notifications import NotificationEvent, notification_send
-from controlplane.domain.alerts.notifications import NotificationKind, Subject
+from controlplane.domain.alerts.notifications import NotificationKind, NotificationSubject
 
 
 def isolation_notify(*, uid: str, kind: NotificationKind) -> bool:
@@ -33,7 +33,7 @@ def isolation_notify(*, uid: str, kind: NotificationKind) -> bool:
             uid=_notification_uid(f"{kind}:{row.uid}:{row.burn_ins}"),
             kind=kind,
             team=None,
-            subject_kind=Subject.CARD if row.card else Subject.NODE,
+            subject_kind=NotificationSubject.CARD if row.card else NotificationSubject.NODE,
             subject_uid=(row.card or row.node).uid,
             subject_name=name,
             at=at,

@@ -16,7 +16,7 @@ from apps.monitoring.models import HealthPolicy, HealthRule
 from apps.monitoring.selectors.health import HealthPolicyState, policy_json, policy_state_of
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, describe_findings
-from controlplane.domain.health.decisions import Policy
+from controlplane.domain.health.decisions import DecisionPolicy
 from controlplane.domain.health.default_rules import DEFAULT_RULES
 from controlplane.domain.health.rules import RuleRefused, document_of, rule_of
 
@@ -150,7 +150,7 @@ def policy_change(
 ) -> HealthPolicyState:
     """Change what is named, leave the rest as it is; what holds from now on.
 
-    :param settings: fields of ``Policy``; durations in seconds, shares in thousandths.
+    :param settings: fields of ``DecisionPolicy``; durations in seconds, shares in thousandths.
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises PolicyRefused: for a field that there is not, or a value that it cannot have.
     """
@@ -179,7 +179,7 @@ def policy_change(
     return after
 
 
-def _changed_policy(policy: Policy, settings: Mapping[str, float]) -> Policy:
+def _changed_policy(policy: DecisionPolicy, settings: Mapping[str, float]) -> DecisionPolicy:
     known = {field.name: getattr(policy, field.name) for field in fields(policy)}
     findings, changes = [], dict[str, Any]()
     for name, value in settings.items():

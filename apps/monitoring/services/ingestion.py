@@ -37,7 +37,7 @@ from apps.telemetry.services.metric_storage import hourly_sums_store, start_of_h
 from apps.telemetry.services.readings import AHEAD, OLD, BatchResult, OpenFaults, readings_store
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import SERIES, card_locality
-from controlplane.domain.health.faults import FaultLevel, Origin, Signal
+from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from controlplane.domain.telemetry.batches import MetricBatch
 from controlplane.domain.telemetry.metrics import Reading
 from controlplane.ports import registry
@@ -112,7 +112,7 @@ def readings_record(
     readings: Sequence[Reading],
     at: datetime,
     metric_batches: Sequence[MetricBatch] = (),
-    origin: Origin = Origin.EXPORTER,
+    origin: SignalOrigin = SignalOrigin.EXPORTER,
     node: str | None = None,
     refused: Iterable[RejectedReading] = (),
     behind: bool = False,
@@ -136,7 +136,7 @@ def readings_record(
     return replace(stored.recorded, signals=len(signals))
 
 
-def _open_faults(cluster: Cluster, *, origin: Origin, node: str | None) -> OpenFaults:
+def _open_faults(cluster: Cluster, *, origin: SignalOrigin, node: str | None) -> OpenFaults:
     """Card → code → level of the faults that this origin said and has not taken back."""
     standing: dict[int, dict[str, FaultLevel]] = {}
     with connection.cursor() as cursor:
@@ -282,7 +282,7 @@ def _record_push(
         source=source,
         readings=batch.readings,
         at=at,
-        origin=Origin.AGENT,
+        origin=SignalOrigin.AGENT,
         node=node.name,
         refused=batch.refused,
         behind=behind,
@@ -327,9 +327,9 @@ def _is_reader_working(text: str) -> bool | None:
     return found[1].strip("0.") != "" if found else None
 
 
-def _reader_signal(token: NodeToken, push: MetricPush, *, stands: bool) -> Signal:
-    return Signal(
-        origin=Origin.AGENT,
+def _reader_signal(token: NodeToken, push: MetricPush, *, stands: bool) -> FaultSignal:
+    return FaultSignal(
+        origin=SignalOrigin.AGENT,
         cluster=token.node.cluster.uid,
         node=token.node.name,
         index=None,
@@ -375,7 +375,7 @@ def _open_faults_of_source(source: Source) -> QuerySet[Fault]:
     A fault has an origin and no source. Where another source reads the card too, it reports the fault again.
     """
     read = Source.objects.filter(cluster=source.cluster).exclude(kind=PUSH)
-    rows = Fault.objects.filter(node__cluster=source.cluster, origin=Origin.EXPORTER)
+    rows = Fault.objects.filter(node__cluster=source.cluster, origin=SignalOrigin.EXPORTER)
     return rows.exclude(card__metrics__source__in=read.exclude(pk=source.pk))
 
 
@@ -388,7 +388,7 @@ def token_revoke(*, token: NodeToken, actor: User, at: datetime) -> None:
     if node_tokens.token_revoke(token=token, actor=actor, at=at):
         node = token.node
         faults_end(
-            faults=Fault.objects.filter(node=node, origin=Origin.AGENT),
+            faults=Fault.objects.filter(node=node, origin=SignalOrigin.AGENT),
             reason=Reason(
                 "fault.end.token_revoked",
                 "the last token of node {node} was revoked; no other source reports this fault",

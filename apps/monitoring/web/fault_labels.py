@@ -12,33 +12,33 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from apps.fleet.web.chips import LEVELS
 from apps.monitoring.models import Decision, Fault, Isolation
-from controlplane.domain.health.decisions import Action
-from controlplane.domain.health.faults import REMEDIES, FaultLevel, Origin
+from controlplane.domain.health.decisions import HealthAction
+from controlplane.domain.health.faults import REMEDIES, FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.ports import registry
 from controlplane.web.reasons import render_reason
 
-ORIGINS: Mapping[Origin, Promise] = {
-    Origin.EXPORTER: gettext_lazy("card exporter"),
-    Origin.AGENT: gettext_lazy("node agent"),
-    Origin.CONDITION: gettext_lazy("node condition"),
-    Origin.EVENT: gettext_lazy("cluster event"),
-    Origin.MINDCLUSTER: gettext_lazy("MindCluster"),
-    Origin.NVSENTINEL: gettext_lazy("NVSentinel"),
-    Origin.JOB: gettext_lazy("failed job"),
-    Origin.RULE: gettext_lazy("health rule"),
-    Origin.SILENCE: gettext_lazy("heartbeat timeout"),
-    Origin.USER: gettext_lazy("operator"),
+ORIGINS: Mapping[SignalOrigin, Promise] = {
+    SignalOrigin.EXPORTER: gettext_lazy("card exporter"),
+    SignalOrigin.AGENT: gettext_lazy("node agent"),
+    SignalOrigin.CONDITION: gettext_lazy("node condition"),
+    SignalOrigin.EVENT: gettext_lazy("cluster event"),
+    SignalOrigin.MINDCLUSTER: gettext_lazy("MindCluster"),
+    SignalOrigin.NVSENTINEL: gettext_lazy("NVSentinel"),
+    SignalOrigin.JOB: gettext_lazy("failed job"),
+    SignalOrigin.RULE: gettext_lazy("health rule"),
+    SignalOrigin.SILENCE: gettext_lazy("heartbeat timeout"),
+    SignalOrigin.USER: gettext_lazy("operator"),
 }
-ACTIONS: Mapping[Action, Promise] = {
-    Action.NOTE: gettext_lazy("record only"),
-    Action.RESTART_REQUEST: gettext_lazy("retry the request"),
-    Action.RESTART_JOB: gettext_lazy("restart the job"),
-    Action.RESET_WHEN_IDLE: gettext_lazy("cordon the card, reset when idle"),
-    Action.RESET_NOW: gettext_lazy("reset now"),
-    Action.ISOLATE_CARD: gettext_lazy("isolate the card"),
-    Action.ISOLATE_NODE: gettext_lazy("isolate the node"),
-    Action.RELEASE: gettext_lazy("return to service"),
+ACTIONS: Mapping[HealthAction, Promise] = {
+    HealthAction.NOTE: gettext_lazy("record only"),
+    HealthAction.RESTART_REQUEST: gettext_lazy("retry the request"),
+    HealthAction.RESTART_JOB: gettext_lazy("restart the job"),
+    HealthAction.RESET_WHEN_IDLE: gettext_lazy("cordon the card, reset when idle"),
+    HealthAction.RESET_NOW: gettext_lazy("reset now"),
+    HealthAction.ISOLATE_CARD: gettext_lazy("isolate the card"),
+    HealthAction.ISOLATE_NODE: gettext_lazy("isolate the node"),
+    HealthAction.RELEASE: gettext_lazy("return to service"),
 }
 OUTCOMES: Mapping[str, Promise] = {
     Decision.Outcome.DONE: pgettext_lazy("decision", "done"),
@@ -52,11 +52,11 @@ ISOLATIONS: Mapping[str, Promise] = {
     IsolationState.TESTING: gettext_lazy("burn-in running"),
     IsolationState.RETURNED: gettext_lazy("returned to service"),
 }
-_CAUSES: Mapping[Origin, Promise] = {
-    Origin.SILENCE: gettext_lazy("No heartbeat from the node."),
-    Origin.CONDITION: gettext_lazy("The cluster reports the node as unhealthy."),
-    Origin.JOB: gettext_lazy("A job failed with a hardware-related error."),
-    Origin.RULE: gettext_lazy("Its metrics exceed the threshold of a health rule."),
+_CAUSES: Mapping[SignalOrigin, Promise] = {
+    SignalOrigin.SILENCE: gettext_lazy("No heartbeat from the node."),
+    SignalOrigin.CONDITION: gettext_lazy("The cluster reports the node as unhealthy."),
+    SignalOrigin.JOB: gettext_lazy("A job failed with a hardware-related error."),
+    SignalOrigin.RULE: gettext_lazy("Its metrics exceed the threshold of a health rule."),
 }
 
 
@@ -99,9 +99,9 @@ class FaultLine:
 
 def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = None) -> FaultLine:
     """``operates``: the reader operates the fleet, and may read what machines and logs say."""
-    level, origin = FaultLevel(fault.level), Origin(fault.origin)
+    level, origin = FaultLevel(fault.level), SignalOrigin(fault.origin)
     cause, remedy = _cause_and_remedy(fault)
-    message = render_reason(fault.message) if operates or origin is not Origin.JOB else ""
+    message = render_reason(fault.message) if operates or origin is not SignalOrigin.JOB else ""
     if not cause:
         cause = (
             str(_CAUSES.get(origin, "")) or message or _("The vendor has not documented this code.")

@@ -14,7 +14,7 @@ from controlplane.domain.alerts.notifications import (
     NOTIFICATION_TYPES,
     NotificationKind,
     NotificationSeverity,
-    Subject,
+    NotificationSubject,
 )
 from controlplane.web.reasons import render_reason
 
@@ -141,23 +141,23 @@ def render_notification(event: Event) -> RenderedNotification:
 
 
 _PAGES = {
-    Subject.JOB: "job",
-    Subject.PIPELINE: "pipeline",
-    Subject.DEPLOYMENT: "deployment",
-    Subject.MODEL_VERSION: "model-version",
-    Subject.WEBHOOK: "webhook",
-    Subject.CARD: "card",
+    NotificationSubject.JOB: "job",
+    NotificationSubject.PIPELINE: "pipeline",
+    NotificationSubject.DEPLOYMENT: "deployment",
+    NotificationSubject.MODEL_VERSION: "model-version",
+    NotificationSubject.WEBHOOK: "webhook",
+    NotificationSubject.CARD: "card",
 }
 
 
 def event_url(event: Event) -> str:
     """The path of the subject's page."""
-    if event.subject_kind == Subject.CLUSTER:
+    if event.subject_kind == NotificationSubject.CLUSTER:
         return reverse("faults")
-    if event.subject_kind == Subject.NODE:
+    if event.subject_kind == NotificationSubject.NODE:
         evidence = event.payload["evidence"]
         return reverse("node", args=[evidence["cluster_uid"], evidence["node"]])
-    page = _PAGES.get(Subject(event.subject_kind))
+    page = _PAGES.get(NotificationSubject(event.subject_kind))
     return reverse(page, args=[event.subject_uid]) if page else reverse("notification-settings")
 
 

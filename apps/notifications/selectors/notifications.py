@@ -27,8 +27,8 @@ from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import (
     BURST,
     NOTIFICATION_TYPES,
-    Audience,
-    Channel,
+    NotificationAudience,
+    NotificationChannel,
     NotificationKind,
 )
 from controlplane.domain.common.permissions import Permission
@@ -56,8 +56,8 @@ def default_preference(kind: NotificationKind) -> DeliveryPreference:
     notification_type = NOTIFICATION_TYPES[kind]
     return DeliveryPreference(
         kind=kind,
-        page=Channel.PAGE in notification_type.channels,
-        email=Channel.EMAIL in notification_type.channels,
+        page=NotificationChannel.PAGE in notification_type.channels,
+        email=NotificationChannel.EMAIL in notification_type.channels,
         whole_team=notification_type.whole_team,
     )
 
@@ -95,8 +95,10 @@ def recipients_of(
     readers = []
     for user in candidates:
         preference = preferences[user.pk]
-        involved = user == creator or audience is not Audience.CREATOR or preference.whole_team
-        knows = user.username == actor_name and audience is not Audience.ASKER
+        involved = (
+            user == creator or audience is not NotificationAudience.CREATOR or preference.whole_team
+        )
+        knows = user.username == actor_name and audience is not NotificationAudience.ASKER
         email = preference.email and bool(user.email) and mail_configured()
         if involved and not knows and (preference.page or email):
             readers.append(NotificationRecipient(user=user, page=preference.page, email=email))
@@ -104,16 +106,16 @@ def recipients_of(
 
 
 def _candidate_recipients(
-    audience: Audience, *, team: Team | None, creator: User | None
+    audience: NotificationAudience, *, team: Team | None, creator: User | None
 ) -> list[User]:
     active = User.objects.filter(is_active=True)
     own = Q(pk=creator.pk) if creator is not None else Q(pk=None)
-    if audience is Audience.OPERATORS:
+    if audience is NotificationAudience.OPERATORS:
         return list(users_allowed(Permission.OPERATE_FLEET).order_by("pk"))
-    if audience is Audience.ASKER or team is None:
+    if audience is NotificationAudience.ASKER or team is None:
         return list(active.filter(own))
     memberships = Membership.objects.filter(team=team)
-    if audience is Audience.ADMINISTRATORS:
+    if audience is NotificationAudience.ADMINISTRATORS:
         memberships = memberships.filter(role__in=roles_granting(Permission.MANAGE_TEAM))
         return list(active.filter(pk__in=memberships.values("user_id")).order_by("pk"))
     # An administrator of the company makes things in teams that they are no members of.

@@ -17,9 +17,9 @@ from apps.notifications.selectors.messages import event_url
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import (
     NOTIFICATION_TYPES,
-    Audience,
+    NotificationAudience,
     NotificationKind,
-    Subject,
+    NotificationSubject,
 )
 from controlplane.domain.common.permissions import Permission
 
@@ -27,7 +27,7 @@ from controlplane.domain.common.permissions import Permission
 SENDABLE = tuple(
     kind
     for kind, notification_type in NOTIFICATION_TYPES.items()
-    if notification_type.subject not in (Subject.WEBHOOK, Subject.USER)
+    if notification_type.subject not in (NotificationSubject.WEBHOOK, NotificationSubject.USER)
 )
 
 
@@ -40,7 +40,7 @@ def webhooks_visible(user: RequestUser) -> QuerySet[Webhook]:
 def webhooks_subscribed(kind: NotificationKind, *, team: Team | None) -> QuerySet[Webhook]:
     """The active ones that want that kind: the team's; of all teams where it is about the fleet."""
     hearing = Webhook.objects.filter(active=True, kinds__contains=[kind.value])
-    if team is None and NOTIFICATION_TYPES[kind].audience is Audience.OPERATORS:
+    if team is None and NOTIFICATION_TYPES[kind].audience is NotificationAudience.OPERATORS:
         return hearing
     return hearing.filter(team=team)
 

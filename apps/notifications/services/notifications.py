@@ -35,7 +35,7 @@ from controlplane.domain.alerts.notifications import (
     COLLAPSED_WITHIN,
     NOTIFICATION_TYPES,
     NotificationKind,
-    Subject,
+    NotificationSubject,
     collapse_key,
 )
 from controlplane.outbox.messages import publish_message
@@ -56,7 +56,7 @@ class NotificationEvent:
     subject_name: str
     at: datetime
     #: Where one kind tells of several kinds of subjects; None: the one of its row in the catalogue.
-    subject_kind: Subject | None = None
+    subject_kind: NotificationSubject | None = None
     #: Who made the subject.
     creator: User | None = None
     #: User name of whoever did it; they know it already.

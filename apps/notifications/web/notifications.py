@@ -32,7 +32,7 @@ from apps.notifications.selectors.messages import (
 from apps.notifications.services import notifications as services
 from controlplane.domain.alerts.notifications import (
     NOTIFICATION_TYPES,
-    Audience,
+    NotificationAudience,
     NotificationKind,
     NotificationSeverity,
 )
@@ -207,7 +207,8 @@ def settings(request: AuthenticatedRequest) -> HttpResponse:
             {
                 "preference": preference,
                 "labels": NOTIFICATION_LABELS[preference.kind],
-                "has_team": NOTIFICATION_TYPES[preference.kind].audience is Audience.CREATOR,
+                "has_team": NOTIFICATION_TYPES[preference.kind].audience
+                is NotificationAudience.CREATOR,
             }
             for preference in selectors.delivery_preferences_of(request.user)
         ],

@@ -37,8 +37,8 @@ from controlplane.domain.quotas.documents import (
 )
 from controlplane.domain.scheduling.queue_change_preview import (
     PreviewedEviction,
+    QueueChangePreview,
     QueueGain,
-    TreePreview,
 )
 from controlplane.web.reasons import render_reason
 from controlplane.web.state_badges import state_badge
@@ -69,7 +69,7 @@ class FormError:
 class ChangeReview:
     """The effects of a proposed change, formatted for display; empty before the first preview."""
 
-    preview: TreePreview | None = None
+    preview: QueueChangePreview | None = None
     #: A form is invalid, so no preview could be made.
     incomplete: bool = False
     form_errors: tuple[FormError, ...] = ()

@@ -22,7 +22,12 @@ from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.scheduling.what_if import DryRunOutcome
 from controlplane.web.reasons import ReasonSerializerField, reason_response
-from controlplane.web.rest import LARGEST_INTEGER, BoundedJSONParser, Query, StrictSerializer
+from controlplane.web.rest import (
+    LARGEST_INTEGER,
+    BoundedJSONParser,
+    QuerySerializer,
+    StrictSerializer,
+)
 
 _OUTCOMES = [(outcome.value, outcome.value) for outcome in DryRunOutcome]
 _MOST_CARDS = 100_000
@@ -122,7 +127,7 @@ class ClaimDryRunView(APIView):
         responses=ClaimDryRunSerializer,
     )
     def post(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         body = ClaimDryRunRequestSerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         given = body.validated_data

@@ -37,12 +37,12 @@ from controlplane.domain.scheduling.what_if import (
 )
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
-    Filters,
-    Query,
-    Reference,
+    ListFilters,
+    ObjectReference,
+    QuerySerializer,
     ResourceViewSet,
     StrictSerializer,
-    VisibleField,
+    VisibleUidField,
 )
 
 
@@ -90,7 +90,7 @@ class ClaimExplanationSerializer(serializers.Serializer[Any]):
     state = serializers.CharField(source="claim.state")
     explanation = ReasonSerializerField(source="claim.explanation")
     numbers = serializers.DictField(source="claim.explanation_numbers")
-    queue = Reference(source="claim.queue")
+    queue = ObjectReference(source="claim.queue")
     shares = QueueChipStatusSerializer(
         many=True, help_text="What its queue has of the chips it asks for."
     )
@@ -109,7 +109,9 @@ class AddGuaranteedCardsSerializer(StrictSerializer[Any]):
 
 
 class AddNodesSerializer(StrictSerializer[Any]):
-    like = VisibleField[Node](visible=lambda _user: Node.objects.all(), help_text="A node's uid.")
+    like = VisibleUidField[Node](
+        visible=lambda _user: Node.objects.all(), help_text="A node's uid."
+    )
     nodes = serializers.IntegerField(min_value=1, max_value=MOST_NODES)
 
 
@@ -120,7 +122,7 @@ class WhatIfChangesSerializer(StrictSerializer[Any]):
         required=False, help_text="Guaranteed to the claim's queue; fewer if negative."
     )
     more_nodes = AddNodesSerializer(required=False)
-    drain_node = VisibleField[Node](
+    drain_node = VisibleUidField[Node](
         visible=lambda _user: Node.objects.all(), required=False, help_text="A node's uid."
     )
     priority = serializers.IntegerField(
@@ -176,7 +178,7 @@ class WhatIfResultSerializer(serializers.Serializer[Any]):
 
 
 class WhatIfSerializer(serializers.ModelSerializer[WhatIf]):
-    queue = Reference()
+    queue = ObjectReference()
     changes = serializers.ListField(child=serializers.DictField())
 
     class Meta:
@@ -189,7 +191,7 @@ class WhatIfOutcomeSerializer(serializers.Serializer[Any]):
     answer = WhatIfResultSerializer(allow_null=True, help_text="Null until it is there.")
 
 
-class ReclaimPreviewQuery(Query):
+class ReclaimPreviewQuery(QuerySerializer):
     chip = serializers.CharField(max_length=60)
     cards = serializers.IntegerField(min_value=1, max_value=MOST_CARDS)
     together = serializers.IntegerField(
@@ -330,8 +332,8 @@ class ReplicaPlacementSerializer(serializers.Serializer[Any]):
 
 
 class ClaimSerializer(serializers.ModelSerializer[Claim]):
-    team = Reference()
-    queue = Reference()
+    team = ObjectReference()
+    queue = ObjectReference()
     shape = RoleShapeSerializer(many=True)
     chips = serializers.ListField(child=serializers.CharField())
     placement = ReplicaPlacementSerializer(many=True)
@@ -364,7 +366,7 @@ class ClaimSerializer(serializers.ModelSerializer[Claim]):
         )
 
 
-class ClaimFilters(Filters):
+class ClaimFilters(ListFilters):
     lookups = {
         "state": "state__in",
         "team": "team",
@@ -375,7 +377,7 @@ class ClaimFilters(Filters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ClaimState], required=False
     )
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     queue = serializers.CharField(required=False, help_text="A queue's name.")
     owner = serializers.CharField(required=False, help_text="The uid of an attempt or a replica.")
 

@@ -29,7 +29,7 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationState,
 )
 from controlplane.web.reasons import ReasonSerializerField, reason_response
-from controlplane.web.rest import Filters, ResourceViewSet, StrictSerializer, VisibleField
+from controlplane.web.rest import ListFilters, ResourceViewSet, StrictSerializer, VisibleUidField
 
 MAX_NODES = 16
 
@@ -47,7 +47,7 @@ class DefragmentationRequestSerializer(StrictSerializer[Any]):
     chip = serializers.CharField(
         default="", allow_blank=True, max_length=60, help_text="Of whole nodes; empty: any."
     )
-    claim = VisibleField(
+    claim = VisibleUidField(
         visible=_empty_proposal,
         required=False,
         allow_null=True,
@@ -59,7 +59,7 @@ class DefragmentationRequestSerializer(StrictSerializer[Any]):
     def __init__(self, *args: Any, claims: Any = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if claims is not None:
-            self.fields["claim"] = VisibleField(
+            self.fields["claim"] = VisibleUidField(
                 visible=claims, required=False, allow_null=True, default=None
             )
 
@@ -200,7 +200,7 @@ def _workload_document(claim: Claim, visibility: QueueVisibility) -> dict[str, A
     }
 
 
-class DefragmentationPlanFilters(Filters):
+class DefragmentationPlanFilters(ListFilters):
     lookups = {"state": "state__in"}
 
     state = serializers.MultipleChoiceField(

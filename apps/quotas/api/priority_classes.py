@@ -15,7 +15,12 @@ from apps.accounts.api.idempotency import idempotent
 from apps.quotas.models import PriorityClass
 from apps.quotas.services.priority_classes import priority_class_delete, priority_class_save
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import LARGEST_INTEGER, Query, ResourceViewSet, StrictSerializer
+from controlplane.web.rest import (
+    LARGEST_INTEGER,
+    QuerySerializer,
+    ResourceViewSet,
+    StrictSerializer,
+)
 
 
 class PriorityClassSerializer(serializers.ModelSerializer[PriorityClass]):
@@ -34,7 +39,7 @@ class PriorityClassWriteSerializer(StrictSerializer[Any]):
     description = serializers.CharField(required=False, allow_blank=True, max_length=500)
 
 
-class PriorityDeleteQuery(Query):
+class PriorityDeleteQuery(QuerySerializer):
     force = serializers.BooleanField(
         default=False, help_text="Even if work has its number; that work keeps the number."
     )

@@ -35,7 +35,12 @@ from apps.quotas.services import TreeUnchanged
 from apps.quotas.services.queue_tree_files import MAX_FILE_BYTES, content_edit, dump_yaml, load_yaml
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.quotas.files import dump_queue_file
-from controlplane.web.rest import BoundedJSONParser, Query, ResourceViewSet, require_body_within
+from controlplane.web.rest import (
+    BoundedJSONParser,
+    QuerySerializer,
+    ResourceViewSet,
+    require_body_within,
+)
 
 YAML = "application/yaml"
 
@@ -74,7 +79,7 @@ class YAMLParser(BaseParser):
         return load_yaml(stream.read().decode("utf-8", errors="replace"))
 
 
-class TreeQuery(Query):
+class TreeQuery(QuerySerializer):
     of = serializers.CharField(
         required=False, max_length=60, help_text="Name of a queue: only it and those below."
     )

@@ -47,7 +47,12 @@ from controlplane.domain.quotas.queue_fields import QueueField
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, ChipQuota
 from controlplane.ports import registry
 from controlplane.web.reasons import ReasonSerializerField
-from controlplane.web.rest import Query, Reference, StrictSerializer, VisibleField
+from controlplane.web.rest import (
+    ObjectReference,
+    QuerySerializer,
+    StrictSerializer,
+    VisibleUidField,
+)
 
 _KINDS = [(kind.value, kind.value) for kind in DifferenceKind]
 _EMPTY_CHIP = "Empty: all chips together."
@@ -127,8 +132,8 @@ class EntitlementSerializer(StrictSerializer[Any]):
 
 
 class QueueSerializer(serializers.ModelSerializer[Queue]):
-    parent = Reference(allow_null=True, help_text=QUEUE_FIELDS["parent"].help)
-    team = Reference(allow_null=True, help_text=QUEUE_FIELDS["team"].help)
+    parent = ObjectReference(allow_null=True, help_text=QUEUE_FIELDS["parent"].help)
+    team = ObjectReference(allow_null=True, help_text=QUEUE_FIELDS["team"].help)
     entitlements = EntitlementSerializer(many=True, help_text="What it states itself.")
     cards = serializers.SerializerMethodField()
     waiting = serializers.IntegerField(help_text="Claims that wait.")
@@ -166,7 +171,7 @@ class QueueWriteSerializer(StrictSerializer[Any]):
     def get_fields(self) -> dict[str, Any]:
         rows = {"parent": selectors.queues_visible, "team": accounts.teams_of}
         declared = {
-            name: VisibleField(
+            name: VisibleUidField(
                 visible=rows[name],
                 required=each.required,
                 allow_null=True,
@@ -198,7 +203,7 @@ class QueueWriteSerializer(StrictSerializer[Any]):
         return attrs
 
 
-class DryRunQuery(Query):
+class DryRunQuery(QuerySerializer):
     dry_run = serializers.BooleanField(
         default=False, help_text="Only say what it would mean; nothing is touched."
     )

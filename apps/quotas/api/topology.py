@@ -14,10 +14,10 @@ from rest_framework.views import APIView
 from apps.quotas.selectors.free_capacity import CardUse
 from apps.quotas.selectors.topology import CardCell, NoSuchDomain, TopologyDomain, fleet_topology
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import Query
+from controlplane.web.rest import QuerySerializer
 
 
-class TopologyQuery(Query):
+class TopologyQuery(QuerySerializer):
     at = serializers.CharField(
         required=False,
         default="",

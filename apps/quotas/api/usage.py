@@ -37,9 +37,9 @@ from controlplane.ports import registry
 from controlplane.web import downloads
 from controlplane.web.rest import (
     BoundedJSONParser,
-    Filters,
-    Query,
-    Reference,
+    ListFilters,
+    ObjectReference,
+    QuerySerializer,
     ResourceViewSet,
     StrictSerializer,
 )
@@ -60,8 +60,8 @@ class UsageRecordSerializer(_Used, serializers.ModelSerializer[UsageRecord]):
     """Cards of one chip that a claim held for a time, on one day (UTC)."""
 
     claim = serializers.CharField(source="claim.uid", help_text="The claim's uid.")
-    team = Reference()
-    queue = Reference()
+    team = ObjectReference()
+    queue = ObjectReference()
     user = serializers.CharField(
         source="user.username", default=None, allow_null=True, help_text="Who asked for the work."
     )
@@ -89,8 +89,8 @@ class UsageRecordSerializer(_Used, serializers.ModelSerializer[UsageRecord]):
 class UsageDaySerializer(_Used, serializers.ModelSerializer[UsageDay]):
     """The records of one day (UTC), summed."""
 
-    team = Reference()
-    queue = Reference()
+    team = ObjectReference()
+    queue = ObjectReference()
     user = serializers.CharField(source="user.username", default=None, allow_null=True)
     card_microseconds = serializers.IntegerField(help_text=_EXACT)
     claims = serializers.IntegerField(help_text="How many claims that were.")
@@ -110,7 +110,7 @@ class UsageDaySerializer(_Used, serializers.ModelSerializer[UsageDay]):
         )
 
 
-class _UsageFilters(Filters):
+class _UsageFilters(ListFilters):
     team = serializers.CharField(required=False, help_text="A team's uid.")
     queue = serializers.CharField(required=False, help_text="A queue's name.")
     user = serializers.CharField(required=False, help_text="A log-in name.")
@@ -154,7 +154,7 @@ class UsageDayFilters(_UsageFilters):
     last = serializers.DateField(required=False, help_text="Days up to that one.")
 
 
-class UsageMonthsQuery(Query):
+class UsageMonthsQuery(QuerySerializer):
     first = serializers.DateField(required=False, help_text="By default the first of this month.")
     last = serializers.DateField(required=False, help_text="By default the last of its month.")
     by = serializers.ChoiceField(choices=GROUPINGS, default=Grouping.TEAM.value)
@@ -347,7 +347,7 @@ class CardRatesView(APIView):
         responses=CardRateSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        Query.read(request)
+        QuerySerializer.read(request)
         rows = CardRate.objects.all()
         return Response(CardRateSerializer(rows, many=True).data)
 
@@ -385,7 +385,7 @@ class CardRateView(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _check_may_edit(self, request: Request, chip: str) -> None:
-        Query.read(request)
+        QuerySerializer.read(request)
         accounts.require(request.user, Permission.MANAGE_QUEUES, team=None)
         if chip not in registry.chips():
             raise Http404

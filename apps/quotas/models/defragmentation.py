@@ -13,11 +13,11 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationState,
     RelocationState,
 )
-from controlplane.persistence.models import Entity, Transition
+from controlplane.persistence.models import Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
 
-class Defragmentation(Entity):
+class Defragmentation(UidModel):
     """A defragmentation plan; its state machine is in ``controlplane.domain.scheduling.defragmentation_runs``."""
 
     PURPOSES: ClassVar = [(purpose.value, purpose.value) for purpose in DefragmentationPurpose]

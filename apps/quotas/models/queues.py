@@ -9,10 +9,10 @@ from django.db.models import F, Q
 
 from apps.accounts.models import Team, User
 from controlplane.domain.quotas.queues import QueueState
-from controlplane.persistence.models import Entity
+from controlplane.persistence.models import UidModel
 
 
-class Queue(Entity):
+class Queue(UidModel):
     """A queue of claims. Its limits apply to all queues below; only leaf queues accept claims."""
 
     STATES: ClassVar = [(state.value, state.value) for state in QueueState]
@@ -85,7 +85,7 @@ class Entitlement(models.Model):
         return f"{self.queue}: {self.guaranteed} × {self.chip or 'any chip'}"
 
 
-class PriorityClass(Entity):
+class PriorityClass(UidModel):
     """A named priority value."""
 
     name = models.SlugField(max_length=40, unique=True)
@@ -101,7 +101,7 @@ class PriorityClass(Entity):
         return self.name
 
 
-class QueueChange(Entity):
+class QueueChange(UidModel):
     """A saved change of the queue tree. Append-only; ``created_at`` is its time."""
 
     actor = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True)

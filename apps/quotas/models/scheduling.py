@@ -11,7 +11,7 @@ from apps.accounts.models import Team, User
 from apps.quotas.models.claims import Claim
 from apps.quotas.models.queues import Queue
 from controlplane.domain.scheduling.what_if import WhatIfState
-from controlplane.persistence.models import Entity
+from controlplane.persistence.models import UidModel
 
 
 class ForecastRun(models.Model):
@@ -33,7 +33,7 @@ class ForecastRun(models.Model):
         return f"{self.looked_at} of {self.waiting} at {self.at}"
 
 
-class WhatIf(Entity):
+class WhatIf(UidModel):
     """A what-if request and its result."""
 
     STATES: ClassVar = [(state.value, state.value) for state in WhatIfState]

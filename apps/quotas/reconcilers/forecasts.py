@@ -20,7 +20,7 @@ from apps.quotas.selectors import forecasts
 from apps.quotas.services.forecasts import forecasts_write, what_if_answer, what_if_refuse
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.scheduling.forecast import Forecast, forecast_starts
+from controlplane.domain.scheduling.forecast import PredictedStartTime, forecast_starts
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from controlplane.domain.scheduling.what_if import (
@@ -201,7 +201,7 @@ def _seconds_earlier(each: StartTimeChange) -> float:
     return whole * (_has_start(each.after) - _has_start(each.before))
 
 
-def _has_start(forecast: Forecast | None) -> bool:
+def _has_start(forecast: PredictedStartTime | None) -> bool:
     return forecast is not None and forecast.starts_at is not None
 
 
@@ -214,7 +214,7 @@ def _start_time_change_json(each: StartTimeChange) -> dict[str, Any]:
     }
 
 
-def _forecast_json(forecast: Forecast | None) -> dict[str, Any] | None:
+def _forecast_json(forecast: PredictedStartTime | None) -> dict[str, Any] | None:
     if forecast is None:
         return None
     return {

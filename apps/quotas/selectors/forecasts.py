@@ -16,7 +16,7 @@ from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.selectors.snapshots import claim_view
 from apps.quotas.selectors.visibility import QueueVisibility
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
-from controlplane.domain.scheduling.forecast import Assumptions
+from controlplane.domain.scheduling.forecast import ForecastAssumptions
 from controlplane.domain.scheduling.pending_queues import (
     ClaimOrder,
     find_nominated_cards,
@@ -41,12 +41,12 @@ MAX_PER_QUEUE = 200
 MAX_CONSIDERED = 2000
 
 
-def forecast_assumptions(at: datetime, *, claims: int) -> Assumptions:
+def forecast_assumptions(at: datetime, *, claims: int) -> ForecastAssumptions:
     """Assumptions of a forecast: runtimes as in the past, and arrivals as in the last day.
 
     :param claims: the number of claims considered; the resolution is coarser for many.
     """
-    return Assumptions(
+    return ForecastAssumptions(
         horizon=HORIZON,
         resolution=GRAIN if claims <= FEW else COARSE_GRAIN,
         cycles=MAX_CYCLES,

@@ -32,9 +32,9 @@ from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.defragmentation import (
     DefragmentationPlan,
-    EmptyNodes,
-    FitClaim,
-    ReduceFragments,
+    EmptyNodesGoal,
+    FitClaimGoal,
+    ReduceFragmentsGoal,
     plan_defragmentation,
 )
 from controlplane.domain.scheduling.defragmentation_runs import (
@@ -123,16 +123,16 @@ def _build_plan(
 ) -> tuple[str, DefragmentationPlan]:
     if plan_request.claim is None:
         if plan_request.purpose is DefragmentationPurpose.WHOLE_NODES:
-            asked = EmptyNodes(nodes=plan_request.nodes, chip=plan_request.chip)
+            asked = EmptyNodesGoal(nodes=plan_request.nodes, chip=plan_request.chip)
             return plan_request.chip, plan_defragmentation(snapshot, asked, at=at)
-        return "", plan_defragmentation(snapshot, ReduceFragments(), at=at)
+        return "", plan_defragmentation(snapshot, ReduceFragmentsGoal(), at=at)
     view = next((one for one in snapshot.claims if one.uid == plan_request.claim.uid), None)
     if view is None:
         raise NoUsefulRelocation(
             Reason("claim.state.not_pending", "the claim is no longer pending")
         )
     plans = (
-        (chip, plan_defragmentation(snapshot, FitClaim(claim=view, chip=chip), at=at))
+        (chip, plan_defragmentation(snapshot, FitClaimGoal(claim=view, chip=chip), at=at))
         for chip in view.chips
     )
     first = next(plans)

@@ -16,7 +16,7 @@ from apps.quotas.selectors.forecasts import HORIZON
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.scheduling.forecast import Forecast
+from controlplane.domain.scheduling.forecast import PredictedStartTime
 from controlplane.domain.scheduling.what_if import WhatIfChange, WhatIfState, changes_as_json
 from controlplane.outbox.messages import publish_message
 
@@ -38,7 +38,7 @@ _FORECAST_FIELDS = (
 @transaction.atomic
 def forecasts_write(
     *,
-    forecasted: Mapping[str, Forecast],
+    forecasted: Mapping[str, PredictedStartTime],
     order: Sequence[str],
     at: datetime,
     ended_at: datetime,

@@ -46,7 +46,7 @@ from controlplane.domain.quotas.permissions import permission_errors
 from controlplane.domain.quotas.validation import validate_tree_change
 from controlplane.domain.scheduling.queue_change_preview import (
     PreviewedEviction,
-    TreePreview,
+    QueueChangePreview,
     preview_effects,
     preview_policy,
 )
@@ -79,7 +79,7 @@ class TreeOutdated(TreeConflict):
     """The tree is not the one that the user saw."""
 
 
-def tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> TreePreview:
+def tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> QueueChangePreview:
     """Preview the effects of saving the edit now. Changes nothing.
 
     :raises PermissionRefused: if that user may not make it.
@@ -89,7 +89,7 @@ def tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> TreePreview:
     _require_permission(documents, after, user)
     around = tree_context()
     judgement = validate_tree_change(documents, after, around)
-    preview = TreePreview(
+    preview = QueueChangePreview(
         differences=tree_differences(documents, after),
         findings=(*_unknown_queues(edit, documents), *judgement.findings),
         warnings=judgement.warnings,

@@ -23,7 +23,7 @@ from apps.serving import selectors
 from apps.serving.api.serializers import GatewayPollQuery, UsageBatchSerializer
 from apps.serving.models import GatewaySnapshot
 from apps.serving.services import gateways
-from controlplane.web.rest import AnyAccept, BoundedJSONParser
+from controlplane.web.rest import AcceptHeaderIgnored, BoundedJSONParser
 
 SIGNATURE = "X-Ninefold-Signature"
 #: How often a long poll queries the database. No transaction is open in between.
@@ -65,7 +65,7 @@ class GatewayView(APIView):
     authentication_classes = (GatewayTokenAuthentication,)
     permission_classes = (AllowAny,)
     parser_classes = (BoundedJSONParser,)
-    content_negotiation_class = AnyAccept
+    content_negotiation_class = AcceptHeaderIgnored
 
 
 class SnapshotView(GatewayView):

@@ -18,16 +18,16 @@ from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.web.rest import (
     LARGEST_INTEGER,
-    Filters,
-    Query,
-    Reference,
+    ListFilters,
+    ObjectReference,
+    QuerySerializer,
     StrictSerializer,
-    VisibleField,
+    VisibleUidField,
 )
 
 
 class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
-    team = Reference()
+    team = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
     queue = serializers.CharField(source="queue.name")
     route = serializers.CharField(
@@ -83,7 +83,7 @@ class DeploymentBackendSerializer(serializers.ModelSerializer[Backend]):
 
 
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
-    model_version = Reference()
+    model_version = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
     spec = serializers.DictField()
     chips = serializers.ListField(child=serializers.CharField())
@@ -120,7 +120,7 @@ class DeploymentDetailSerializer(DeploymentSerializer):
 class ConfigurationSerializer(StrictSerializer[Any]):
     """What a revision serves, and how."""
 
-    model_version = VisibleField(visible=registry.model_versions_visible)
+    model_version = VisibleUidField(visible=registry.model_versions_visible)
     engine = serializers.CharField(required=False, max_length=40)
     spec = serializers.DictField(required=False)
     chips = serializers.ListField(
@@ -192,18 +192,18 @@ class ScaleSerializer(StrictSerializer[Any]):
     )
 
 
-class DeploymentFilters(Filters):
+class DeploymentFilters(ListFilters):
     lookups = {"state": "state__in", "team": "team", "text": "name__icontains"}
 
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in DeploymentState], required=False
     )
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     text = serializers.CharField(required=False, help_text="Part of the name.")
 
 
 class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
-    team = Reference()
+    team = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
     routes = serializers.ListField(
         child=serializers.CharField(),
@@ -274,15 +274,15 @@ class ApiKeyCreateSerializer(TeamOwnedSerializer):
         return validate_future(value)
 
 
-class ApiKeyFilters(Filters):
+class ApiKeyFilters(ListFilters):
     lookups = {"team": "team"}
 
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
 
 
 class UsageSerializer(serializers.ModelSerializer[GatewayCall]):
-    key = Reference(allow_null=True)
-    team = Reference(allow_null=True)
+    key = ObjectReference(allow_null=True)
+    team = ObjectReference(allow_null=True)
 
     class Meta:
         model = GatewayCall
@@ -307,7 +307,7 @@ class UsageTotalsSerializer(serializers.Serializer[Any]):
     completion_tokens = serializers.IntegerField()
 
 
-class UsageFilters(Filters):
+class UsageFilters(ListFilters):
     lookups = {
         "from": "at__gte",
         "to": "at__lt",
@@ -317,8 +317,8 @@ class UsageFilters(Filters):
         "outcome": "outcome",
     }
 
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
-    key = VisibleField(visible=selectors.keys_visible, required=False, help_text="A key's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    key = VisibleUidField(visible=selectors.keys_visible, required=False, help_text="A key's uid.")
     route = serializers.CharField(required=False, help_text="A model name.")
     outcome = serializers.ChoiceField(
         choices=["ok", "error", "aborted", "rejected"], required=False
@@ -333,7 +333,7 @@ class UsageFilters(Filters):
         }
 
 
-class GatewayPollQuery(Query):
+class GatewayPollQuery(QuerySerializer):
     after = serializers.IntegerField(default=0, min_value=0, max_value=2**63 - 1)
     wait = serializers.IntegerField(default=0, min_value=0, max_value=20)
 

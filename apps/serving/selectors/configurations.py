@@ -22,7 +22,7 @@ from controlplane.domain.serving.parallelism import (
     check_replica_parallelism,
 )
 from controlplane.ports import registry
-from controlplane.ports.engines import Engine, FlagsChecked, ModelFacts, Task
+from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, ModelFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class EngineChoice:
     name: str
     title: str
     #: To what extent its flags are verified.
-    flags: FlagsChecked
+    flags: ArgumentVerification
     #: Why it cannot serve on the chip; empty if it can.
     unavailable_reason: str
 
@@ -43,7 +43,7 @@ def engine_choices(*, chip: Chip, model: ModelFacts | None) -> tuple[EngineChoic
     choices = [
         (engine, engine_refusal(engine, chip=chip, model=model))
         for engine in engines
-        if Task.SERVE in engine.tasks
+        if EngineTask.SERVE in engine.tasks
     ]
     choices.sort(key=lambda choice: (bool(choice[1]), *_engine_sort_key(choice[0], chip=chip)))
     return tuple(
@@ -64,7 +64,7 @@ def best_engine(*, chip: Chip, model: ModelFacts | None) -> str:
 
 def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> str:
     """Why it does not serve the model on the chip; empty if it does."""
-    reason = engine.runs_on(Task.SERVE, chip)
+    reason = engine.runs_on(EngineTask.SERVE, chip)
     if reason:
         return reason
     if engine.environment() is None and (clusters := fleet.clusters_without_images(chip.name)):
@@ -79,20 +79,20 @@ def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> s
         )
     if model is None or not model.format:
         return ""
-    wrong = engine.check(Task.SERVE, {}, chip=chip, model=model)
+    wrong = engine.check(EngineTask.SERVE, {}, chip=chip, model=model)
     return next((finding.message for finding in wrong if finding.field == "model"), "")
 
 
 def engine_limits(name: str, *, chip: Chip, model: ModelFacts | None) -> tuple[FieldLimit, ...]:
     """Choices of its fields that are unavailable on the chip or for the model."""
-    return registry.engine(name).limits(Task.SERVE, chip=chip, model=model)
+    return registry.engine(name).limits(EngineTask.SERVE, chip=chip, model=model)
 
 
 def _engine_sort_key(engine: Engine, *, chip: Chip) -> Sequence[int | str]:
     """Sort key: most supported models of the catalog, then metrics, then verified flags, then name."""
     profile = engine.profile()
     supported = catalog.supported_model_counts(task=CatalogTask.SERVE, vendor=chip.vendor)
-    unchecked = profile.flags is FlagsChecked.UNVERIFIED
+    unchecked = profile.flags is ArgumentVerification.UNVERIFIED
     return (-supported.get(engine.name, 0), int(not profile.metrics), int(unchecked), engine.name)
 
 
@@ -225,7 +225,7 @@ def _check_chips(configuration: RevisionConfiguration) -> Iterator[FieldFinding]
 
 def _check_engine(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
     name, names = configuration.engine, registry.engine_names()
-    serving = [each for each in names if Task.SERVE in registry.engine(each).tasks]
+    serving = [each for each in names if EngineTask.SERVE in registry.engine(each).tasks]
     if name not in names:
         message = Reason(
             "deployment.engine.not_found",
@@ -281,14 +281,14 @@ def _check_spec(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
     engine = registry.engine(configuration.engine)
     facts = registry_selectors.engine_model_facts(configuration.model_version)
     for chip in _configured_chips(configuration):
-        wrong = engine.check(Task.SERVE, configuration.spec, chip=chip, model=facts)
+        wrong = engine.check(EngineTask.SERVE, configuration.spec, chip=chip, model=facts)
         yield from wrong or _check_plan(configuration, engine, chip=chip, model=facts)
 
 
 def _check_plan(
     configuration: RevisionConfiguration, engine: Engine, *, chip: Chip, model: ModelFacts
 ) -> tuple[FieldFinding, ...]:
-    group = engine.normalise(Task.SERVE, configuration.spec).get("parallel")
+    group = engine.normalise(EngineTask.SERVE, configuration.spec).get("parallel")
     if group is None or not 1 <= configuration.cards <= MOST_CARDS:
         return ()
     return check_replica_parallelism(

@@ -30,7 +30,7 @@ from apps.serving.models import (
 )
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.ports.clusters import ClusterError, LogChunk
-from controlplane.ports.engines import ROLES, Task
+from controlplane.ports.engines import ROLES, EngineTask
 
 OWNER_KIND = "replica"
 #: The kind that pages show for the claims of replicas.
@@ -96,7 +96,7 @@ def replica_log(replica: Replica, *, offset: int, limit: int) -> LogChunk:
     if replica.cluster is None:
         return LogChunk(content=b"", next_offset=0, complete=ended)
     adapter = fleet.cluster_adapter(replica.cluster)
-    role = ROLES[Task.SERVE]
+    role = ROLES[EngineTask.SERVE]
     try:
         return adapter.log(replica.launch_name, role=role, index=0, offset=offset, limit=limit)
     except ClusterError:

@@ -49,7 +49,7 @@ from controlplane.outbox.messages import publish_message
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import LeaseLost, apply_transition
 from controlplane.ports import registry
-from controlplane.ports.engines import ROLES, Task
+from controlplane.ports.engines import ROLES, EngineTask
 
 ALL_TRAFFIC = 100
 
@@ -138,7 +138,7 @@ def _revision_create(
         number=last + 1,
         model_version=configuration.model_version,
         engine=configuration.engine,
-        spec=dict(engine.normalise(Task.SERVE, configuration.spec)),
+        spec=dict(engine.normalise(EngineTask.SERVE, configuration.spec)),
         chips=list(configuration.chips),
         cards=configuration.cards,
         created_by=actor,
@@ -379,7 +379,7 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
         shape=GangShape(
             roles=(
                 RoleShape(
-                    name=ROLES[Task.SERVE],
+                    name=ROLES[EngineTask.SERVE],
                     replicas=1,
                     cards=cards,
                     limits=Resources(cpu=Millicpu(cards * 1000), memory=Bytes(0)),

@@ -42,7 +42,7 @@ from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import SpecField, at_path, put_at
 from controlplane.domain.specs.serving import SERVE
 from controlplane.ports import registry
-from controlplane.ports.engines import ModelFacts, Task
+from controlplane.ports.engines import EngineTask, ModelFacts
 from controlplane.web.forms import PlainForm
 
 #: Set to the deployment's name.
@@ -79,8 +79,8 @@ def spec_form_fields(
 ) -> dict[str, forms.Field]:
     """A form field for each field of the spec; those that the engine does not support are disabled."""
     adapter = registry.engine(engine)
-    supported = _settable_fields(adapter.fields(Task.SERVE))
-    defaults = adapter.normalise(Task.SERVE, {})
+    supported = _settable_fields(adapter.fields(EngineTask.SERVE))
+    defaults = adapter.normalise(EngineTask.SERVE, {})
     limits = engine_limits(engine, chip=chip, model=model) if chip else ()
     missing = gettext("%(engine)s does not support this field.") % {
         "engine": adapter.profile().title
@@ -150,7 +150,7 @@ class ConfigurationForm(PlainForm):
         self.fields["engine"] = engine_field(chip=chip, model=facts)
         engine = self._selected_value("engine")
         if engine not in registry.engine_names() or (
-            Task.SERVE not in registry.engine(engine).tasks
+            EngineTask.SERVE not in registry.engine(engine).tasks
         ):
             engine = best_engine(chip=chip, model=facts) if chip else registry.engine_names()[0]
         self.fields |= spec_form_fields(engine=engine, chip=chip, model=facts)

@@ -44,7 +44,7 @@ from apps.telemetry.services.metric_storage import (
     start_of_hour,
 )
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.health.faults import FaultLevel, Origin, Signal
+from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from controlplane.domain.telemetry.batches import MetricBatch, Numbers
 from controlplane.domain.telemetry.metrics import MEASURES, Metric, Reading
 from controlplane.ports import registry
@@ -328,10 +328,10 @@ class StoredReadings:
     _metric_batches: Sequence[ValidBatch]
     _renumbered: Mapping[int, SerialNumberChange]
     _cluster: Cluster
-    _origin: Origin
+    _origin: SignalOrigin
     _at: datetime
 
-    def signals(self, open_faults: OpenFaults) -> list[Signal]:
+    def signals(self, open_faults: OpenFaults) -> list[FaultSignal]:
         """The faults that it reports, and the end of those that it no longer reports.
 
         :param open_faults: the faults that the same origin reported and has not ended.
@@ -361,7 +361,7 @@ def readings_store(
     readings: Sequence[Reading],
     at: datetime,
     metric_batches: Sequence[MetricBatch] = (),
-    origin: Origin = Origin.EXPORTER,
+    origin: SignalOrigin = SignalOrigin.EXPORTER,
     node: str | None = None,
     refused: Iterable[RejectedReading] = (),
     behind: bool = False,
@@ -546,8 +546,8 @@ def _fault_signals(
     stood: Mapping[int, Mapping[str, FaultLevel]],
     renumbered: Mapping[int, SerialNumberChange],
     cluster: Cluster,
-    origin: Origin,
-) -> list[Signal]:
+    origin: SignalOrigin,
+) -> list[FaultSignal]:
     """What the newest readings say of faults: of those that stand, and of those that stood and are gone."""
     places = card_index(cluster.pk)
     signals = []
@@ -563,7 +563,7 @@ def _fault_signals(
         }
         place = places.of[row.card]
         signals += [
-            Signal(
+            FaultSignal(
                 origin=origin,
                 cluster=cluster.uid,
                 node=place.node,

@@ -17,10 +17,10 @@ from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
-    Filters,
-    Reference,
+    ListFilters,
+    ObjectReference,
     StrictSerializer,
-    VisibleField,
+    VisibleUidField,
 )
 
 _KINDS = [(kind.value, kind.value) for kind in StepKind]
@@ -61,12 +61,14 @@ class StepSerializer(serializers.ModelSerializer[Step]):
         help_text="The engine's fields as they were given; the job has them with every default."
     )
     chips = serializers.ListField(child=serializers.CharField())
-    dataset_version = Reference(allow_null=True)
-    model_version = Reference(allow_null=True, help_text="What it works on, once it has begun.")
+    dataset_version = ObjectReference(allow_null=True)
+    model_version = ObjectReference(
+        allow_null=True, help_text="What it works on, once it has begun."
+    )
     gate = serializers.DictField(allow_null=True)
-    job = Reference(allow_null=True)
-    deployment = Reference(allow_null=True)
-    output_version = Reference(allow_null=True, help_text="The model version that it made.")
+    job = ObjectReference(allow_null=True)
+    deployment = ObjectReference(allow_null=True)
+    output_version = ObjectReference(allow_null=True, help_text="The model version that it made.")
     metrics = serializers.DictField(help_text="What it measured.")
 
     class Meta:
@@ -101,9 +103,9 @@ class StepSerializer(serializers.ModelSerializer[Step]):
 
 
 class PipelineSerializer(serializers.ModelSerializer[Pipeline]):
-    team = Reference()
+    team = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
-    model_version = Reference(help_text="What the first step works on.")
+    model_version = ObjectReference(help_text="What the first step works on.")
     queue = serializers.CharField(source="queue.name")
     cancel_requested_by = serializers.CharField(
         source="cancel_requested_by.username", allow_null=True, default=None
@@ -141,7 +143,7 @@ class PipelineEventSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField(source="transition.at")
 
 
-class PipelineFilters(Filters):
+class PipelineFilters(ListFilters):
     lookups = {
         "state": "state__in",
         "team": "team",
@@ -152,7 +154,7 @@ class PipelineFilters(Filters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in PipelineState], required=False
     )
-    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
     text = serializers.CharField(required=False, help_text="Part of the name.")
 
@@ -182,7 +184,7 @@ class StepSubmitSerializer(StrictSerializer[Any]):
         child=serializers.CharField(max_length=60), required=False, max_length=50
     )
     cards = serializers.IntegerField(required=False, min_value=1, max_value=MOST_CARDS)
-    dataset_version = VisibleField(visible=registry.dataset_versions_visible, required=False)
+    dataset_version = VisibleUidField(visible=registry.dataset_versions_visible, required=False)
     output_name = serializers.SlugField(
         required=False,
         max_length=80,
@@ -215,7 +217,7 @@ class StepSubmitSerializer(StrictSerializer[Any]):
 )
 class PipelineSubmitSerializer(TeamOwnedSerializer):
     name = serializers.CharField(max_length=120)
-    model_version = VisibleField(visible=registry.model_versions_visible)
+    model_version = VisibleUidField(visible=registry.model_versions_visible)
     queue = serializers.CharField(required=False, default="default", help_text="Its name.")
     steps = StepSubmitSerializer(many=True)
 

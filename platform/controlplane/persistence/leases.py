@@ -19,9 +19,9 @@ from django.db import connection, models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from controlplane.persistence.models import Lease, Leased
+from controlplane.persistence.models import Lease, LeasedModel
 
-Row = TypeVar("Row", bound=Leased)
+Row = TypeVar("Row", bound=LeasedModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def lease_rows(rows: models.QuerySet[Row], *, limit: int, ttl: timedelta) -> lis
     return acquired
 
 
-def release_row(row: Leased) -> None:
+def release_row(row: LeasedModel) -> None:
     """Release the lease at once. Does nothing if it is no longer valid."""
     # Now rather than null: the row goes to the end of the queue, so that every row is processed
     # however many more there are than one batch.
@@ -115,7 +115,7 @@ def release_row(row: Leased) -> None:
     )
 
 
-def release_rows(rows: Sequence[Leased]) -> None:
+def release_rows(rows: Sequence[LeasedModel]) -> None:
     """``release_row`` for many of one model, in one statement."""
     if not rows:
         return

@@ -63,7 +63,7 @@ def new_uid() -> str:
     return uuid.uuid4().hex
 
 
-class Entity(models.Model):
+class UidModel(models.Model):
     """A row with a public name. Primary keys stay inside; URLs and other systems see ``uid``."""
 
     uid = models.CharField(max_length=32, unique=True, default=new_uid, editable=False)
@@ -73,7 +73,7 @@ class Entity(models.Model):
         abstract = True
 
 
-class Leased(models.Model):
+class LeasedModel(models.Model):
     """A row that a reconciler works on alone: see ``controlplane.persistence.leases``."""
 
     leased_until = models.DateTimeField(null=True, blank=True, editable=False)

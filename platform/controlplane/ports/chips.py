@@ -76,7 +76,7 @@ class Collectives:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodExtras:
+class VendorPodSettings:
     """What pods with a vendor's cards need beside the extended resource.
 
     Texts may hold ``{name}`` (of the Launch); labels and annotations ``{family}`` and what names devices
@@ -106,7 +106,7 @@ class PodExtras:
     #: Chip → the value of ``{family}``, where the vendor's programs distinguish families of chips.
     families: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, chip: Chip) -> PodExtras:
+    def of(self, chip: Chip) -> VendorPodSettings:
         """What pods with cards of that chip need; labels that no family is known for are left out.
 
         Only the device plug-in knows which slice a pod gets, so no annotation names one.
@@ -129,7 +129,7 @@ class PodExtras:
             config_map_labels=known(self.config_map_labels),
         )
 
-    def of_resource(self, resource: str) -> PodExtras:
+    def of_resource(self, resource: str) -> VendorPodSettings:
         """The same, with how devices of that extended resource are called."""
         values = {"{resource}": resource, "{device}": resource.rpartition("/")[2]}
         annotation, name = self.device_annotation, self.device_name
@@ -171,7 +171,7 @@ class VendorProfile:
     no_devices: str = ""
     #: Further variables that its container runtime obeys; regular expressions. No job may set them.
     reserved_variables: tuple[str, ...] = ()
-    pods: PodExtras = field(default_factory=PodExtras)
+    pods: VendorPodSettings = field(default_factory=VendorPodSettings)
     exporter: Exporter | None = None
     faults: FaultMap = field(default_factory=FaultMap)
     #: Images that run an engine on these chips, by engine's name; in addition to the engine's own.
@@ -206,7 +206,7 @@ GROUP_LABELS = (RINGS, NUMA, NICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundCards:
+class DiscoveredCards:
     """The cards of one kind on a node."""
 
     #: Their extended resource.
@@ -229,7 +229,7 @@ def discover_cards(
     labels: Mapping[str, str],
     annotations: Mapping[str, str],
     allocatable: Mapping[str, str],
-) -> tuple[FoundCards, ...]:
+) -> tuple[DiscoveredCards, ...]:
     """The cards of a node, by resource; what no plug-in knows is left out.
 
     :raises MalformedGroups: if an operator's word on rings or NUMA nodes cannot be read.
@@ -245,7 +245,7 @@ def discover_cards(
             whole = any(one.resource == resource and not one.slice_of for one in chips)
             memory = chip.memory if chip and (whole or chip.slice_of) else Bytes(0)
             found.append(
-                FoundCards(
+                DiscoveredCards(
                     resource=resource,
                     card_resource=parent.resource if parent else resource,
                     count=count,

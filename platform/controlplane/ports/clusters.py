@@ -16,7 +16,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.quotas.documents import Documents
 from controlplane.ports.launches import Launch
 
@@ -443,7 +443,7 @@ class ClusterSignal:
     node: str
     #: The card's place in its node, as the inventory counts; None for the node itself.
     index: int | None = None
-    origin: Origin
+    origin: SignalOrigin
     #: A code of the vendor's fault map, a condition's type, an event's reason.
     code: str
     #: The required action; None where the fault map of ``vendor`` gives it.
@@ -464,7 +464,7 @@ class ClusterSignal:
 class UnreadableSource:
     """A source that could not be read: its earlier signals may still hold."""
 
-    origin: Origin
+    origin: SignalOrigin
     #: Empty where it is about every node.
     node: str = ""
     reason: str

@@ -23,7 +23,7 @@ from controlplane.domain.sizing import DEFAULT_ENGINE_MEMORY, EngineMemory
 from controlplane.ports.launches import EngineEnvironment, InputTree, Launch, LaunchPlacement
 
 
-class Task(StrEnum):
+class EngineTask(StrEnum):
     """Tasks of engines."""
 
     FINETUNE = "finetune"
@@ -34,16 +34,16 @@ class Task(StrEnum):
 
 
 #: The one role of each task's Launch, by which its log is read.
-ROLES: Mapping[Task, str] = {
-    Task.FINETUNE: "trainer",
-    Task.EVALUATE: "evaluator",
-    Task.QUANTIZE: "quantizer",
-    Task.SCRIPT: "script",
-    Task.SERVE: "server",
+ROLES: Mapping[EngineTask, str] = {
+    EngineTask.FINETUNE: "trainer",
+    EngineTask.EVALUATE: "evaluator",
+    EngineTask.QUANTIZE: "quantizer",
+    EngineTask.SCRIPT: "script",
+    EngineTask.SERVE: "server",
 }
 
 
-class FlagsChecked(StrEnum):
+class ArgumentVerification(StrEnum):
     """How far the rendered arguments are known to be right."""
 
     #: The engine runs in this project's tests.
@@ -81,7 +81,7 @@ class EngineProfile:
     #: The product's metric names → the engine's series on its ``/metrics``.
     metrics: Mapping[str, str] = field(default_factory=dict)
     progress: ProgressFormat | None = None
-    flags: FlagsChecked = FlagsChecked.UNVERIFIED
+    flags: ArgumentVerification = ArgumentVerification.UNVERIFIED
     #: Formats of quantized weights that it loads or writes, for example ``compressed-tensors``.
     formats: frozenset[str] = frozenset()
     #: How it uses memory, for sizing.
@@ -132,7 +132,7 @@ class ModelFacts:
 class RenderRequest:
     """A checked spec with everything that it refers to."""
 
-    task: Task
+    task: EngineTask
     #: The name that the Launch must bear.
     name: str
     spec: Mapping[str, Any]
@@ -154,7 +154,7 @@ class Engine(Protocol):
     def name(self) -> str: ...
 
     @property
-    def tasks(self) -> frozenset[Task]: ...
+    def tasks(self) -> frozenset[EngineTask]: ...
 
     def profile(self) -> EngineProfile: ...
 
@@ -162,31 +162,38 @@ class Engine(Protocol):
         """Software that a cluster without images installs; None where the engine comes as an image only."""
         ...
 
-    def fields(self, task: Task) -> tuple[SpecField, ...]:
+    def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         """What can be set, with labels, limits and defaults, for forms and API descriptions."""
         ...
 
-    def runs_on(self, task: Task, chip: Chip) -> str:
+    def runs_on(self, task: EngineTask, chip: Chip) -> str:
         """Empty if it runs that task on the chip; otherwise the reason why not."""
         ...
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         """Choices of the fields that this engine, chip or model cannot honour, with the reason of each."""
         ...
 
     def check(
-        self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
+        self,
+        task: EngineTask,
+        spec: Mapping[str, Any],
+        *,
+        chip: Chip | None,
+        model: ModelFacts | None,
     ) -> tuple[FieldFinding, ...]:
         """Everything wrong with the spec, its limits included; empty means that it can be rendered."""
         ...
 
-    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(
+        self, task: EngineTask, *, model: ModelFacts | None
+    ) -> Mapping[str, Any]:
         """Values that suit this model better than the defaults; used where a spec sets none."""
         ...
 
-    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalise(self, task: EngineTask, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The spec with every default written out. The result is what a job keeps and shows."""
         ...
 

@@ -27,7 +27,7 @@ from controlplane.domain.telemetry.metrics import Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LineLayout:
+class ExpositionLineLayout:
     """How the lines of a text begin."""
 
     #: Lines of the text, the empty one at its end included.
@@ -58,7 +58,7 @@ class LineLayout:
         return tails
 
 
-def line_layout_of(text: str, *, names: Container[str]) -> LineLayout | None:
+def line_layout_of(text: str, *, names: Container[str]) -> ExpositionLineLayout | None:
     """Layout of the lines; labelled series outside ``names`` are ignored. None if lines are blank or indented."""
     lines = text.split("\n")
     if lines.pop():
@@ -79,7 +79,7 @@ def line_layout_of(text: str, *, names: Container[str]) -> LineLayout | None:
         else:
             value_lines.append(number)
             heads.append(f"{name}{brace}{block}{end}" if end else line.split(None, 1)[0])
-    return LineLayout(
+    return ExpositionLineLayout(
         lines=len(lines) + 1,
         value_lines=value_lines,
         heads=heads,
@@ -104,7 +104,7 @@ class MetricColumn:
 class ExpositionLayout:
     """What is remembered of a text; created by ``ExpositionReader.layout_of``."""
 
-    outline: LineLayout
+    outline: ExpositionLineLayout
     whose: tuple[CardIdentity, ...]
     #: [slots, cards]: which number of ``outline.value_lines`` it is; one past the last if none.
     places: NDArray[np.intp]

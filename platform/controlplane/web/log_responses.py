@@ -11,7 +11,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from controlplane.ports.clusters import LogChunk
-from controlplane.web.rest import Query
+from controlplane.web.rest import QuerySerializer
 
 
 class PlainTextRenderer(BaseRenderer):
@@ -36,7 +36,7 @@ class PlainTextRenderer(BaseRenderer):
         return str(data).encode()
 
 
-class LogQuery(Query):
+class LogQuery(QuerySerializer):
     """Which piece of a log."""
 
     offset = serializers.IntegerField(

@@ -20,7 +20,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from controlplane.web.problems import CONTENT_TYPE
-from controlplane.web.rest import UID, StrictSerializer, VisibleField
+from controlplane.web.rest import UID, StrictSerializer, VisibleUidField
 
 _PROBLEM = {
     "type": "object",
@@ -126,7 +126,7 @@ class StrictSchema(OpenApiSerializerExtension):
 class VisibleFieldSchema(OpenApiSerializerFieldExtension):
     """A reference is a public name."""
 
-    target_class = VisibleField
+    target_class = VisibleUidField
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, Any]:
         return {"type": "string", "pattern": f"^{UID}$"}

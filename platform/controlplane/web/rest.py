@@ -190,7 +190,7 @@ class StrictSerializer(serializers.Serializer[T]):
         return fields
 
 
-class Query(StrictSerializer[Any]):
+class QuerySerializer(StrictSerializer[Any]):
     """The query parameters of one address. This one takes none."""
 
     typed = False
@@ -216,7 +216,7 @@ class Query(StrictSerializer[Any]):
         return dict(query.validated_data)
 
 
-class Filters(Query):
+class ListFilters(QuerySerializer):
     """Query parameters that narrow a list."""
 
     #: Parameter → lookup of the rows.
@@ -231,14 +231,14 @@ class Filters(Query):
         return rows
 
 
-class Reference(serializers.Serializer[Model]):
+class ObjectReference(serializers.Serializer[Model]):
     """Another object, in brief."""
 
     uid = serializers.CharField()
     name = serializers.CharField(source="__str__")
 
 
-class VisibleField(serializers.SlugRelatedField[M]):
+class VisibleUidField(serializers.SlugRelatedField[M]):
     """A uid of something that the caller may see; anything else is as good as absent."""
 
     default_error_messages: ClassVar[dict[str, Any]] = {
@@ -267,7 +267,7 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
     lookup_value_regex = UID
     parser_classes: tuple[type[BaseParser], ...] = (BoundedJSONParser,)
     pagination_class = KeysetPagination
-    queries: ClassVar[Mapping[str, type[Query]]] = {}
+    queries: ClassVar[Mapping[str, type[QuerySerializer]]] = {}
     #: The parameters of this request, checked.
     query: dict[str, Any]
 
@@ -276,13 +276,13 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
         paged = KeysetPagination.parameters if self.action == "list" else ()
         self.query = self._query_serializer_class().read(request, beside=paged)
 
-    def _query_serializer_class(self) -> type[Query]:
-        return self.queries.get(self.action or "", Query)
+    def _query_serializer_class(self) -> type[QuerySerializer]:
+        return self.queries.get(self.action or "", QuerySerializer)
 
     def filter_queryset(self, queryset: QuerySet[M, Any]) -> QuerySet[M, Any]:
         rows = super().filter_queryset(queryset)
         query_class = self._query_serializer_class()
-        if self.action == "list" and issubclass(query_class, Filters):
+        if self.action == "list" and issubclass(query_class, ListFilters):
             return query_class.apply(rows, self.query)
         return rows
 
@@ -298,7 +298,7 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
         return dict(serializer.validated_data)
 
 
-class AnyAccept(DefaultContentNegotiation):
+class AcceptHeaderIgnored(DefaultContentNegotiation):
     """Ignores the Accept header; for endpoints with one response format."""
 
     def select_renderer(
@@ -308,12 +308,12 @@ class AnyAccept(DefaultContentNegotiation):
 
 
 @extend_schema(exclude=True)
-class NoSuchAddress(APIView):
+class UnknownApiPath(APIView):
     """Answers for every address under ``/api`` that is none."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
-    content_negotiation_class = AnyAccept
+    content_negotiation_class = AcceptHeaderIgnored
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """:raises Http404: always, whatever the method."""

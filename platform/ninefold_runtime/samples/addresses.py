@@ -156,7 +156,7 @@ _SHORT_PROVINCES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplePlace:
+class AdministrativePath:
     """A path down the administrative tree. ``city`` is empty in a municipality."""
 
     province: str
@@ -169,7 +169,7 @@ class SamplePlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phrases:
+class AddressVocabulary:
     """What the invented parts of a row are made of."""
 
     roads: tuple[str, ...]
@@ -191,10 +191,10 @@ class SampleRow:
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def sample_places() -> tuple[SamplePlace, ...]:
+def sample_places() -> tuple[AdministrativePath, ...]:
     """Every place of the shipped divisions that is made of common characters, in a fixed order."""
     every = [
-        SamplePlace(province=province, city=city, district=district, street=street)
+        AdministrativePath(province=province, city=city, district=district, street=street)
         for province, cities in load_divisions().items()
         for city, districts in cities.items()
         for district, streets in districts.items()
@@ -206,10 +206,12 @@ def sample_places() -> tuple[SamplePlace, ...]:
     )
 
 
-def load_phrases() -> Phrases:
+def load_phrases() -> AddressVocabulary:
     """The shipped phrases."""
     text = DATA.joinpath("phrases.json").read_text(encoding="utf-8")
-    return Phrases(**{kind: tuple(texts.split()) for kind, texts in json.loads(text).items()})
+    return AddressVocabulary(
+        **{kind: tuple(texts.split()) for kind, texts in json.loads(text).items()}
+    )
 
 
 def format_answer(fields: Sequence[str]) -> str:
@@ -235,7 +237,7 @@ def generate_rows(*, rows: int, seed: int) -> Iterator[SampleRow]:
         yield SampleRow(instruction=text, output=format_answer(fields), split=split)
 
 
-def _assign_splits(chosen: Sequence[SamplePlace]) -> list[str]:
+def _assign_splits(chosen: Sequence[AdministrativePath]) -> list[str]:
     """A split for each place; only one whose characters training still shows is held out."""
     shown = Counter(character for place in chosen for character in set(str(place)))
     each = int(len(chosen) * HELD_OUT)
@@ -252,7 +254,7 @@ def _assign_splits(chosen: Sequence[SamplePlace]) -> list[str]:
 
 
 def _write_down(
-    place: SamplePlace, phrases: Phrases, rng: random.Random
+    place: AdministrativePath, phrases: AddressVocabulary, rng: random.Random
 ) -> tuple[str, tuple[str, ...]]:
     """An input for the place as a person would type it, and its six fields."""
     province, city = _abbreviate_place(place, rng)
@@ -269,7 +271,7 @@ def _write_down(
     return address, (province, city, place.district, place.street, detail, remark)
 
 
-def _abbreviate_place(place: SamplePlace, rng: random.Random) -> tuple[str, str]:
+def _abbreviate_place(place: AdministrativePath, rng: random.Random) -> tuple[str, str]:
     province, city = place.province, place.city
     if not city:
         return province, province if rng.random() < 0.5 else ""
@@ -280,7 +282,7 @@ def _abbreviate_place(place: SamplePlace, rng: random.Random) -> tuple[str, str]
     return province, city
 
 
-def _street_detail(street: str, phrases: Phrases, rng: random.Random) -> str:
+def _street_detail(street: str, phrases: AddressVocabulary, rng: random.Random) -> str:
     number, building, unit = rng.randint(1, 299), rng.randint(1, 28), rng.randint(1, 4)
     room = rng.randint(1, 18) * 100 + rng.randint(1, 4)
     road, estate = rng.choice(phrases.roads), rng.choice(phrases.estates)
@@ -304,7 +306,7 @@ def _street_detail(street: str, phrases: Phrases, rng: random.Random) -> str:
     return rng.choice(forms)
 
 
-def _delivery_remark(phrases: Phrases, rng: random.Random) -> str:
+def _delivery_remark(phrases: AddressVocabulary, rng: random.Random) -> str:
     clauses = [rng.choice(phrases.requests)]
     if rng.random() < 0.45:
         clauses.append(rng.choice(phrases.thanks))

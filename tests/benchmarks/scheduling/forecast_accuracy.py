@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from controlplane.domain.scheduling.forecast import Assumptions, forecast_starts
+from controlplane.domain.scheduling.forecast import ForecastAssumptions, forecast_starts
 from controlplane.domain.scheduling.runtime_estimates import RuntimeHistory
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
 from tests.benchmarks.scheduling.philly import Job, Seconds
@@ -56,7 +56,7 @@ class Foretelling:
             return
         self._asked = now
         at = START + timedelta(seconds=now)
-        assumptions = Assumptions(
+        assumptions = ForecastAssumptions(
             horizon=HORIZON,
             resolution=GRAIN,
             cycles=MOST_CYCLES,

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from controlplane.domain.scheduling.defragmentation import CapacityPlanner, DefragmentationLimits
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.relocation import Relocator
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaPlacement, RunningClaim
 from tests.benchmarks.scheduling import ninefold, references
@@ -70,7 +70,7 @@ class Migrated:
 class Migration:
     """A cluster in which pods may be moved."""
 
-    placer: Placer
+    placer: PlacementFinder
     ledger: Ledger
     #: Pods that run, by uid, with their shapes.
     running: dict[str, tuple[RunningClaim, PodShape]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.node_table import NodeTable
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import (
     CardSnapshot,
@@ -95,7 +95,7 @@ def _label(models: tuple[str, ...]) -> str:
     return "|".join(models)
 
 
-def fleet(trace: Trace, seed: int) -> tuple[NodeTable, Placer]:
+def fleet(trace: Trace, seed: int) -> tuple[NodeTable, PlacementFinder]:
     """The empty cluster, and a placer that knows what the pods of the trace typically ask for."""
     models = sorted({each.model for each in trace.nodes})
     sets = sorted({shape.models for shape in trace.shapes if shape.models})
@@ -108,7 +108,7 @@ def fleet(trace: Trace, seed: int) -> tuple[NodeTable, Placer]:
         queues={},
     )
     empty = NodeTable(snapshot)
-    return empty, Placer(empty, typical_requests(snapshot))
+    return empty, PlacementFinder(empty, typical_requests(snapshot))
 
 
 def run(trace: Trace, seed: int, *, batch: int = BATCH) -> tuple[Numbers, Numbers]:

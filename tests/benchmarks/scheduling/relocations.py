@@ -18,7 +18,7 @@ import numpy as np
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.defragmentation import (
     DefragmentationLimits,
-    EmptyNodes,
+    EmptyNodesGoal,
     plan_defragmentation,
 )
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
@@ -71,7 +71,7 @@ def measure(*, nodes: int = NODES, seed: int) -> Moved:
     snapshot = thinned(Company(nodes=nodes), seed=seed)
     bounds = DefragmentationLimits(moves=round(MOVED * len(snapshot.running)))
     begin = time.process_time()
-    found = plan_defragmentation(snapshot, EmptyNodes(nodes=ALL), at=NOW, bounds=bounds)
+    found = plan_defragmentation(snapshot, EmptyNodesGoal(nodes=ALL), at=NOW, bounds=bounds)
     return Moved(
         seed=seed,
         running=len(snapshot.running),

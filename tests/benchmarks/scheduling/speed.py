@@ -20,7 +20,7 @@ from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.scheduling.cycle import Cycle, plan_cycle
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.pending_queues import ClaimOrder
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from controlplane.domain.scheduling.typical_requests import typical_requests
@@ -116,7 +116,7 @@ def rate(company: Company, *, placements: int) -> float:
     """Placements a second on an empty fleet that stays roomy."""
     claims = company.claims(placements, name="waiting")
     snapshot = SchedulingSnapshot(nodes=company.fleet(), claims=claims, queues={})
-    placer = Placer(NodeTable(snapshot), typical_requests(snapshot))
+    placer = PlacementFinder(NodeTable(snapshot), typical_requests(snapshot))
     begin = time.process_time()
     placed = sum(placer.place(claim, claim.chips[0]) is not None for claim in claims)
     return placed / (time.process_time() - begin)

@@ -6,7 +6,7 @@ from controlplane.domain.architectures import parse_architecture
 from controlplane.domain.common.resources import GIB, Bytes
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.sizing import (
-    Adapter,
+    LoraAdapter,
     MixedPrecision,
     ServingTraits,
     ServingWorkload,
@@ -34,7 +34,9 @@ def estimated_gib(published: Published) -> float:
             length=published.context,
             accumulation=8,
             mixed=MixedPrecision.AUTOCAST,
-            adapter=Adapter(rank=published.rank or 0, base=weight_scheme(published.adapter_base)),
+            adapter=LoraAdapter(
+                rank=published.rank or 0, base=weight_scheme(published.adapter_base)
+            ),
             recompute=True,
         )
         return training_memory(architecture, wanted).total / GIB

@@ -13,7 +13,7 @@ from typing import Any
 from controlplane.domain.architectures import parse_architecture
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.sizing import (
-    Adapter,
+    LoraAdapter,
     MixedPrecision,
     ServingTraits,
     ServingWorkload,
@@ -236,7 +236,7 @@ def compare(run: Run) -> Errors:
         batch=run.request["batch"],
         length=run.request["length"],
         mixed=MixedPrecision.AUTOCAST if half else MixedPrecision.FLOAT32,
-        adapter=Adapter(rank=rank, base=base) if rank else None,
+        adapter=LoraAdapter(rank=rank, base=base) if rank else None,
         recompute=run.request.get("recompute", False),
         drops_gradients=True,
         # Processors have no fused kernel for keys and values of unlike size.

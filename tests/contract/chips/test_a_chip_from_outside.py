@@ -37,7 +37,7 @@ from controlplane.domain.telemetry.metrics import Metric
 from controlplane.ports import registry
 from controlplane.ports.chips import discover_cards
 from controlplane.ports.clusters import ObservedCard, ObservedNode
-from controlplane.ports.engines import RenderRequest, Task
+from controlplane.ports.engines import EngineTask, RenderRequest
 from controlplane.ports.expositions import ExpositionReader
 from controlplane.ports.launches import LaunchPlacement
 from tests import factories
@@ -121,12 +121,12 @@ def test_what_is_sized_by_it_has_its_figures(outside: Path) -> None:
 def test_a_spec_rendered_for_it_differs_in_what_the_chip_gives(outside: Path) -> None:
     engine = registry.engine("transformers")
     chip = registry.chips()[NAME]
-    assert engine.runs_on(Task.SCRIPT, chip) == ""
+    assert engine.runs_on(EngineTask.SCRIPT, chip) == ""
     launch = engine.render(
         RenderRequest(
-            task=Task.SCRIPT,
+            task=EngineTask.SCRIPT,
             name="attempt-1",
-            spec=engine.normalise(Task.SCRIPT, {"argv": ["true"]}),
+            spec=engine.normalise(EngineTask.SCRIPT, {"argv": ["true"]}),
             chip=chip,
             placements=(LaunchPlacement(node="perch", cards=(2, 3)),),
             inputs=(),
@@ -153,10 +153,11 @@ def test_engines_are_told_the_scripts_of_its_images(outside: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "task"), [("transformers", Task.FINETUNE), ("llm_compressor", Task.QUANTIZE)]
+    ("name", "task"),
+    [("transformers", EngineTask.FINETUNE), ("llm_compressor", EngineTask.QUANTIZE)],
 )
 def test_an_environment_without_its_torch_is_refused_by_the_packages_name(
-    outside: Path, name: str, task: Task
+    outside: Path, name: str, task: EngineTask
 ) -> None:
     reason = registry.engine(name).runs_on(task, registry.chips()[NAME])
     assert reason.endswith("Osprey 2 requires torch_osprey")

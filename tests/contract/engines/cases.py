@@ -11,26 +11,26 @@ from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE
 from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
-from controlplane.ports.engines import Engine, RenderRequest, Task
+from controlplane.ports.engines import Engine, EngineTask, RenderRequest
 from controlplane.ports.launches import InputTree, LaunchPlacement
 from controlplane.ports.registry import chips, engine, engine_names
 from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
 #: The product's tables: an engine takes fields from them and has none of its own.
-TABLES: Mapping[Task, tuple[SpecField, ...]] = {
-    Task.FINETUNE: FINETUNE,
-    Task.EVALUATE: EVALUATE,
-    Task.QUANTIZE: QUANTIZE,
-    Task.SCRIPT: SCRIPT,
-    Task.SERVE: SERVE,
+TABLES: Mapping[EngineTask, tuple[SpecField, ...]] = {
+    EngineTask.FINETUNE: FINETUNE,
+    EngineTask.EVALUATE: EVALUATE,
+    EngineTask.QUANTIZE: QUANTIZE,
+    EngineTask.SCRIPT: SCRIPT,
+    EngineTask.SERVE: SERVE,
 }
 #: The least that a person has to say.
-SPECS: Mapping[Task, Mapping[str, Any]] = {
-    Task.FINETUNE: {"max_steps": 100},
-    Task.EVALUATE: {},
-    Task.QUANTIZE: {},
-    Task.SCRIPT: {"argv": ["python", "main.py"]},
-    Task.SERVE: {"model_name": "assistant"},
+SPECS: Mapping[EngineTask, Mapping[str, Any]] = {
+    EngineTask.FINETUNE: {"max_steps": 100},
+    EngineTask.EVALUATE: {},
+    EngineTask.QUANTIZE: {},
+    EngineTask.SCRIPT: {"argv": ["python", "main.py"]},
+    EngineTask.SERVE: {"model_name": "assistant"},
 }
 TOKEN = "t0ken-of-the-attempt"
 
@@ -39,15 +39,15 @@ def engines() -> list[str]:
     return list(engine_names())
 
 
-def doings() -> list[tuple[str, Task]]:
+def doings() -> list[tuple[str, EngineTask]]:
     return [(name, task) for name in engine_names() for task in sorted(engine(name).tasks)]
 
 
-def everywhere() -> list[tuple[str, Task, str]]:
+def everywhere() -> list[tuple[str, EngineTask, str]]:
     return [(name, task, chip) for name, task in doings() for chip in sorted(chips())]
 
 
-def where_it_runs() -> list[tuple[str, Task, str]]:
+def where_it_runs() -> list[tuple[str, EngineTask, str]]:
     """Those of ``everywhere`` for which the least spec can be rendered."""
     return [
         (name, task, chip)
@@ -58,16 +58,16 @@ def where_it_runs() -> list[tuple[str, Task, str]]:
 
 
 def checked(
-    found: Engine, task: Task, spec: Mapping[str, Any], *, chip: Chip | None
+    found: Engine, task: EngineTask, spec: Mapping[str, Any], *, chip: Chip | None
 ) -> dict[str, str]:
     """What is wrong, by field."""
-    model = None if task is Task.SCRIPT else QWEN3_8B
+    model = None if task is EngineTask.SCRIPT else QWEN3_8B
     wrong = found.check(task, spec, chip=chip, model=model)
     return {finding.field: finding.message for finding in wrong}
 
 
 def request_of(
-    task: Task, chip: str, *, nodes: int = 1, cards: int = 1, **changes: Any
+    task: EngineTask, chip: str, *, nodes: int = 1, cards: int = 1, **changes: Any
 ) -> RenderRequest:
     values: dict[str, Any] = {
         "task": task,
@@ -81,13 +81,13 @@ def request_of(
         "report_url": "https://ninefold.example/api/v1/attempts/1",
         "token": TOKEN,
         "labels": {"team": "vision"},
-        "model": None if task is Task.SCRIPT else QWEN3_8B,
+        "model": None if task is EngineTask.SCRIPT else QWEN3_8B,
     }
     return RenderRequest(**(values | changes))
 
 
-def _trees(task: Task) -> Iterator[InputTree]:
-    if task is not Task.SCRIPT:
+def _trees(task: EngineTask) -> Iterator[InputTree]:
+    if task is not EngineTask.SCRIPT:
         yield MODEL_TREE
-    if task in (Task.FINETUNE, Task.EVALUATE, Task.QUANTIZE):
+    if task in (EngineTask.FINETUNE, EngineTask.EVALUATE, EngineTask.QUANTIZE):
         yield DATASET

@@ -11,7 +11,13 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 
 from controlplane.domain.common.spec_fields import FieldKind, FieldLimit, SpecField, default_at
-from controlplane.ports.engines import ROLES, Engine, FlagsChecked, RenderRequest, Task
+from controlplane.ports.engines import (
+    ROLES,
+    ArgumentVerification,
+    Engine,
+    EngineTask,
+    RenderRequest,
+)
 from controlplane.ports.launches import Launch
 from controlplane.ports.registry import chip_plugin, chip_plugins, chips, engine
 from tests.cases import for_each_case
@@ -70,27 +76,27 @@ def test_its_profile_says_what_is_true(name: str) -> None:
 def test_what_comes_as_an_image_has_a_range_of_versions(name: str) -> None:
     """An engine of this product brings its environment instead."""
     found = engine(name)
-    if found.profile().flags is FlagsChecked.RUN:
+    if found.profile().flags is ArgumentVerification.RUN:
         assert found.environment() is not None
     assert bool(found.profile().images) <= bool(found.profile().versions)
 
 
 @for_each_case(("name", "task"), doings())
-def test_its_fields_are_those_of_the_product(name: str, task: Task) -> None:
+def test_its_fields_are_those_of_the_product(name: str, task: EngineTask) -> None:
     fields = engine(name).fields(task)
     assert fields
     assert [field for field in fields if field not in TABLES[task]] == []
 
 
 @for_each_case(("name", "task"), doings())
-def test_a_complete_spec_stays_as_it_is(name: str, task: Task) -> None:
+def test_a_complete_spec_stays_as_it_is(name: str, task: EngineTask) -> None:
     once = engine(name).normalise(task, SPECS[task])
     assert engine(name).normalise(task, once) == once
     assert json.loads(json.dumps(once)) == once
 
 
 @for_each_case(("name", "task"), doings())
-def test_an_unknown_field_is_refused_by_its_name(name: str, task: Task) -> None:
+def test_an_unknown_field_is_refused_by_its_name(name: str, task: EngineTask) -> None:
     wrong = checked(engine(name), task, {**SPECS[task], "no_such_field": 1}, chip=None)
     assert "no_such_field" in wrong["no_such_field"]
 
@@ -98,7 +104,7 @@ def test_an_unknown_field_is_refused_by_its_name(name: str, task: Task) -> None:
 @for_each_case(("name", "task"), doings())
 @for_each_case("asked", ["99.0", "latest", "0.1; rm -rf /", ""])
 def test_a_version_that_it_does_not_know_is_refused_with_what_would_be_right(
-    name: str, task: Task, asked: str
+    name: str, task: EngineTask, asked: str
 ) -> None:
     found = engine(name)
     if not any(field.name == "engine_version" for field in found.fields(task)):
@@ -111,14 +117,14 @@ def test_a_version_that_it_does_not_know_is_refused_with_what_would_be_right(
 
 
 @for_each_case(("name", "task", "chip"), everywhere())
-def test_where_it_does_not_run_it_says_why(name: str, task: Task, chip: str) -> None:
+def test_where_it_does_not_run_it_says_why(name: str, task: EngineTask, chip: str) -> None:
     reason = engine(name).runs_on(task, chips()[chip])
     assert not reason or (" " in reason and not reason.endswith("."))
 
 
 @for_each_case(("name", "task", "chip"), everywhere())
 def test_every_limit_names_a_choice_that_exists_and_is_kept(
-    name: str, task: Task, chip: str
+    name: str, task: EngineTask, chip: str
 ) -> None:
     found = engine(name)
     if found.runs_on(task, chips()[chip]):
@@ -138,7 +144,7 @@ def test_every_limit_names_a_choice_that_exists_and_is_kept(
 
 
 @for_each_case(("name", "task", "chip"), where_it_runs())
-def test_what_it_renders_can_be_run_by_any_cluster(name: str, task: Task, chip: str) -> None:
+def test_what_it_renders_can_be_run_by_any_cluster(name: str, task: EngineTask, chip: str) -> None:
     found, request = engine(name), request_of(task, chip)
     launch = found.render(request)
     assert launch == found.render(request), "the same request gives the same Launch"
@@ -153,7 +159,7 @@ def test_what_it_renders_can_be_run_by_any_cluster(name: str, task: Task, chip: 
     assert role.argv
     assert role.argv[0] not in _SHELLS
     assert all(isinstance(value, str) for value in (*role.argv, *role.environment.values()))
-    assert (role.probe is not None) == (task is Task.SERVE)
+    assert (role.probe is not None) == (task is EngineTask.SERVE)
     named = {match[1] for text in texts(launch) for match in _PLACEHOLDER.finditer(text)}
     ports = {f"port:{port}" for port in role.ports}
     assert {each for each in named if each.startswith("port:")} <= ports
@@ -161,21 +167,23 @@ def test_what_it_renders_can_be_run_by_any_cluster(name: str, task: Task, chip: 
 
 
 @for_each_case(("name", "task", "chip"), where_it_runs())
-def test_the_secret_is_given_apart(name: str, task: Task, chip: str) -> None:
+def test_the_secret_is_given_apart(name: str, task: EngineTask, chip: str) -> None:
     launch = engine(name).render(request_of(task, chip))
     assert TOKEN in launch.secrets.values()
     assert [text for text in texts(launch) if TOKEN in text] == []
 
 
 @for_each_case(("name", "task", "chip"), where_it_runs())
-def test_the_process_is_kept_to_its_cards(name: str, task: Task, chip: str) -> None:
+def test_the_process_is_kept_to_its_cards(name: str, task: EngineTask, chip: str) -> None:
     launch = engine(name).render(request_of(task, chip))
     asked = chip_plugin(chips()[chip]).environment(chips()[chip], cards=(0,))
     assert dict(launch.roles[0].environment).items() >= dict(asked).items()
 
 
 @for_each_case(("name", "task", "chip"), where_it_runs())
-def test_processes_that_span_nodes_know_of_each_other(name: str, task: Task, chip: str) -> None:
+def test_processes_that_span_nodes_know_of_each_other(
+    name: str, task: EngineTask, chip: str
+) -> None:
     """An engine that stays on one node says so instead."""
     launch, refusal = outcome(name, request_of(task, chip, nodes=2))
     if launch is None:
@@ -215,7 +223,7 @@ def another(field: SpecField, default: Any) -> Any:
     return value if field.kind is FieldKind.NUMBER else int(value)
 
 
-def asking(limit: FieldLimit, *, value: Any, task: Task) -> dict[str, Any]:
+def asking(limit: FieldLimit, *, value: Any, task: EngineTask) -> dict[str, Any]:
     """The least spec, and the value that is out of reach."""
     first, _, rest = limit.field.partition(".")
     return {**SPECS[task], first: {rest: value} if rest else value}

@@ -19,8 +19,8 @@ from apps.telemetry.services.node_tokens import token_issue
 from apps.telemetry.services.sources import push_source
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.health.decisions import Action
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.decisions import HealthAction
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from tests import factories
 from tests.e2e.demo.clock import NOW, ago
 from tests.e2e.demo.fleet import GPU, Fleet
@@ -217,7 +217,7 @@ def _faults(who: Users) -> None:
     ecc = factories.fault(
         _card("sample-gpus-3", 2), code="48", at=NOW - timedelta(hours=3), count=4
     )
-    _decided(ecc, Action.RESET_NOW, "4 uncorrectable memory errors within 10 min")
+    _decided(ecc, HealthAction.RESET_NOW, "4 uncorrectable memory errors within 10 min")
     with ago(hours=3):
         isolations_request(
             cards=[ecc.card.uid] if ecc.card else [],
@@ -231,7 +231,7 @@ def _faults(who: Users) -> None:
         level=FaultLevel.RESET_WHEN_IDLE,
         at=NOW - timedelta(hours=20),
     )
-    _decided(link, Action.RESET_WHEN_IDLE, "an error of the link between cards")
+    _decided(link, HealthAction.RESET_WHEN_IDLE, "an error of the link between cards")
     faults_acknowledge(
         uids=[link.uid],
         note="cable is ordered; arrives on Tuesday",
@@ -248,7 +248,7 @@ def _faults(who: Users) -> None:
         )
         _decided(
             memory,
-            Action.ISOLATE_CARD,
+            HealthAction.ISOLATE_CARD,
             "80E01801 has level L6; would be 4 of 32 cards of huawei-ascend-910b4 "
             "in sample out of use (12.5%); the policy allows 3",
             outcome=Decision.Outcome.HELD_BACK,
@@ -257,7 +257,7 @@ def _faults(who: Users) -> None:
         Node.objects.get(name="sample-npus-3"),
         code="MemoryPressure",
         vendor="",
-        origin=Origin.CONDITION,
+        origin=SignalOrigin.CONDITION,
         level=FaultLevel.RESTART_JOB,
         message="kubelet has insufficient memory available",
         at=NOW - timedelta(minutes=40),
@@ -272,7 +272,7 @@ def _faults(who: Users) -> None:
 
 def _decided(
     fault: Fault,
-    action: Action,
+    action: HealthAction,
     reason: str,
     *,
     outcome: Decision.Outcome = Decision.Outcome.DONE,

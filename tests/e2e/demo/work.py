@@ -21,7 +21,7 @@ from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.ports import registry as ports
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from tests import factories
 from tests.e2e.demo import registry
 from tests.e2e.demo.clock import ago, before
@@ -78,7 +78,7 @@ def _by_another_engine(job: Job, *, chip: str) -> dict[str, Any]:
     """What fine-tunes there, where the engine of this machine does not."""
     if job.kind != JobKind.FINETUNE or chip != NPU:
         return {}
-    spec = ports.engine("ms_swift").normalise(Task.FINETUNE, job.spec)
+    spec = ports.engine("ms_swift").normalise(EngineTask.FINETUNE, job.spec)
     return {"engine": "ms_swift", "spec": dict(spec)}
 
 

@@ -23,7 +23,7 @@ from apps.models.selectors.catalog import (
     catalog_model_facts,
     installed_engines,
 )
-from controlplane.domain.catalog import CatalogTask, Modality, Support
+from controlplane.domain.catalog import CatalogTask, Modality, SupportLevel
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.ports import registry
 from tests import factories
@@ -78,7 +78,7 @@ def test_selected_facets_filter_and_stay_in_the_url(
     assert sizes == sorted(sizes, reverse=True)
     for key in shown:
         assert any(
-            claim.status is Support.SUPPORTED
+            claim.status is SupportLevel.SUPPORTED
             for claim in entries[key].claims(CatalogTask.TRAIN, vendor="ascend")
         )
 
@@ -117,7 +117,10 @@ def accepted_on_both(task: CatalogTask) -> list[str]:
     for key, entry in selectors.published_catalog().entries.items():
         vendors = set()
         for claim in entry.claims(task):
-            if claim.status is not Support.SUPPORTED or claim.engine not in installed_engines():
+            if (
+                claim.status is not SupportLevel.SUPPORTED
+                or claim.engine not in installed_engines()
+            ):
                 continue
             engine = registry.engine(claim.engine)
             choices = next((each.choices for each in engine.fields(asked) if each.name == way), ())
@@ -216,7 +219,7 @@ def test_an_engine_here_that_runs_on_the_chips_is_unknown_until_a_source_speaks_
 ) -> None:
     page = browser.get("/models/catalog/qwen3-8b")
     own = claims(page, "nvidia", CatalogTask.SERVE)["transformers"]
-    assert (own.status, own.installed, own.renderable) == (Support.UNKNOWN, True, True)
+    assert (own.status, own.installed, own.renderable) == (SupportLevel.UNKNOWN, True, True)
     assert 'href="/engines/transformers"' in page.content.decode()
 
 
@@ -225,7 +228,7 @@ def test_a_model_that_the_plug_in_refuses_says_so_beside_what_sources_say(
 ) -> None:
     page = browser.get("/models/catalog/internvl3-8b")
     vllm = claims(page, "nvidia", CatalogTask.SERVE)["vllm"]
-    assert (vllm.status, vllm.renderable) == (Support.SUPPORTED, False)
+    assert (vllm.status, vllm.renderable) == (SupportLevel.SUPPORTED, False)
     assert "is a InternVLChatModel" in vllm.refusal
     assert "Not supported by any engine plug-in" in text_of(page)
 
@@ -236,7 +239,7 @@ def test_an_engine_here_that_does_not_run_on_the_chips_says_so_beside_what_sourc
     """Nobody publishes an image of msModelSlim, so that its plug-in runs it nowhere."""
     page = browser.get("/models/catalog/qwen3-8b")
     slim = claims(page, "ascend", CatalogTask.QUANTIZE)["msmodelslim"]
-    assert (slim.status, slim.installed, slim.renderable) == (Support.SUPPORTED, True, False)
+    assert (slim.status, slim.installed, slim.renderable) == (SupportLevel.SUPPORTED, True, False)
     assert "not supported by Ninefold: no image of msModelSlim is known" in text_of(page)
 
 

@@ -13,7 +13,7 @@ from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.fleet_counts import nodes_with_card_counts
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from tests import factories
 from tests.functional.pages.reading import CHINESE
 
@@ -139,7 +139,7 @@ def test_faults_have_the_vendors_name_in_every_language(viewer: Client, cluster:
 
 def test_a_node_itself_can_be_at_fault(viewer: Client, cluster: Cluster) -> None:
     node = Node.objects.get()
-    factories.fault(node, code="node-silent", vendor="", origin=Origin.SILENCE)
+    factories.fault(node, code="node-silent", vendor="", origin=SignalOrigin.SILENCE)
     text = viewer.get("/fleet/faults").text
     assert "No heartbeat from the node." in text
     assert f'href="/fleet/clusters/{cluster.uid}/nodes/here-1"' in text
@@ -150,7 +150,7 @@ def test_what_logs_of_jobs_say_is_for_operators(
     viewer: Client, operator: Client, cluster: Cluster
 ) -> None:
     factories.fault(
-        card(0), code="nccl-timeout", vendor="", origin=Origin.JOB, message="rank 3 of x"
+        card(0), code="nccl-timeout", vendor="", origin=SignalOrigin.JOB, message="rank 3 of x"
     )
     assert "rank 3 of x" not in viewer.get("/fleet/faults").text
     assert "rank 3 of x" in operator.get("/fleet/faults").text

@@ -12,7 +12,7 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent
-from controlplane.domain.jobs.retries import Retry, RetryCause
+from controlplane.domain.jobs.retries import RetryCause, ScheduledRetry
 from controlplane.domain.quotas.claims import ReleaseReason
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
@@ -44,7 +44,7 @@ def retried(filled: FilledCompany) -> Job:
             seconds=90,
         ),
         release=ReleaseReason.FINISHED,
-        retry=Retry(number=1, cause=RetryCause.KILLED, delay=timedelta(seconds=90)),
+        retry=ScheduledRetry(number=1, cause=RetryCause.KILLED, delay=timedelta(seconds=90)),
     )
     return filled.running
 

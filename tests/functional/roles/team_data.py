@@ -32,7 +32,11 @@ from apps.telemetry.models import NodeToken
 from apps.telemetry.services.node_tokens import token_issue
 from apps.telemetry.services.sources import push_source
 from controlplane.domain.alerts.deliveries import DeliveryState
-from controlplane.domain.alerts.notifications import NotificationKind, NotificationSeverity, Subject
+from controlplane.domain.alerts.notifications import (
+    NotificationKind,
+    NotificationSeverity,
+    NotificationSubject,
+)
 from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.scheduling.plans import SchedulingPolicy
@@ -272,7 +276,7 @@ def _notifications(word: str, team: Team, owner: User, names: dict[str, str]) ->
     event = Event.objects.create(
         kind=NotificationKind.JOB_FAILED,
         team=team,
-        subject_kind=Subject.JOB,
+        subject_kind=NotificationSubject.JOB,
         subject_uid=names["job.failed"],
         subject_name=f"{word} failed",
         at=at,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from controlplane.adapters.engines.transformers import TransformersEngine
-from controlplane.ports.engines import RenderRequest, Task
+from controlplane.ports.engines import EngineTask, RenderRequest
 from controlplane.ports.launches import Launch
 
 ENGINE = "plain-scripts"
@@ -19,7 +19,7 @@ class PlainScripts(TransformersEngine):
     """Renders the runtime's own script task, without the engine's environment: it needs no torch."""
 
     name = ENGINE
-    tasks = frozenset({Task.SCRIPT})
+    tasks = frozenset({EngineTask.SCRIPT})
 
     def render(self, request: RenderRequest) -> Launch:
         return replace(super().render(request), engine=None)

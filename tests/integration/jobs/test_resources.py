@@ -20,7 +20,7 @@ from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.ports import registry
 from controlplane.ports.clusters import ObservedCard, ObservedNode
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from tests.integration.company import Company
 
 QWEN2_7B = {
@@ -188,7 +188,7 @@ def test_a_slice_profile_resolves_to_slices_of_the_fleet_and_other_groups_to_non
     engine = registry.engine("transformers")
 
     def meant(*names: str) -> tuple[list[str], list[str]]:
-        chips, wrong = expand_chip_names(names, engine=engine, task=Task.SCRIPT, free=free)
+        chips, wrong = expand_chip_names(names, engine=engine, task=EngineTask.SCRIPT, free=free)
         return [chip.name for chip in chips], [finding.message for finding in wrong]
 
     assert meant("mig-1g.10gb") == (["nvidia-a100-80gb-mig-1g-10gb", "nvidia-h800-mig-1g-10gb"], [])
@@ -349,24 +349,24 @@ def test_an_engine_that_comes_as_an_image_is_refused_where_nothing_starts_contai
 @pytest.mark.parametrize(
     ("task", "chip", "engine"),
     [
-        (Task.FINETUNE, "cpu", "transformers"),
-        (Task.FINETUNE, "any", "transformers"),
-        (Task.FINETUNE, "ascend-910b3", "llamafactory"),
-        (Task.FINETUNE, "npu", "llamafactory"),
-        (Task.QUANTIZE, "cpu", "llm_compressor"),
-        (Task.SERVE, "hygon-k100-ai", "vllm"),
-        (Task.FINETUNE, "no-such-chip", "transformers"),
+        (EngineTask.FINETUNE, "cpu", "transformers"),
+        (EngineTask.FINETUNE, "any", "transformers"),
+        (EngineTask.FINETUNE, "ascend-910b3", "llamafactory"),
+        (EngineTask.FINETUNE, "npu", "llamafactory"),
+        (EngineTask.QUANTIZE, "cpu", "llm_compressor"),
+        (EngineTask.SERVE, "hygon-k100-ai", "vllm"),
+        (EngineTask.FINETUNE, "no-such-chip", "transformers"),
     ],
 )
 def test_the_default_engine_depends_on_the_kind_and_the_first_chip(
-    task: Task, chip: str, engine: str
+    task: EngineTask, chip: str, engine: str
 ) -> None:
     assert engine_for(task, chips=(chip,)) == engine
 
 
 def test_the_default_engine_runs_on_a_chip_if_any_engine_does() -> None:
     engines = [registry.engine(name) for name in registry.engine_names()]
-    for task in Task:
+    for task in EngineTask:
         for name, chip in registry.chips().items():
             able = [each for each in engines if task in each.tasks and not each.runs_on(task, chip)]
             assert registry.engine(engine_for(task, chips=(name,))) in able or not able

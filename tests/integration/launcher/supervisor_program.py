@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from launcher.logs import Terminal
+from launcher.logs import TerminalOutput
 from launcher.services import Service
 from launcher.supervisor import ProcessSupervisor, RestartPolicy, SupervisorStopRequested
 from tests.integration.launcher.programs import family, python, stubborn
@@ -31,7 +31,7 @@ def _service(name: str, *, folder: Path, stop_order: int) -> Service:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    terminal = Terminal(sys.stdout, names=sys.argv[2:])
+    terminal = TerminalOutput(sys.stdout, names=sys.argv[2:])
     supervisor = ProcessSupervisor(
         folder=folder,
         environment=os.environ,

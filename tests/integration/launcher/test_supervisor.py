@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from launcher.configuration import PROJECT
-from launcher.logs import Terminal
+from launcher.logs import TerminalOutput
 from launcher.services import LogLineProbe, Service, SetupStep
 from launcher.supervisor import (
     ProcessSupervisor,
@@ -68,7 +68,7 @@ def supervisor(tmp_path: Path) -> Iterator[ProcessSupervisor]:
         folder=tmp_path,
         environment=os.environ,
         logs=tmp_path,
-        terminal=Terminal(io.StringIO()),
+        terminal=TerminalOutput(io.StringIO()),
         policy=RestartPolicy(first_seconds=0.05),
     )
     with process_supervisor:

@@ -20,7 +20,7 @@ from apps.models.selectors import catalog as selectors
 from apps.models.services import versions
 from apps.models.services.catalog import CatalogDiff, catalog_load
 from apps.models.services.outputs import OutputOrigin, model_version_register
-from controlplane.domain.catalog import CatalogEntry, Support
+from controlplane.domain.catalog import CatalogEntry, SupportLevel
 from controlplane.domain.catalog.parsing import Catalog
 from controlplane.domain.registry.versions import ModelState
 from tests.integration.company import Company, model_contents, safetensors, stored
@@ -115,7 +115,7 @@ def test_changes_are_reported_by_field_and_cell_and_visible_immediately() -> Non
     load()
     old = selectors.published_catalog().entries["qwen3-8b"]
     first = old.cells[0]
-    weaker = replace(first, status=Support.UNKNOWN, evidence=())
+    weaker = replace(first, status=SupportLevel.UNKNOWN, evidence=())
     new = replace(old, layers=35, cells=(weaker, *old.cells[1:]))
     diff = load(changed(qwen3_8b=new))
     assert list(diff.changed) == ["qwen3-8b"]

@@ -15,7 +15,7 @@ from apps.monitoring.models import Fault
 from apps.monitoring.reconcilers import health
 from apps.monitoring.reconcilers.health import REMINDED_AFTER, cluster_signals_sync
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports.clusters import (
     NODE_UNREACHABLE,
@@ -27,7 +27,7 @@ from tests.contract.waiting import until
 from tests.integration.monitoring.wards import NOON, ward
 
 pytestmark = pytest.mark.django_db
-MINDCLUSTER = Origin.MINDCLUSTER
+MINDCLUSTER = SignalOrigin.MINDCLUSTER
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,7 @@ def test_where_nobody_says_how_bad_a_code_is_its_vendors_table_does() -> None:
     [
         (UnreadableSource(origin=MINDCLUSTER, reason="refused"), {"north-0", "north-1"}),
         (UnreadableSource(origin=MINDCLUSTER, node="north-1", reason="not JSON"), {"north-1"}),
-        (UnreadableSource(origin=Origin.CONDITION, reason="refused"), set()),
+        (UnreadableSource(origin=SignalOrigin.CONDITION, reason="refused"), set()),
     ],
 )
 def test_what_could_not_be_read_is_not_over(unreadable: UnreadableSource, left: set[str]) -> None:
@@ -176,12 +176,14 @@ def test_a_diagnosis_that_fails_is_asked_again_in_the_next_turn(
 def test_the_silence_of_a_node_stands_until_it_is_heard_and_that_of_others_is_left_alone() -> None:
     _, fake = faked()
     fake.set_diagnosis(
-        ClusterDiagnosis(signals=(sign(index=None, origin=Origin.SILENCE, code=NODE_UNREACHABLE),))
+        ClusterDiagnosis(
+            signals=(sign(index=None, origin=SignalOrigin.SILENCE, code=NODE_UNREACHABLE),)
+        )
     )
     turn()
     fault = Fault.objects.get()
     others = Fault.objects.create(
-        node=fault.node, origin=Origin.SILENCE, code="no figures", level=6,
+        node=fault.node, origin=SignalOrigin.SILENCE, code="no figures", level=6,
         began_at=NOON, reported_at=NOON, noticed_at=NOON,
     )  # fmt: skip
     fake.set_diagnosis(ClusterDiagnosis())
@@ -193,7 +195,7 @@ def test_an_event_is_a_moment_which_is_told_once() -> None:
     _, fake = faked()
 
     def event(since: datetime, *, active: bool = True) -> ClusterSignal:
-        return sign(origin=Origin.EVENT, index=None, since=since, active=active)
+        return sign(origin=SignalOrigin.EVENT, index=None, since=since, active=active)
 
     fake.set_diagnosis(ClusterDiagnosis(signals=(event(NOON - timedelta(minutes=1)),)))
     turn()

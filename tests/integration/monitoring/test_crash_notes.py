@@ -11,7 +11,7 @@ from apps.monitoring.models import Fault
 from apps.monitoring.services.faults import crash_record
 from apps.monitoring.tasks import on_job_ended_note_crash
 from config.tasks import TOPICS
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from tests import factories
 from tests.integration.monitoring.conftest import Office
@@ -34,7 +34,11 @@ def test_it_is_a_note_at_each_card_that_the_job_held_whatever_the_log_says(offic
     job = crashed(office, f"step 8\n{XID}\n")
     assert crash_record(job_uid=job.uid, at=NOON) == 1
     fault = Fault.objects.get()
-    assert (fault.origin, fault.level, fault.vendor) == (Origin.JOB, FaultLevel.NOTE, "nvidia")
+    assert (fault.origin, fault.level, fault.vendor) == (
+        SignalOrigin.JOB,
+        FaultLevel.NOTE,
+        "nvidia",
+    )
     assert fault.code == "79"
     assert job.name not in fault.message
     assert XID not in fault.message

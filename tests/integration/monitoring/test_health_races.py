@@ -18,7 +18,7 @@ from apps.monitoring.services.decisions import (
 from apps.monitoring.services.faults import signals_record
 from apps.quotas.models import Allocation, Claim
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import Action, Decided
+from controlplane.domain.health.decisions import HealthAction, HealthDecision
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import leader_lease
@@ -118,11 +118,11 @@ def test_a_turn_killed_anywhere_leaves_nothing_half_done_and_the_next_one_does_i
 @pytest.mark.django_db
 def test_a_note_of_a_card_that_is_gone_is_left_out(company: Company) -> None:
     card = Card.objects.select_related("node").get(index=0)
-    note = Decided(
+    note = HealthDecision(
         node=card.node.uid,
         card=card.uid,
         fault="",
-        action=Action.NOTE,
+        action=HealthAction.NOTE,
         reason="92 has level L1",
     )
     with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
@@ -131,7 +131,11 @@ def test_a_note_of_a_card_that_is_gone_is_left_out(company: Company) -> None:
         assert suppressed_decisions_store(decided=notes, lease=lease, at=company.at) == 1
     decision = Decision.objects.get()
     assert (decision.node, decision.card, decision.fault) == (card.node, card, None)
-    assert (decision.action, decision.outcome, decision.at) == (Action.NOTE, "done", company.at)
+    assert (decision.action, decision.outcome, decision.at) == (
+        HealthAction.NOTE,
+        "done",
+        company.at,
+    )
 
 
 def _is_all_or_nothing(claim: Claim) -> None:
@@ -146,11 +150,11 @@ def _is_all_or_nothing(claim: Claim) -> None:
 def test_a_turn_that_slept_through_its_lease_writes_nothing(committed_company: Company) -> None:
     _wrong(committed_company)
     card, fault = Card.objects.select_related("node").get(index=0), Fault.objects.get()
-    decided = Decided(
+    decided = HealthDecision(
         node=card.node.uid,
         card=card.uid,
         fault=fault.uid,
-        action=Action.ISOLATE_CARD,
+        action=HealthAction.ISOLATE_CARD,
         reason="79 has level L6",
     )
     with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as stale:
@@ -161,7 +165,7 @@ def test_a_turn_that_slept_through_its_lease_writes_nothing(committed_company: C
             decisions_apply(decided=[decided], lease=stale, at=committed_company.at)
         with pytest.raises(LeaderLeaseLost):
             suppressed_decisions_store(
-                decided=[replace(decided, action=Action.NOTE)],
+                decided=[replace(decided, action=HealthAction.NOTE)],
                 lease=stale,
                 at=committed_company.at,
             )

@@ -14,8 +14,8 @@ from apps.monitoring.reconcilers.health import MANUAL_DECISION_REASON, health_re
 from apps.monitoring.services.faults import signals_record
 from apps.quotas.models import Claim
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import Action
-from controlplane.domain.health.faults import FaultLevel, Origin, Signal
+from controlplane.domain.health.decisions import HealthAction
+from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 Outcome = Decision.Outcome
 
 
-def _report(*signals: Signal) -> None:
+def _report(*signals: FaultSignal) -> None:
     signals_record(signals=signals, at=signals[0].at)
 
 
@@ -48,7 +48,7 @@ def test_a_card_that_must_be_isolated_takes_no_work_after_the_turn() -> None:
     assert _states().count(CardState.ISOLATED) == 1
     decision = Decision.objects.get()
     assert (decision.action, decision.outcome, decision.card) == (
-        Action.ISOLATE_CARD,
+        HealthAction.ISOLATE_CARD,
         Outcome.DONE,
         bad,
     )
@@ -71,7 +71,7 @@ def test_a_note_is_written_down_and_changes_nothing() -> None:
     cluster = ward()
     _report(sign(cluster, code="63", level=FaultLevel.NOTE))
     assert health_reconcile(at=seconds_later(1)) == 1
-    assert Decision.objects.get().action == Action.NOTE
+    assert Decision.objects.get().action == HealthAction.NOTE
     assert set(_states()) == {CardState.USABLE}
 
 
@@ -121,7 +121,7 @@ def test_rules_that_may_not_act_say_what_they_would_do() -> None:
     _report(sign(cluster))
     health_reconcile(at=seconds_later(1))
     decision = Decision.objects.get()
-    assert (decision.outcome, decision.action) == (Outcome.HELD_BACK, Action.ISOLATE_CARD)
+    assert (decision.outcome, decision.action) == (Outcome.HELD_BACK, HealthAction.ISOLATE_CARD)
     assert decision.reason.endswith(MANUAL_DECISION_REASON)
     assert set(_states()) == {CardState.USABLE}
 
@@ -140,13 +140,13 @@ def test_a_return_that_waits_for_a_person_is_told_once(company: Company) -> None
     )
     assert [health_reconcile(at=company.later(timedelta(seconds=2))) for _ in range(3)] == [1, 0, 0]
     decision = Decision.objects.get()
-    assert (decision.action, decision.fault) == (Action.RELEASE, None)
+    assert (decision.action, decision.fault) == (HealthAction.RELEASE, None)
     assert decision.outcome == Outcome.HELD_BACK
 
 
 def test_many_silent_nodes_are_our_problem_and_isolate_nothing() -> None:
     cluster = ward(nodes=6)
-    stale: dict[str, Any] = {"index": None, "origin": Origin.SILENCE, "code": "node-silent"}
+    stale: dict[str, Any] = {"index": None, "origin": SignalOrigin.SILENCE, "code": "node-silent"}
     _report(*(sign(cluster, node=f"north-{node}", **stale) for node in range(3)))
     health_reconcile(at=seconds_later(30))
     assert set(_states()) == {CardState.USABLE}
@@ -158,7 +158,11 @@ def test_one_silent_node_is_fenced_and_its_work_gets_no_time_to_save(company: Co
     for number in range(4):
         Node.objects.create(cluster=company.cluster_row, name=f"neighbour-{number}")
     node = Card.objects.first().node.name  # type: ignore[union-attr]
-    stale: dict[str, Any] = {"origin": Origin.SILENCE, "code": "node-silent", "at": company.at}
+    stale: dict[str, Any] = {
+        "origin": SignalOrigin.SILENCE,
+        "code": "node-silent",
+        "at": company.at,
+    }
     _report(sign(company.cluster_row, node=node, index=None, **stale))
     later = company.later(timedelta(seconds=16))
     health_reconcile(at=later)

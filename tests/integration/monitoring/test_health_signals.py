@@ -15,15 +15,15 @@ from apps.monitoring.services.faults import (
     faults_prune,
     signals_record,
 )
-from controlplane.domain.health.decisions import Action
-from controlplane.domain.health.faults import FaultLevel, Origin, Signal
+from controlplane.domain.health.decisions import HealthAction
+from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.monitoring.wards import NOON, card, seconds_later, sign, ward
 
 pytestmark = pytest.mark.django_db
 
 
-def _record(*signals: Signal) -> int:
+def _record(*signals: FaultSignal) -> int:
     return signals_record(signals=signals, at=NOON + timedelta(minutes=1))
 
 
@@ -144,7 +144,7 @@ def _decided(fault: Fault | None, *, node: Node) -> None:
     Decision.objects.create(
         node=node,
         fault=fault,
-        action=Action.NOTE,
+        action=HealthAction.NOTE,
         outcome=Decision.Outcome.DONE,
         reason="it fell off",
         at=NOON,
@@ -153,14 +153,17 @@ def _decided(fault: Fault | None, *, node: Node) -> None:
 
 def test_what_a_job_left_behind_lapses_when_it_is_not_told_of_again() -> None:
     cluster = ward()
-    _record(sign(cluster, origin=Origin.JOB, code="nccl"), sign(cluster))
-    assert faults_lapse(after={Origin.JOB: timedelta(hours=24)}, at=NOON + timedelta(hours=25)) == 1
-    assert Fault.objects.filter(ended_at=None).get().origin == Origin.EXPORTER
+    _record(sign(cluster, origin=SignalOrigin.JOB, code="nccl"), sign(cluster))
+    assert (
+        faults_lapse(after={SignalOrigin.JOB: timedelta(hours=24)}, at=NOON + timedelta(hours=25))
+        == 1
+    )
+    assert Fault.objects.filter(ended_at=None).get().origin == SignalOrigin.EXPORTER
 
 
 def test_what_was_wrong_with_the_nodes_of_a_removed_cluster_is_over_with_the_next_turn() -> None:
     gone, there = ward("gone"), ward("there")
-    _record(sign(gone), sign(gone, index=None, origin=Origin.CONDITION), sign(there))
+    _record(sign(gone), sign(gone, index=None, origin=SignalOrigin.CONDITION), sign(there))
     Node.objects.filter(cluster=gone).update(removed_at=NOON)
     at = NOON + timedelta(minutes=2)
     assert faults_lapse(after={}, at=at) == 2

@@ -38,7 +38,7 @@ from apps.monitoring.services.suppressed_actions import (
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.topology import network_labels
-from controlplane.domain.health.faults import FaultLevel, Origin, Signal
+from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from tests import factories
 from tests.integration.company import Company
 from tests.integration.founding import committed_company, company, installation
@@ -56,7 +56,7 @@ def operator() -> User:
     return factories.user("olga", team=team, role=TeamRole.VIEWER, operator=True)
 
 
-def _report(*signals: Signal) -> None:
+def _report(*signals: FaultSignal) -> None:
     signals_record(signals=signals, at=signals[0].at)
 
 
@@ -256,7 +256,7 @@ def test_what_a_person_gave_back_does_not_wait_again(operator: User) -> None:
 
 
 def test_a_cluster_that_is_silent_as_a_whole_is_nothing_to_decide_about() -> None:
-    stale: dict[str, Any] = {"index": None, "origin": Origin.SILENCE, "code": "node-silent"}
+    stale: dict[str, Any] = {"index": None, "origin": SignalOrigin.SILENCE, "code": "node-silent"}
     cluster = ward(nodes=6)
     _report(*(sign(cluster, node=f"north-{node}", **stale) for node in range(3)))
     health_reconcile(at=seconds_later(30))

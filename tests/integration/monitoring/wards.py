@@ -8,7 +8,7 @@ from typing import Any
 from apps.fleet import services as fleet
 from apps.fleet.models import Card, Cluster
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
-from controlplane.domain.health.faults import FaultLevel, Origin, Signal
+from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 
 NOON = datetime(2030, 5, 1, 12, tzinfo=UTC)
@@ -36,10 +36,10 @@ def ward(
     return row
 
 
-def sign(cluster: Cluster, *, seconds: float = 0, **given: Any) -> Signal:
+def sign(cluster: Cluster, *, seconds: float = 0, **given: Any) -> FaultSignal:
     """That the second card of the first node must be isolated, so many seconds past noon."""
     defaults: dict[str, Any] = {
-        "origin": Origin.EXPORTER,
+        "origin": SignalOrigin.EXPORTER,
         "cluster": cluster.uid,
         "node": f"{cluster.name}-0",
         "index": 1,
@@ -48,7 +48,7 @@ def sign(cluster: Cluster, *, seconds: float = 0, **given: Any) -> Signal:
         "at": NOON + timedelta(seconds=seconds),
         "vendor": "nvidia",
     }
-    return Signal(**{**defaults, **given})
+    return FaultSignal(**{**defaults, **given})
 
 
 def card(cluster: Cluster, node: int = 0, index: int = 1) -> Card:

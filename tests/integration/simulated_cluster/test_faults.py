@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.common.topology import format_card_groups, network_domains
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.ports.clusters import (
     NODE_UNREACHABLE,
     ClusterError,
@@ -118,6 +118,6 @@ def test_of_what_is_broken_the_cluster_itself_tells_of_silence_alone(world: Worl
     cluster.faults.make_unreachable("h800-1", message="no heartbeat")
     [sign] = cluster.diagnose().signals
     assert (sign.node, sign.index, sign.code) == ("h800-1", None, NODE_UNREACHABLE)
-    assert (sign.origin, sign.level) == (Origin.SILENCE, FaultLevel.ISOLATE)
+    assert (sign.origin, sign.level) == (SignalOrigin.SILENCE, FaultLevel.ISOLATE)
     cluster.faults.recover("h800-1")
     assert cluster.diagnose().signals == ()

@@ -27,7 +27,7 @@ from controlplane.adapters.clusters.local.launch_records import (
     LocalReplicaState,
     ProcessIsolation,
 )
-from controlplane.adapters.clusters.local.preparation import Gang
+from controlplane.adapters.clusters.local.preparation import GangPeers
 from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id
 from controlplane.domain.common.resources import MIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ExitCause, ReplicaPhase
@@ -208,7 +208,7 @@ def test_a_gang_knows_who_could_not_be_prepared(tmp_path: Path) -> None:
     folder = LaunchFolder(tmp_path)
     for index in range(2):
         folder.replica("server", index).path.mkdir(parents=True)
-    gang = Gang(LAUNCH, folder=folder, besides=("server", 0))
+    gang = GangPeers(LAUNCH, folder=folder, besides=("server", 0))
     assert gang.broken() == ""
     LocalReplicaState(
         phase=ReplicaPhase.EXITED,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from controlplane.adapters.clusters.local.replica_logs import BoundedLog, Redaction, read_chunk
+from controlplane.adapters.clusters.local.replica_logs import BoundedLog, SecretRedactor, read_chunk
 
 SECRET = "abababac-secret"
 
@@ -14,7 +14,7 @@ SECRET = "abababac-secret"
 @given(some.lists(some.integers(min_value=1, max_value=9), max_size=60))
 def test_a_secret_is_replaced_wherever_the_stream_is_cut(cuts: list[int]) -> None:
     text = f"one {SECRET} two ab{SECRET}{SECRET} abababa end abab".encode()
-    redaction, out, start = Redaction([SECRET]), b"", 0
+    redaction, out, start = SecretRedactor([SECRET]), b"", 0
     for cut in cuts:
         out += redaction.feed(text[start : start + cut])
         start += cut
@@ -23,17 +23,17 @@ def test_a_secret_is_replaced_wherever_the_stream_is_cut(cuts: list[int]) -> Non
 
 
 def test_a_short_secret_is_ordinary_text() -> None:
-    redaction = Redaction(["a", ""])
+    redaction = SecretRedactor(["a", ""])
     assert redaction.feed(b"banana") + redaction.flush() == b"banana"
 
 
 def test_a_secret_within_a_secret_leaves_nothing_of_the_longer() -> None:
-    redaction = Redaction(["password", "password-of-admin"])
+    redaction = SecretRedactor(["password", "password-of-admin"])
     assert redaction.feed(b"is password-of-admin.") + redaction.flush() == b"is [secret]."
 
 
 def test_no_byte_is_held_back_that_cannot_begin_a_secret() -> None:
-    assert Redaction([SECRET]).feed(b"loss 0.5\n") == b"loss 0.5\n"
+    assert SecretRedactor([SECRET]).feed(b"loss 0.5\n") == b"loss 0.5\n"
 
 
 @pytest.mark.parametrize("size", [0, 1, 99, 100, 101, 50_000])

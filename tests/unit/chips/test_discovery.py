@@ -7,14 +7,14 @@ import pytest
 from controlplane.domain.common.resources import GIB, MIB
 from controlplane.domain.common.topology import Geometry, InvalidCardGroups, parse_card_groups
 from controlplane.ports import registry
-from controlplane.ports.chips import FoundCards, discover_cards
+from controlplane.ports.chips import DiscoveredCards, discover_cards
 
 
 def found_on(
     allocatable: dict[str, str],
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
-) -> FoundCards:
+) -> DiscoveredCards:
     (found,) = discover_cards(
         registry.chip_plugins().values(),
         labels=labels or {},

@@ -11,10 +11,10 @@ from controlplane.adapters.chips.profiles import parse_fault_map
 from controlplane.adapters.chips.toml_sections import InvalidChipProfile, TomlSection
 from controlplane.domain.health.faults import (
     REMEDIES,
+    CardFitness,
+    DurationEscalation,
     FaultLevel,
     FaultMap,
-    Fitness,
-    Lasting,
     RepeatRule,
 )
 
@@ -34,9 +34,9 @@ def test_all_that_a_file_can_say_comes_out() -> None:
         + '[names]\nA3 = "Board fault"\n'
         + '[[words]]\ncodes = "A*"\ncause = "Broken."\nremedy = "Replace it."\n'
     )
-    assert faults.meaning("12").state is Fitness.DEGRADED
+    assert faults.meaning("12").state is CardFitness.DEGRADED
     assert faults.meaning("21").repeat_rule == RepeatRule(times=2, within=timedelta(hours=6))
-    assert faults.meaning("11").lasting == Lasting(
+    assert faults.meaning("11").lasting == DurationEscalation(
         after=timedelta(seconds=20), level=FaultLevel.RESET_WHEN_IDLE
     )
     assert faults.meaning("A2").cause == "Broken."

@@ -12,11 +12,11 @@ import pytest
 
 from controlplane.domain.health.faults import (
     NEVER,
+    CardFitness,
+    DurationEscalation,
     FaultLevel,
     FaultMap,
     FaultTexts,
-    Fitness,
-    Lasting,
     RepeatRule,
 )
 from controlplane.ports import registry
@@ -113,7 +113,7 @@ def test_sub_health_leaves_a_card_degraded_and_nothing_else_does() -> None:
     cards = json.loads(table("ascend-faults/faultCode.json"))["SubHealthFaultCodes"]
     switches = json.loads(table("ascend-faults/SwitchFaultCode.json"))["SubHealthFaultCodes"]
     assert set(faults_of("ascend").states) == {*cards, *switches}
-    assert set(faults_of("ascend").states.values()) == {Fitness.DEGRADED}
+    assert set(faults_of("ascend").states.values()) == {CardFitness.DEGRADED}
 
 
 def test_how_often_and_how_long_a_fault_may_be_is_what_the_maker_says() -> None:
@@ -124,7 +124,7 @@ def test_how_often_and_how_long_a_fault_may_be_is_what_the_maker_says() -> None:
         for code in each["EventId"]
     }
     long = {
-        code: Lasting(
+        code: DurationEscalation(
             after=timedelta(seconds=each["FaultTimeout"]), level=FaultLevel.RESET_WHEN_IDLE
         )
         for each in table_of["FaultDuration"]
@@ -142,19 +142,21 @@ def test_what_programs_do_to_themselves_never_counts_by_how_often_it_comes(xid: 
 @pytest.mark.parametrize(
     ("vendor", "code", "says", "state"),
     [
-        ("nvidia", "31", "Xid 31: GPU memory page fault", Fitness.FIT),
-        ("nvidia", "79", "fallen off the bus", Fitness.OUT),
-        ("nvidia", "154", "Xid 154: GPU Recovery Action Changed", Fitness.NO_NEW_WORK),
-        ("nvidia", "94", "Contained ECC error", Fitness.FIT),
-        ("ascend", "80C98008", "AIC multi-bit ECC error", Fitness.FIT),
-        ("ascend", "80C98000", "AI Core instruction data fails to be verified", Fitness.FIT),
-        ("ascend", "80E01801", "Multi-bit ECC errors when accessing the HBM", Fitness.FIT),
-        ("ascend", "8F180220", "interconnect port or link", Fitness.NO_NEW_WORK),
-        ("ascend", "81078605", "Some lanes of a RoCE port are faulty", Fitness.DEGRADED),
-        ("ascend", "[0x00f103b0,155907,na,na]", "switch between the NPUs", Fitness.OUT),
+        ("nvidia", "31", "Xid 31: GPU memory page fault", CardFitness.FIT),
+        ("nvidia", "79", "fallen off the bus", CardFitness.OUT),
+        ("nvidia", "154", "Xid 154: GPU Recovery Action Changed", CardFitness.NO_NEW_WORK),
+        ("nvidia", "94", "Contained ECC error", CardFitness.FIT),
+        ("ascend", "80C98008", "AIC multi-bit ECC error", CardFitness.FIT),
+        ("ascend", "80C98000", "AI Core instruction data fails to be verified", CardFitness.FIT),
+        ("ascend", "80E01801", "Multi-bit ECC errors when accessing the HBM", CardFitness.FIT),
+        ("ascend", "8F180220", "interconnect port or link", CardFitness.NO_NEW_WORK),
+        ("ascend", "81078605", "Some lanes of a RoCE port are faulty", CardFitness.DEGRADED),
+        ("ascend", "[0x00f103b0,155907,na,na]", "switch between the NPUs", CardFitness.OUT),
     ],
 )
-def test_a_code_says_why_and_what_to_do(vendor: str, code: str, says: str, state: Fitness) -> None:
+def test_a_code_says_why_and_what_to_do(
+    vendor: str, code: str, says: str, state: CardFitness
+) -> None:
     meaning = faults_of(vendor).meaning(code)
     assert says in meaning.cause
     assert meaning.remedy.endswith(".")
@@ -164,8 +166,8 @@ def test_a_code_says_why_and_what_to_do(vendor: str, code: str, says: str, state
 def test_a_code_that_nobody_knows_has_its_level_and_no_words() -> None:
     grave = faults_of("nvidia").meaning("9999")
     minor = faults_of("nvidia").meaning("9999", minor=True)
-    assert (grave.level, grave.state, grave.cause) == (FaultLevel.ISOLATE, Fitness.OUT, "")
-    assert (minor.level, minor.state, minor.remedy) == (FaultLevel.NOTE, Fitness.FIT, "")
+    assert (grave.level, grave.state, grave.cause) == (FaultLevel.ISOLATE, CardFitness.OUT, "")
+    assert (minor.level, minor.state, minor.remedy) == (FaultLevel.NOTE, CardFitness.FIT, "")
 
 
 def test_the_longest_beginning_explains_a_family_and_a_code_of_its_own_goes_first() -> None:

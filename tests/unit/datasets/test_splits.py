@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from controlplane.domain.datasets.splits import ALWAYS_TRAIN, Split, SplitFractions, Splitter
+from controlplane.domain.datasets.splits import ALWAYS_TRAIN, Split, SplitAssigner, SplitFractions
 from tests.cases import for_each_case
 
 
 def splits(rows: list[bytes], fractions: SplitFractions) -> list[Split]:
-    splitter = Splitter(fractions)
+    splitter = SplitAssigner(fractions)
     return [splitter.assign(row) for row in rows]
 
 
@@ -63,7 +63,7 @@ def test_equal_rows_stay_in_one_split() -> None:
 
 
 def test_a_given_split_is_kept_and_duplicates_are_counted() -> None:
-    splitter = Splitter(SplitFractions())
+    splitter = SplitAssigner(SplitFractions())
     assert splitter.assign(b"a\n", given=Split.TEST) is Split.TEST
     assert splitter.assign(b"a\n", given=Split.TRAIN) is Split.TRAIN
     assert (splitter.rows, splitter.duplicates) == (2, 1)

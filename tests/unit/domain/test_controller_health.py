@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from controlplane.domain.health.controllers import (
     LONGEST_TURN,
     ControllerHealth,
-    Culprit,
     RunTimes,
+    StalledComponent,
     allowed_lag,
     controller_health,
     controller_lag,
@@ -133,23 +133,33 @@ NEVER = RunTimes()
 @pytest.mark.parametrize(
     ("controllers", "waiting", "blamed"),
     [
-        pytest.param([good(1), good(2)], 0, Culprit.NONE, id="all is well"),
-        pytest.param([good(1), good(2)], 9, Culprit.NONE, id="a queue alone is no trouble"),
-        pytest.param([good(1), FAILS], 0, Culprit.CONTROLLERS, id="one loop fails"),
-        pytest.param([FAILS, FAILS], 3, Culprit.CONTROLLERS, id="failing loops do turn"),
-        pytest.param([good(1), good(40)], 1, Culprit.CONTROLLERS, id="one loop is late"),
-        pytest.param([good(40), good(41)], 3, Culprit.WORKER, id="messages wait"),
-        pytest.param([CUT_OFF, good(40)], 3, Culprit.WORKER, id="killed in the middle of a turn"),
-        pytest.param([CUT_OFF, CUT_OFF], 3, Culprit.WORKER, id="killed in all of them"),
-        pytest.param([good(40), good(41)], 0, Culprit.BEAT, id="no message waits"),
-        pytest.param([good(40), good(41)], None, Culprit.UNKNOWN, id="the broker is silent too"),
-        pytest.param([NEVER, NEVER], 0, Culprit.UNKNOWN, id="a fresh product"),
-        pytest.param([NEVER, NEVER], 4, Culprit.WORKER, id="a fresh product without worker"),
-        pytest.param([NEVER, good(1)], 4, Culprit.NONE, id="a fresh product that has begun"),
+        pytest.param([good(1), good(2)], 0, StalledComponent.NONE, id="all is well"),
+        pytest.param(
+            [good(1), good(2)], 9, StalledComponent.NONE, id="a queue alone is no trouble"
+        ),
+        pytest.param([good(1), FAILS], 0, StalledComponent.CONTROLLERS, id="one loop fails"),
+        pytest.param([FAILS, FAILS], 3, StalledComponent.CONTROLLERS, id="failing loops do turn"),
+        pytest.param([good(1), good(40)], 1, StalledComponent.CONTROLLERS, id="one loop is late"),
+        pytest.param([good(40), good(41)], 3, StalledComponent.WORKER, id="messages wait"),
+        pytest.param(
+            [CUT_OFF, good(40)], 3, StalledComponent.WORKER, id="killed in the middle of a turn"
+        ),
+        pytest.param([CUT_OFF, CUT_OFF], 3, StalledComponent.WORKER, id="killed in all of them"),
+        pytest.param([good(40), good(41)], 0, StalledComponent.BEAT, id="no message waits"),
+        pytest.param(
+            [good(40), good(41)], None, StalledComponent.UNKNOWN, id="the broker is silent too"
+        ),
+        pytest.param([NEVER, NEVER], 0, StalledComponent.UNKNOWN, id="a fresh product"),
+        pytest.param(
+            [NEVER, NEVER], 4, StalledComponent.WORKER, id="a fresh product without worker"
+        ),
+        pytest.param(
+            [NEVER, good(1)], 4, StalledComponent.NONE, id="a fresh product that has begun"
+        ),
     ],
 )
 def test_the_culprit_is_found_by_what_turns_and_what_waits(
-    controllers: list[RunTimes], waiting: int | None, blamed: Culprit
+    controllers: list[RunTimes], waiting: int | None, blamed: StalledComponent
 ) -> None:
     given = [(QUICK, run_times) for run_times in controllers]
     assert find_culprit(given, waiting=waiting, at=AT) is blamed
@@ -157,4 +167,4 @@ def test_the_culprit_is_found_by_what_turns_and_what_waits(
 
 def test_slow_loops_that_are_not_late_yet_hide_nothing() -> None:
     controllers = [(QUICK, good(40)), *[(SLOW, good(200))] * 5]
-    assert find_culprit(controllers, waiting=2, at=AT) is Culprit.WORKER
+    assert find_culprit(controllers, waiting=2, at=AT) is StalledComponent.WORKER

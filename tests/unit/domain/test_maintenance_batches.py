@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from controlplane.domain.health.maintenance_rollouts import (
     NODE,
     UNDER_WAY,
+    MaintenancePlan,
     NodeEvent,
+    NodeObservation,
     NodeState,
-    Plan,
     RolloutEvent,
     RolloutNodeState,
     RolloutState,
-    Seen,
     node_event,
     nodes_to_begin,
     rollout_event,
 )
 from tests.properties import examples
 
-ALL = Plan(command=True, burn_in=True, parallel=2)
+ALL = MaintenancePlan(command=True, burn_in=True, parallel=2)
 
 
 def members(*states: tuple[str, NodeState]) -> list[RolloutNodeState]:
@@ -37,29 +37,39 @@ def members(*states: tuple[str, NodeState]) -> list[RolloutNodeState]:
 @pytest.mark.parametrize(
     ("state", "seen", "plan", "event"),
     [
-        (NodeState.DRAINING, Seen(), ALL, None),
-        (NodeState.DRAINING, Seen(empty=True), ALL, NodeEvent.WORK),
-        (NodeState.DRAINING, Seen(empty=True), replace(ALL, command=False), NodeEvent.TEST),
+        (NodeState.DRAINING, NodeObservation(), ALL, None),
+        (NodeState.DRAINING, NodeObservation(empty=True), ALL, NodeEvent.WORK),
         (
             NodeState.DRAINING,
-            Seen(empty=True),
-            Plan(command=False, burn_in=False, parallel=1),
+            NodeObservation(empty=True),
+            replace(ALL, command=False),
+            NodeEvent.TEST,
+        ),
+        (
+            NodeState.DRAINING,
+            NodeObservation(empty=True),
+            MaintenancePlan(command=False, burn_in=False, parallel=1),
             NodeEvent.FINISH,
         ),
-        (NodeState.WORKING, Seen(empty=True), ALL, None),
-        (NodeState.WORKING, Seen(worked=True), ALL, NodeEvent.TEST),
-        (NodeState.WORKING, Seen(worked=True), replace(ALL, burn_in=False), NodeEvent.FINISH),
-        (NodeState.WORKING, Seen(worked=False), ALL, NodeEvent.FAIL),
-        (NodeState.TESTING, Seen(worked=True), ALL, None),
-        (NodeState.TESTING, Seen(proved=True), ALL, NodeEvent.FINISH),
-        (NodeState.TESTING, Seen(proved=False), ALL, NodeEvent.FAIL),
-        (NodeState.TESTING, Seen(returned=True), ALL, NodeEvent.FINISH),
-        (NodeState.WAITING, Seen(empty=True), ALL, None),
-        (NodeState.DONE, Seen(returned=True), ALL, None),
+        (NodeState.WORKING, NodeObservation(empty=True), ALL, None),
+        (NodeState.WORKING, NodeObservation(worked=True), ALL, NodeEvent.TEST),
+        (
+            NodeState.WORKING,
+            NodeObservation(worked=True),
+            replace(ALL, burn_in=False),
+            NodeEvent.FINISH,
+        ),
+        (NodeState.WORKING, NodeObservation(worked=False), ALL, NodeEvent.FAIL),
+        (NodeState.TESTING, NodeObservation(worked=True), ALL, None),
+        (NodeState.TESTING, NodeObservation(proved=True), ALL, NodeEvent.FINISH),
+        (NodeState.TESTING, NodeObservation(proved=False), ALL, NodeEvent.FAIL),
+        (NodeState.TESTING, NodeObservation(returned=True), ALL, NodeEvent.FINISH),
+        (NodeState.WAITING, NodeObservation(empty=True), ALL, None),
+        (NodeState.DONE, NodeObservation(returned=True), ALL, None),
     ],
 )
 def test_a_node_goes_on_by_what_is_seen(
-    state: NodeState, seen: Seen, plan: Plan, event: NodeEvent | None
+    state: NodeState, seen: NodeObservation, plan: MaintenancePlan, event: NodeEvent | None
 ) -> None:
     assert node_event(state, seen, plan=plan) is event
 
@@ -93,7 +103,7 @@ def test_whatever_happens_no_more_nodes_are_out_than_allowed_and_failure_stops_t
     domains: list[str], parallel: int, chances: list[int]
 ) -> None:
     rows = members(*((domain, NodeState.WAITING) for domain in sorted(domains)))
-    plan = Plan(command=True, burn_in=True, parallel=parallel)
+    plan = MaintenancePlan(command=True, burn_in=True, parallel=parallel)
     failed_at: set[int] | None = None
     for turn in range(40):
         chance = chances[turn]
@@ -104,7 +114,7 @@ def test_whatever_happens_no_more_nodes_are_out_than_allowed_and_failure_stops_t
         assert len(under_way) <= parallel
         assert len({row.domain for row in under_way}) <= 1
         for row in under_way:
-            seen = Seen(empty=True, worked=chance != 0, proved=chance != 1)
+            seen = NodeObservation(empty=True, worked=chance != 0, proved=chance != 1)
             event = node_event(row.state, seen, plan=plan)
             assert event is not None
             rows[row.key] = replace(row, state=NODE.after(row.state, event))

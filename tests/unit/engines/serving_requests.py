@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from controlplane.ports.engines import ModelFacts, RenderRequest, Task
+from controlplane.ports.engines import EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import Launch, LaunchPlacement
 from controlplane.ports.registry import chips, engine
 from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
@@ -52,7 +52,7 @@ def findings(
     *,
     chip: str = "nvidia-h800",
     model: ModelFacts | None = PLAIN,
-    task: Task = Task.SERVE,
+    task: EngineTask = EngineTask.SERVE,
 ) -> dict[str, str]:
     """What is wrong with a replica, by field; where the engine does not run on the chip that alone."""
     if reason := engine(name).runs_on(task, chips()[chip]):
@@ -66,7 +66,7 @@ def rendered(
 ) -> Launch:
     """What the engine makes of a replica on four cards of each node."""
     values: dict[str, Any] = {
-        "task": Task.SERVE,
+        "task": EngineTask.SERVE,
         "name": "replica-1",
         "spec": spec,
         "chip": chips()[chip],
@@ -86,7 +86,7 @@ def quantized(spec: Mapping[str, Any], *, chip: str, **changes: Any) -> Launch:
         "msmodelslim",
         spec,
         chip=chip,
-        task=Task.QUANTIZE,
+        task=EngineTask.QUANTIZE,
         placements=(LaunchPlacement(node="n0", cards=(0,)),),
         inputs=(MODEL_TREE, DATASET),
         **changes,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.ports.engines import Engine, RenderRequest, Task
+from controlplane.ports.engines import Engine, EngineTask, RenderRequest
 from controlplane.ports.launches import LaunchPlacement
 from controlplane.ports.registry import chips, engine, engine_names
 from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
@@ -29,13 +29,13 @@ def ferret() -> Engine:
 
 def test_it_keeps_the_port(ferret: Engine) -> None:
     assert isinstance(ferret, Engine)
-    assert ferret.runs_on(Task.FINETUNE, chips()["nvidia-h800"]) == ""
-    assert "no image of Ferret" in ferret.runs_on(Task.FINETUNE, chips()["ascend-310p"])
+    assert ferret.runs_on(EngineTask.FINETUNE, chips()["nvidia-h800"]) == ""
+    assert "no image of Ferret" in ferret.runs_on(EngineTask.FINETUNE, chips()["ascend-310p"])
 
 
 def test_it_says_what_it_cannot_do(ferret: Engine) -> None:
     spec = {"method": "lora", "engine_version": "1.0"}
-    found = ferret.check(Task.FINETUNE, spec, chip=chips()["nvidia-h800"], model=QWEN3_8B)
+    found = ferret.check(EngineTask.FINETUNE, spec, chip=chips()["nvidia-h800"], model=QWEN3_8B)
     assert {each.field: each.message for each in found} == {
         "method": "method must not be 'lora' here: Ferret trains whole models",
         "engine_version": "engine_version must be a version of Ferret >=2.1,<3, for example 2.4.0, "
@@ -47,7 +47,7 @@ def test_it_renders_for_two_vendors(ferret: Engine) -> None:
     for chip, image in (("nvidia-h800", "2.4.0-cuda"), ("ascend-910b3", "2.4.0-cann")):
         launch = ferret.render(
             RenderRequest(
-                task=Task.FINETUNE,
+                task=EngineTask.FINETUNE,
                 name="attempt-1",
                 spec={"learning_rate": 1e-4},
                 chip=chips()[chip],
@@ -69,14 +69,15 @@ def test_the_readme_counts_the_chips_that_some_engine_runs_on() -> None:
             any(task in each.tasks and not each.runs_on(task, chip) for each in engines)
             for chip in accelerators
         )
-        for task in Task
+        for task in EngineTask
     }
-    assert counts[Task.EVALUATE] == counts[Task.QUANTIZE]
+    assert counts[EngineTask.EVALUATE] == counts[EngineTask.QUANTIZE]
     vendors = len({chip.vendor for chip in accelerators})
     readme = " ".join(README.read_text(encoding="utf-8").split())
     assert (
         f"Of {len(accelerators)} accelerators of {vendors} vendors, launches are rendered and checked for "
-        f"fine-tuning on {counts[Task.FINETUNE]}, evaluation and quantization on {counts[Task.EVALUATE]} and "
-        f"serving on {counts[Task.SERVE]}, by ten engines"
+        f"fine-tuning on {counts[EngineTask.FINETUNE]}, "
+        f"evaluation and quantization on {counts[EngineTask.EVALUATE]} and "
+        f"serving on {counts[EngineTask.SERVE]}, by ten engines"
     ) in readme
     assert len(engines) == 10

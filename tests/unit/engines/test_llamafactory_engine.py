@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from controlplane.ports.registry import chips, engine
 from tests.engine import published
 from tests.unit.engines.training_requests import QWEN3_8B, findings, rendered
@@ -87,8 +87,11 @@ def test_a_chip_that_lacks_bfloat16_is_given_float16() -> None:
 
 def test_it_needs_an_accelerator_and_an_image() -> None:
     found = engine(NAME)
-    assert found.runs_on(Task.FINETUNE, chips()["cpu"]) == "LLaMA-Factory requires an accelerator"
-    assert "no image" in found.runs_on(Task.FINETUNE, chips()["ascend-310p"])
+    assert (
+        found.runs_on(EngineTask.FINETUNE, chips()["cpu"])
+        == "LLaMA-Factory requires an accelerator"
+    )
+    assert "no image" in found.runs_on(EngineTask.FINETUNE, chips()["ascend-310p"])
 
 
 def test_a_version_goes_into_the_image() -> None:

@@ -12,7 +12,7 @@ from controlplane.adapters.chips.cpu import CPU
 from controlplane.adapters.engines.llm_compressor import LlmCompressorEngine
 from controlplane.adapters.engines.transformers import TransformersEngine
 from controlplane.domain.quantization import SCHEMES
-from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
+from controlplane.ports.engines import Engine, EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import InputTree, Launch, LaunchPlacement
 from controlplane.ports.registry import chips
 from ninefold_runtime.specs import QuantizeSpec, parse_spec
@@ -31,13 +31,13 @@ FITS = {"max_length": 512}
 
 
 def _messages(spec: dict[str, Any], model: ModelFacts | None = MODEL) -> dict[str, str]:
-    findings = ENGINE.check(Task.QUANTIZE, FITS | spec, chip=CPU, model=model)
+    findings = ENGINE.check(EngineTask.QUANTIZE, FITS | spec, chip=CPU, model=model)
     return {finding.field: finding.message for finding in findings}
 
 
 def _rendered(spec: dict[str, Any], **changes: Any) -> Launch:
     values: dict[str, Any] = {
-        "task": Task.QUANTIZE,
+        "task": EngineTask.QUANTIZE,
         "name": "attempt-1",
         "spec": spec,
         "chip": CPU,
@@ -57,9 +57,9 @@ def test_it_is_an_engine() -> None:
 
 def test_a_spec_of_defaults_is_right() -> None:
     assert _messages({}) == {}
-    assert ENGINE.recommended_values(Task.QUANTIZE, model=replace(MODEL, context_length=128)) == {
-        "max_length": 128
-    }
+    assert ENGINE.recommended_values(
+        EngineTask.QUANTIZE, model=replace(MODEL, context_length=128)
+    ) == {"max_length": 128}
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_it_does_not_cross_nodes() -> None:
         _rendered({}, placements=two)
 
 
-@pytest.mark.parametrize("task", [Task.SERVE, Task.EVALUATE])
+@pytest.mark.parametrize("task", [EngineTask.SERVE, EngineTask.EVALUATE])
 def test_the_transformers_engine_takes_what_this_one_makes_and_nothing_of_another_format(
-    task: Task,
+    task: EngineTask,
 ) -> None:
     engine = TransformersEngine()
     assert engine.check(task, {}, chip=CPU, model=QUANTIZED) == ()
@@ -146,7 +146,7 @@ def test_the_transformers_engine_takes_what_this_one_makes_and_nothing_of_anothe
 
 
 def test_a_quantized_model_is_not_trained() -> None:
-    findings = TransformersEngine().check(Task.FINETUNE, {}, chip=CPU, model=QUANTIZED)
+    findings = TransformersEngine().check(EngineTask.FINETUNE, {}, chip=CPU, model=QUANTIZED)
     assert [finding.field for finding in findings] == ["model"]
     assert "choose the version before quantization" in findings[0].message
 
@@ -155,8 +155,8 @@ def test_a_quantized_model_is_not_trained() -> None:
 def test_where_its_environment_lacks_torch_no_scheme_can_be_chosen(scheme: str) -> None:
     chip = chips()["ascend-910b3"]
     needed = "Ascend 910B3 requires torch_npu"
-    assert ENGINE.runs_on(Task.QUANTIZE, chip).endswith(needed)
-    findings = ENGINE.check(Task.QUANTIZE, FITS | {"scheme": scheme}, chip=chip, model=MODEL)
+    assert ENGINE.runs_on(EngineTask.QUANTIZE, chip).endswith(needed)
+    findings = ENGINE.check(EngineTask.QUANTIZE, FITS | {"scheme": scheme}, chip=chip, model=MODEL)
     assert [finding.field for finding in findings] == ["scheme"]
     assert needed in findings[0].message
-    assert ENGINE.runs_on(Task.QUANTIZE, chips()["nvidia-h800"]) == ""
+    assert ENGINE.runs_on(EngineTask.QUANTIZE, chips()["nvidia-h800"]) == ""

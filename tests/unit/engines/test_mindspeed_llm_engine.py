@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from controlplane.ports.registry import chips, engine
 from tests.unit.engines.training_requests import QWEN3_8B, findings, rendered
 
@@ -88,9 +88,9 @@ def test_the_fused_kernels_of_its_examples_are_the_default_and_a_list_takes_thei
 
 
 def test_it_runs_on_ascend_only() -> None:
-    reason = engine(NAME).runs_on(Task.FINETUNE, chips()["nvidia-h800"])
+    reason = engine(NAME).runs_on(EngineTask.FINETUNE, chips()["nvidia-h800"])
     assert reason == f"MindSpeed-LLM runs on Ascend only, not on {chips()['nvidia-h800'].label}"
-    assert engine(NAME).runs_on(Task.FINETUNE, chips()[NPU]) == ""
+    assert engine(NAME).runs_on(EngineTask.FINETUNE, chips()[NPU]) == ""
 
 
 @pytest.mark.parametrize(

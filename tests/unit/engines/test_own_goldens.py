@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.domain.specs.evaluation import SCHEMES
 from controlplane.domain.specs.training import METHODS, OBJECTIVES
-from controlplane.ports.engines import RenderRequest, Task
+from controlplane.ports.engines import EngineTask, RenderRequest
 from controlplane.ports.launches import Launch, LaunchPlacement
 from controlplane.ports.registry import chips, engine, engine_names
 from tests.golden.launches import compare
@@ -20,22 +20,22 @@ CHIPS = ("nvidia-h800", "cpu")
 MODEL = replace(QWEN3_8B, config={**QWEN3_8B.config, "architectures": ["Qwen3ForCausalLM"]})
 
 #: Task → what is asked, by the name of the golden file.
-SPECS: Mapping[Task, Mapping[str, Mapping[str, Any]]] = {
-    Task.FINETUNE: {
+SPECS: Mapping[EngineTask, Mapping[str, Mapping[str, Any]]] = {
+    EngineTask.FINETUNE: {
         f"{objective}-{method}": {"objective": objective, "method": method}
         for objective in OBJECTIVES
         for method in METHODS
     },
-    Task.EVALUATE: {
+    EngineTask.EVALUATE: {
         "default": {},
         "chosen": {"split": "validation", "limit": 100, "max_new_tokens": 32, "batch_size": 8},
     },
-    Task.QUANTIZE: {scheme: {"scheme": scheme} for scheme in SCHEMES},
-    Task.SCRIPT: {
+    EngineTask.QUANTIZE: {scheme: {"scheme": scheme} for scheme in SCHEMES},
+    EngineTask.SCRIPT: {
         "default": {"argv": ["python", "main.py"]},
         "bounded": {"argv": ["python", "main.py", "--once"], "maximum_run_time_seconds": 600},
     },
-    Task.SERVE: {
+    EngineTask.SERVE: {
         "default": {"model_name": "assistant"},
         "chosen": {"model_name": "assistant", "queue_size": 8, "precision": "float32"},
     },
@@ -47,7 +47,7 @@ def own_engines() -> list[str]:
     return [name for name in engine_names() if engine(name).environment() is not None]
 
 
-def findings(name: str, task: Task, spec: Mapping[str, Any], *, chip: str) -> dict[str, str]:
+def findings(name: str, task: EngineTask, spec: Mapping[str, Any], *, chip: str) -> dict[str, str]:
     """What is wrong with that work, by field; where the engine does not run on the chip that alone."""
     if reason := engine(name).runs_on(task, chips()[chip]):
         return {"engine": reason}
@@ -55,7 +55,7 @@ def findings(name: str, task: Task, spec: Mapping[str, Any], *, chip: str) -> di
     return {each.field: each.message for each in found}
 
 
-def possible(name: str, chip: str) -> dict[Task, list[str]]:
+def possible(name: str, chip: str) -> dict[EngineTask, list[str]]:
     """The cases of each task that the engine takes on the chip."""
     return {
         task: [case for case, spec in specs.items() if not findings(name, task, spec, chip=chip)]
@@ -73,7 +73,7 @@ def cases() -> Iterator[Any]:
 
 
 def rendered(
-    name: str, task: Task, spec: Mapping[str, Any], *, chip: str, **changes: Any
+    name: str, task: EngineTask, spec: Mapping[str, Any], *, chip: str, **changes: Any
 ) -> Launch:
     """What the engine makes of that work on one card, with everything that a task could be given."""
     values: dict[str, Any] = {
@@ -91,15 +91,15 @@ def rendered(
 
 
 @pytest.mark.parametrize(("name", "chip", "task", "case"), list(cases()))
-def test_work_is_rendered_as_before(name: str, chip: str, task: Task, case: str) -> None:
+def test_work_is_rendered_as_before(name: str, chip: str, task: EngineTask, case: str) -> None:
     launch = rendered(name, task, SPECS[task][case], chip=chip)
     compare(launch, engine=name, case=f"{chip}-{task}-{case}")
 
 
 def test_an_attempt_that_goes_on_is_rendered_as_before() -> None:
-    spec = SPECS[Task.FINETUNE]["sft-lora"]
+    spec = SPECS[EngineTask.FINETUNE]["sft-lora"]
     launch = rendered(
-        "transformers", Task.FINETUNE, spec, chip="nvidia-h800", continues="attempt-0"
+        "transformers", EngineTask.FINETUNE, spec, chip="nvidia-h800", continues="attempt-0"
     )
     compare(launch, engine="transformers", case="nvidia-h800-finetune-sft-lora-continued")
 
@@ -109,12 +109,12 @@ def test_what_can_be_asked_of_which_engine_is_as_before(chip: str) -> None:
     """Otherwise a refusal too many would only take golden files away."""
     learnt = [f"{objective}-{method}" for objective in OBJECTIVES for method in ("full", "lora")]
     assert {name: possible(name, chip) for name in own_engines()} == {
-        "llm_compressor": {Task.QUANTIZE: list(SCHEMES)},
+        "llm_compressor": {EngineTask.QUANTIZE: list(SCHEMES)},
         "transformers": {
-            Task.FINETUNE: learnt,
-            Task.EVALUATE: ["default", "chosen"],
-            Task.SCRIPT: ["default", "bounded"],
-            Task.SERVE: ["default", "chosen"],
+            EngineTask.FINETUNE: learnt,
+            EngineTask.EVALUATE: ["default", "chosen"],
+            EngineTask.SCRIPT: ["default", "bounded"],
+            EngineTask.SERVE: ["default", "chosen"],
         },
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.engines.mindie import MindieEngine
-from controlplane.ports.engines import Engine, FlagsChecked, ModelFacts, Task
+from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, ModelFacts
 from controlplane.ports.launches import LaunchPlacement
 from controlplane.ports.registry import chips, engine
 from tests.unit.engines.serving_requests import (
@@ -262,7 +262,7 @@ def test_msmodelslim_is_given_its_recipe_and_asks_nothing() -> None:
 @pytest.mark.parametrize("scheme", ["w4a16-awq", "fp8-dynamic"])
 def test_msmodelslim_refuses_what_its_makers_have_not_verified(scheme: str) -> None:
     found = engine("msmodelslim").check(
-        Task.QUANTIZE, {"scheme": scheme}, chip=chips()["ascend-910b3"], model=QWEN3_8B
+        EngineTask.QUANTIZE, {"scheme": scheme}, chip=chips()["ascend-910b3"], model=QWEN3_8B
     )
     assert [each.field for each in found] == ["scheme"]
     assert f"scheme must not be {scheme!r} here" in found[0].message
@@ -270,7 +270,7 @@ def test_msmodelslim_refuses_what_its_makers_have_not_verified(scheme: str) -> N
 
 def test_msmodelslim_refuses_what_is_quantized_already_and_what_it_cannot_take_apart() -> None:
     def said(model: ModelFacts) -> str:
-        found = engine("msmodelslim").check(Task.QUANTIZE, {}, chip=None, model=model)
+        found = engine("msmodelslim").check(EngineTask.QUANTIZE, {}, chip=None, model=model)
         return " ".join(each.message for each in found)
 
     assert "already quantized (w8a8)" in said(COMPRESSED)
@@ -281,6 +281,6 @@ def test_msmodelslim_refuses_what_is_quantized_already_and_what_it_cannot_take_a
 
 def test_msmodelslim_says_that_nobody_publishes_an_image_and_where_it_never_runs() -> None:
     slim = engine("msmodelslim")
-    assert "none is published" in slim.runs_on(Task.QUANTIZE, chips()["ascend-910b3"])
-    assert "Ascend only" in slim.runs_on(Task.QUANTIZE, chips()["nvidia-h800"])
-    assert slim.profile().flags is FlagsChecked.UNVERIFIED
+    assert "none is published" in slim.runs_on(EngineTask.QUANTIZE, chips()["ascend-910b3"])
+    assert "Ascend only" in slim.runs_on(EngineTask.QUANTIZE, chips()["nvidia-h800"])
+    assert slim.profile().flags is ArgumentVerification.UNVERIFIED

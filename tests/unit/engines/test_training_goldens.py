@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.specs.training import METHODS, OBJECTIVES
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from controlplane.ports.launches import (
     DifferencePart,
     LaunchDifference,
@@ -31,8 +31,8 @@ def spec_of(objective: str, method: str) -> dict[str, Any]:
 
 def possible(name: str, spec: Mapping[str, Any], chip: str) -> bool:
     found = chips()[chip]
-    return not engine(name).runs_on(Task.FINETUNE, found) and not engine(name).check(
-        Task.FINETUNE, spec, chip=found, model=QWEN3_8B
+    return not engine(name).runs_on(EngineTask.FINETUNE, found) and not engine(name).check(
+        EngineTask.FINETUNE, spec, chip=found, model=QWEN3_8B
     )
 
 
@@ -96,7 +96,7 @@ def both_kinds() -> list[str]:
 
     def runs(name: str, kind: ChipKind) -> bool:
         return any(
-            not engine(name).runs_on(Task.FINETUNE, chip)
+            not engine(name).runs_on(EngineTask.FINETUNE, chip)
             for chip in chips().values()
             if chip.kind is kind
         )

@@ -12,7 +12,7 @@ import pytest
 from controlplane.adapters.chips.cpu import CPU
 from controlplane.adapters.engines.transformers import TransformersEngine, engine
 from controlplane.domain.common.spec_fields import FieldKind, SpecField
-from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
+from controlplane.ports.engines import Engine, EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import InputTree, LaunchPlacement
 from controlplane.ports.registry import chips
 
@@ -23,12 +23,14 @@ MODEL = ModelFacts(
 SCRIPT = {"argv": ["python", "main.py"]}
 
 
-def _messages(task: Task, spec: dict[str, Any], model: ModelFacts | None = MODEL) -> dict[str, str]:
+def _messages(
+    task: EngineTask, spec: dict[str, Any], model: ModelFacts | None = MODEL
+) -> dict[str, str]:
     findings = ENGINE.check(task, spec, chip=CPU, model=model)
     return {finding.field: finding.message for finding in findings}
 
 
-def _rendered(task: Task, spec: dict[str, Any], **changes: Any) -> Any:
+def _rendered(task: EngineTask, spec: dict[str, Any], **changes: Any) -> Any:
     values: dict[str, Any] = {
         "task": task,
         "name": "attempt-1",
@@ -67,23 +69,23 @@ def test_it_is_an_engine() -> None:
 def test_a_wrong_value_is_named_with_what_would_be_right(
     field: str, value: Any, message: str
 ) -> None:
-    assert _messages(Task.FINETUNE, {field: value}) == {field: message}
+    assert _messages(EngineTask.FINETUNE, {field: value}) == {field: message}
 
 
 def test_fields_inside_a_group_are_checked_by_their_path() -> None:
-    found = _messages(Task.FINETUNE, {"lora": {"rank": 0, "target_modules": [], "depth": 3}})
+    found = _messages(EngineTask.FINETUNE, {"lora": {"rank": 0, "target_modules": [], "depth": 3}})
     assert found["lora.rank"] == "lora.rank must be ≥ 1, ≤ 1024, got 0"
     assert "non-empty list" in found["lora.target_modules"]
     assert found["lora.depth"].startswith("unknown field lora.depth; known are alpha, dropout")
 
 
 def test_an_unknown_field_is_named_with_those_that_are_known() -> None:
-    found = _messages(Task.FINETUNE, {"learning_rat": 0.1})
+    found = _messages(EngineTask.FINETUNE, {"learning_rat": 0.1})
     assert found["learning_rat"].startswith("unknown field learning_rat; known are batch_size")
 
 
 def test_several_mistakes_are_reported_together() -> None:
-    assert set(_messages(Task.FINETUNE, {"epochs": -1, "seed": -1, "x": 1})) == {
+    assert set(_messages(EngineTask.FINETUNE, {"epochs": -1, "seed": -1, "x": 1})) == {
         "epochs",
         "seed",
         "x",
@@ -93,14 +95,14 @@ def test_several_mistakes_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("architecture", "task", "message"),
     [
-        ("BertForMaskedLM", Task.FINETUNE, "which this engine cannot train; it trains"),
-        ("MixtralForCausalLM", Task.FINETUNE, "which this engine cannot train"),
-        ("BertForMaskedLM", Task.SERVE, "runs causal language models"),
-        ("", Task.EVALUATE, "model of unknown architecture"),
+        ("BertForMaskedLM", EngineTask.FINETUNE, "which this engine cannot train; it trains"),
+        ("MixtralForCausalLM", EngineTask.FINETUNE, "which this engine cannot train"),
+        ("BertForMaskedLM", EngineTask.SERVE, "runs causal language models"),
+        ("", EngineTask.EVALUATE, "model of unknown architecture"),
     ],
 )
 def test_a_model_that_the_engine_cannot_handle_is_refused(
-    architecture: str, task: Task, message: str
+    architecture: str, task: EngineTask, message: str
 ) -> None:
     model = ModelFacts(name="m", architecture=architecture, context_length=512, parameters=1)
     assert message in _messages(task, {}, model)["model"]
@@ -110,7 +112,7 @@ def test_a_model_that_cannot_be_trained_may_still_be_served() -> None:
     model = ModelFacts(
         name="m", architecture="MixtralForCausalLM", context_length=512, parameters=1
     )
-    assert _messages(Task.SERVE, {}, model) == {}
+    assert _messages(EngineTask.SERVE, {}, model) == {}
 
 
 @pytest.mark.parametrize(
@@ -139,43 +141,44 @@ def test_a_model_that_cannot_be_trained_may_still_be_served() -> None:
     ],
 )
 def test_a_script_is_checked(spec: dict[str, Any], field: str, message: str) -> None:
-    assert message in _messages(Task.SCRIPT, spec, None)[field]
+    assert message in _messages(EngineTask.SCRIPT, spec, None)[field]
 
 
 def test_metrics_must_be_known_and_said_once() -> None:
     assert (
-        "must be one of exact_match" in _messages(Task.EVALUATE, {"metrics": ["bleu"]})["metrics"]
+        "must be one of exact_match"
+        in _messages(EngineTask.EVALUATE, {"metrics": ["bleu"]})["metrics"]
     )
     twice = {"metrics": ["perplexity", "perplexity"]}
-    assert "has a duplicate value" in _messages(Task.EVALUATE, twice)["metrics"]
+    assert "has a duplicate value" in _messages(EngineTask.EVALUATE, twice)["metrics"]
 
 
 @pytest.mark.parametrize("task", sorted(ENGINE.tasks))
-def test_every_default_passes_its_own_check(task: Task) -> None:
-    given = SCRIPT if task is Task.SCRIPT else {}
+def test_every_default_passes_its_own_check(task: EngineTask) -> None:
+    given = SCRIPT if task is EngineTask.SCRIPT else {}
     complete = dict(ENGINE.normalise(task, given))
     assert _messages(task, complete) == {}
     assert ENGINE.normalise(task, complete) == complete
 
 
 def test_lora_has_a_learning_rate_of_its_own_unless_one_is_given() -> None:
-    assert ENGINE.normalise(Task.FINETUNE, {"method": "lora"})["learning_rate"] == 2e-4
+    assert ENGINE.normalise(EngineTask.FINETUNE, {"method": "lora"})["learning_rate"] == 2e-4
     given = {"method": "lora", "learning_rate": 0.5}
-    assert ENGINE.normalise(Task.FINETUNE, given)["learning_rate"] == 0.5
+    assert ENGINE.normalise(EngineTask.FINETUNE, given)["learning_rate"] == 0.5
 
 
 def test_a_tiny_model_gets_a_recipe_that_passes_the_check() -> None:
-    recipe = dict(ENGINE.recommended_values(Task.FINETUNE, model=MODEL))
+    recipe = dict(ENGINE.recommended_values(EngineTask.FINETUNE, model=MODEL))
     assert recipe["learning_rate"] == 2e-3
-    assert _messages(Task.FINETUNE, recipe) == {}
+    assert _messages(EngineTask.FINETUNE, recipe) == {}
     large = ModelFacts(
         name="l", architecture="Qwen2ForCausalLM", context_length=512, parameters=7_000_000_000
     )
-    assert ENGINE.recommended_values(Task.FINETUNE, model=large) == {}
+    assert ENGINE.recommended_values(EngineTask.FINETUNE, model=large) == {}
 
 
 def test_a_fine_tune_becomes_one_trainer_with_its_spec_and_its_secret() -> None:
-    launch = _rendered(Task.FINETUNE, {"epochs": 1}, continues="attempt-0")
+    launch = _rendered(EngineTask.FINETUNE, {"epochs": 1}, continues="attempt-0")
     (role,) = launch.roles
     assert role.name == "trainer"
     assert role.argv == (
@@ -197,7 +200,7 @@ def test_a_fine_tune_becomes_one_trainer_with_its_spec_and_its_secret() -> None:
 
 
 def test_a_server_gets_a_port_a_probe_and_its_key() -> None:
-    launch = _rendered(Task.SERVE, {"model_name": "parser"}, report_url="")
+    launch = _rendered(EngineTask.SERVE, {"model_name": "parser"}, report_url="")
     (role,) = launch.roles
     assert role.ports == ("http",)
     assert role.argv[-2:] == ("--port", "{port:http}")
@@ -208,16 +211,18 @@ def test_a_server_gets_a_port_a_probe_and_its_key() -> None:
 
 
 def test_a_script_may_run_as_long_as_it_says() -> None:
-    launch = _rendered(Task.SCRIPT, SCRIPT | {"maximum_run_time_seconds": 90})
+    launch = _rendered(EngineTask.SCRIPT, SCRIPT | {"maximum_run_time_seconds": 90})
     assert launch.run_within == timedelta(seconds=90)
     assert launch.roles[0].name == "script"
-    assert _rendered(Task.EVALUATE, {}).run_within is None
+    assert _rendered(EngineTask.EVALUATE, {}).run_within is None
 
 
 def test_more_than_one_replica_is_refused() -> None:
     with pytest.raises(ValueError, match="one replica only, got 2"):
         _rendered(
-            Task.FINETUNE, {}, placements=(LaunchPlacement(node="a"), LaunchPlacement(node="b"))
+            EngineTask.FINETUNE,
+            {},
+            placements=(LaunchPlacement(node="a"), LaunchPlacement(node="b")),
         )
 
 
@@ -237,7 +242,7 @@ def _all_fields(fields: tuple[SpecField, ...]) -> list[SpecField]:
 
 
 @pytest.mark.parametrize("task", sorted(ENGINE.tasks))
-def test_every_field_can_be_shown_in_a_form(task: Task) -> None:
+def test_every_field_can_be_shown_in_a_form(task: EngineTask) -> None:
     for field in _all_fields(engine.FIELDS[task]):
         assert field.label
         assert field.help.endswith((".", "engine's."))
@@ -247,7 +252,7 @@ def test_every_field_can_be_shown_in_a_form(task: Task) -> None:
             assert field.most is not None
 
 
-def _lacking(chip: str, task: Task = Task.FINETUNE) -> str:
+def _lacking(chip: str, task: EngineTask = EngineTask.FINETUNE) -> str:
     return ENGINE.runs_on(task, chips()[chip])
 
 
@@ -278,11 +283,11 @@ def test_where_nobody_says_which_torch_drives_a_chip_it_does_not_guess() -> None
 
 
 def test_a_script_brings_what_it_needs_and_runs_anywhere() -> None:
-    assert {_lacking(chip, Task.SCRIPT) for chip in chips()} == {""}
+    assert {_lacking(chip, EngineTask.SCRIPT) for chip in chips()} == {""}
 
 
 @pytest.mark.parametrize(("chip", "device"), [("cpu", "cpu"), ("nvidia-h800", "cuda")])
 def test_a_process_is_told_which_device_was_given(chip: str, device: str) -> None:
-    launch = _rendered(Task.FINETUNE, {}, chip=chips()[chip])
+    launch = _rendered(EngineTask.FINETUNE, {}, chip=chips()[chip])
     assert launch.roles[0].environment["NINEFOLD_DEVICE"] == device
-    assert "NINEFOLD_DEVICE" not in _rendered(Task.SCRIPT, SCRIPT).roles[0].environment
+    assert "NINEFOLD_DEVICE" not in _rendered(EngineTask.SCRIPT, SCRIPT).roles[0].environment

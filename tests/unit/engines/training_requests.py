@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.ports.engines import ModelFacts, RenderRequest, Task
+from controlplane.ports.engines import EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import InputTree, Launch, LaunchPlacement
 from controlplane.ports.registry import chips, engine
 
@@ -41,7 +41,7 @@ def rendered(
 ) -> Launch:
     """What the engine makes of a fine-tune on whole nodes of eight cards."""
     values: dict[str, Any] = {
-        "task": Task.FINETUNE,
+        "task": EngineTask.FINETUNE,
         "name": "attempt-1",
         "spec": spec,
         "chip": chips()[chip],
@@ -64,5 +64,5 @@ def findings(
     model: ModelFacts | None = QWEN3_8B,
 ) -> dict[str, str]:
     """What is wrong with a fine-tune, by field."""
-    found = engine(name).check(Task.FINETUNE, spec, chip=chips()[chip], model=model)
+    found = engine(name).check(EngineTask.FINETUNE, spec, chip=chips()[chip], model=model)
     return {each.field: each.message for each in found}

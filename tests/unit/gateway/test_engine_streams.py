@@ -14,7 +14,7 @@ from gateway.engine_streams import (
     EventSplitter,
     StreamBroken,
     StreamRewriter,
-    StreamTally,
+    StreamSummary,
 )
 
 line_ends = st.sampled_from([b"\n", b"\r\n", b"\r"])
@@ -73,8 +73,8 @@ def test_oversized_event_breaks_the_stream() -> None:
         splitter.feed(b"x" * (MAX_EVENT_BYTES + 1))
 
 
-def rewriter_of(*, include_usage: bool = False) -> tuple[StreamRewriter, StreamTally]:
-    tally = StreamTally()
+def rewriter_of(*, include_usage: bool = False) -> tuple[StreamRewriter, StreamSummary]:
+    tally = StreamSummary()
     rewriter = StreamRewriter(
         route="parser", model="/models/inner", include_usage=include_usage, tally=tally
     )

@@ -8,24 +8,24 @@ from datetime import UTC, datetime, timedelta
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import (
-    Action,
     CardView,
-    Decided,
+    DecisionPolicy,
     FaultView,
+    HealthAction,
+    HealthDecision,
     HealthSnapshot,
     NodeView,
-    Policy,
     decide_actions,
 )
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 POOL = "h100 of west"
 _STATES = {
-    Action.RESET_WHEN_IDLE: CardState.NO_NEW_WORK,
-    Action.RESET_NOW: CardState.ISOLATED,
-    Action.ISOLATE_CARD: CardState.ISOLATED,
-    Action.ISOLATE_NODE: CardState.ISOLATED,
+    HealthAction.RESET_WHEN_IDLE: CardState.NO_NEW_WORK,
+    HealthAction.RESET_NOW: CardState.ISOLATED,
+    HealthAction.ISOLATE_CARD: CardState.ISOLATED,
+    HealthAction.ISOLATE_NODE: CardState.ISOLATED,
 }
 
 
@@ -76,7 +76,7 @@ def fault(
     *,
     uid: str = "",
     code: str = "79",
-    origin: Origin = Origin.EXPORTER,
+    origin: SignalOrigin = SignalOrigin.EXPORTER,
     began_at: datetime = NOW,
     ended_at: datetime | None = None,
 ) -> FaultView:
@@ -96,7 +96,7 @@ def fault(
 
 
 def silence(name: str, *, began_at: datetime) -> FaultView:
-    return fault(name, origin=Origin.SILENCE, code="node-silent", began_at=began_at)
+    return fault(name, origin=SignalOrigin.SILENCE, code="node-silent", began_at=began_at)
 
 
 def health_snapshot(
@@ -107,17 +107,19 @@ def health_snapshot(
 
 
 def decided(
-    seen: HealthSnapshot, policy: Policy | None = None, at: datetime = NOW
-) -> tuple[Decided, ...]:
-    return decide_actions(seen, policy or Policy(), at)
+    seen: HealthSnapshot, policy: DecisionPolicy | None = None, at: datetime = NOW
+) -> tuple[HealthDecision, ...]:
+    return decide_actions(seen, policy or DecisionPolicy(), at)
 
 
-def only(found: tuple[Decided, ...]) -> Decided:
+def only(found: tuple[HealthDecision, ...]) -> HealthDecision:
     assert len(found) == 1, found
     return found[0]
 
 
-def applied(seen: HealthSnapshot, found: Iterable[Decided], at: datetime = NOW) -> HealthSnapshot:
+def applied(
+    seen: HealthSnapshot, found: Iterable[HealthDecision], at: datetime = NOW
+) -> HealthSnapshot:
     """The situation after all that was not held back has been done."""
     nodes, answers = dict(seen.nodes), dict(seen.decided)
     recent, restarted = list(seen.recent), list(seen.restarted)
@@ -126,13 +128,15 @@ def applied(seen: HealthSnapshot, found: Iterable[Decided], at: datetime = NOW) 
             continue
         if each.fault:
             answers[each.fault] = max(
-                each.action, answers.get(each.fault, Action.NOTE), key=lambda action: action.rank
+                each.action,
+                answers.get(each.fault, HealthAction.NOTE),
+                key=lambda action: action.rank,
             )
         if each.action in _STATES:
             cards = (each.card,) if each.card else ()
             nodes[each.node] = _worse(nodes[each.node], _STATES[each.action], cards)
             recent.append((each.node, at))
-        if each.action is Action.RESTART_JOB:
+        if each.action is HealthAction.RESTART_JOB:
             restarted.append((each.node, at))
     return replace(
         seen, nodes=nodes, decided=answers, recent=tuple(recent), restarted=tuple(restarted)

@@ -13,24 +13,24 @@ from hypothesis import strategies as st
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.decisions import (
-    Action,
-    Decided,
+    DecisionPolicy,
     FaultView,
+    HealthAction,
+    HealthDecision,
     HealthSnapshot,
     NodeView,
-    Policy,
 )
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from tests.properties import examples
 from tests.unit.health.snapshots import NOW, ago, applied, decided, fault, node, silence
 
-ORIGINS = [Origin.EXPORTER, Origin.EVENT, Origin.RULE, Origin.JOB]
+ORIGINS = [SignalOrigin.EXPORTER, SignalOrigin.EVENT, SignalOrigin.RULE, SignalOrigin.JOB]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     nodes: tuple[NodeView, ...]
-    policy: Policy
+    policy: DecisionPolicy
     #: What comes up in each turn, and which of all so far ends: index into what stands then.
     reports: tuple[tuple[int, tuple[FaultView, ...], tuple[int, ...]], ...]
 
@@ -64,7 +64,7 @@ def fleets(draw: st.DrawFn, *, most: int = 20) -> tuple[NodeView, ...]:
 
 
 POLICIES = st.builds(
-    Policy,
+    DecisionPolicy,
     pool_share=st.just(0) | st.integers(1, 500),
     nodes_per_window=st.integers(1, 6),
     restarts_per_window=st.integers(1, 6),
@@ -90,7 +90,7 @@ def histories(draw: st.DrawFn) -> History:
     return History(nodes=nodes, policy=draw(POLICIES), reports=tuple(reports))
 
 
-def lived(history: History) -> list[tuple[datetime, HealthSnapshot, tuple[Decided, ...]]]:
+def lived(history: History) -> list[tuple[datetime, HealthSnapshot, tuple[HealthDecision, ...]]]:
     """Each turn: when, what was seen, and what was decided about it; all that may be done is done."""
     seen = HealthSnapshot(nodes={view.uid: view for view in history.nodes}, faults=())
     at, reconciliations = NOW, []
@@ -143,7 +143,7 @@ def test_no_history_touches_more_nodes_within_the_window_than_the_policy_allows(
 @given(histories())
 @settings(max_examples=examples(80))
 def test_nothing_is_done_twice_and_no_target_gets_two_answers_in_a_turn(history: History) -> None:
-    done: set[tuple[str, Action]] = set()
+    done: set[tuple[str, HealthAction]] = set()
     for _, _, found in lived(history):
         answers = [(each.node, each.card) for each in found if not each.held_back]
         assert len(answers) == len(set(answers))
@@ -157,7 +157,7 @@ def test_nothing_is_done_twice_and_no_target_gets_two_answers_in_a_turn(history:
 #: faults ask to isolate the node, and one statement about the node stands for both.
 TWO_REASONS_HELD_BACK = History(
     nodes=(node("n0", cards=1), node("n1", cards=1)),
-    policy=Policy(pool_share=0),
+    policy=DecisionPolicy(pool_share=0),
     reports=(
         (
             0,
@@ -191,12 +191,12 @@ def test_every_fault_is_answered_or_held_back_in_the_end(history: History) -> No
         live = each.ended_at is None or each.ended_at >= at - history.policy.settle
         if not live or each.uid in seen.decided or each.uid in held:
             continue
-        if each.origin == Origin.SILENCE:
+        if each.origin == SignalOrigin.SILENCE:
             assert (
                 is_answered_silence(seen, each, stalled, at, history.policy)
                 # Each target has one statement: the oldest reason to isolate the node stands for all.
                 or any(
-                    other.node == each.node and other.action is Action.ISOLATE_NODE
+                    other.node == each.node and other.action is HealthAction.ISOLATE_NODE
                     for other in found
                 )
             ), each
@@ -208,7 +208,7 @@ def test_every_fault_is_answered_or_held_back_in_the_end(history: History) -> No
 
 
 def is_answered_silence(
-    seen: HealthSnapshot, each: FaultView, stalled: set[str], at: datetime, policy: Policy
+    seen: HealthSnapshot, each: FaultView, stalled: set[str], at: datetime, policy: DecisionPolicy
 ) -> bool:
     """It is over, too young, part of a stall, told by another fault of the node, or the node is out."""
     view = seen.nodes[each.node]
@@ -217,7 +217,9 @@ def is_answered_silence(
         or each.began_at > at - policy.heartbeat_timeout
         or view.cluster in stalled
         or any(
-            other.node == each.node and other.origin == Origin.SILENCE and other.uid != each.uid
+            other.node == each.node
+            and other.origin == SignalOrigin.SILENCE
+            and other.uid != each.uid
             for other in seen.faults
         )
         or all(card.state is CardState.ISOLATED for card in view.cards)
@@ -242,7 +244,7 @@ def test_the_order_in_which_things_are_told_changes_nothing(
 def test_a_further_fault_never_protects_a_card_less_where_no_guard_holds(
     nodes: tuple[NodeView, ...], data: st.DataObject
 ) -> None:
-    open_policy = Policy(
+    open_policy = DecisionPolicy(
         pool_share=1000,
         nodes_per_window=1000,
         restarts_per_window=1000,
@@ -260,11 +262,11 @@ def test_a_further_fault_never_protects_a_card_less_where_no_guard_holds(
             assert strength(after, view.uid, card.uid) >= strength(before, view.uid, card.uid)
 
 
-def strength(found: Sequence[Decided], node_uid: str, card: str) -> int:
+def strength(found: Sequence[HealthDecision], node_uid: str, card: str) -> int:
     """How much is done to the card, by itself or with its node."""
     return max(
         (
-            min(each.action.rank, Action.ISOLATE_CARD.rank)
+            min(each.action.rank, HealthAction.ISOLATE_CARD.rank)
             for each in found
             if each.node == node_uid and each.card in {"", card} and not each.held_back
         ),
@@ -276,7 +278,7 @@ def strength(found: Sequence[Decided], node_uid: str, card: str) -> int:
 @settings(max_examples=examples(60))
 def test_a_stall_takes_nothing_out(nodes: int, data: st.DataObject) -> None:
     views = {f"n{n}": node(f"n{n}") for n in range(nodes)}
-    policy = Policy()
+    policy = DecisionPolicy()
     least = max(2, -(-nodes * policy.stall_share // 1000))
     stale = data.draw(st.sets(st.integers(0, nodes - 1), min_size=min(least, nodes)))
     age = timedelta(seconds=data.draw(st.integers(15, 100_000)))

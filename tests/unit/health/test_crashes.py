@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.health.snapshots import Blame
+from controlplane.domain.health.snapshots import CrashOrigin
 from controlplane.domain.health.suspicions import SIGNATURES, crash_signature
 
-HARDWARE, UNCLEAR, PROGRAM = Blame.HARDWARE, Blame.UNCLEAR, Blame.PROGRAM
+HARDWARE, UNCLEAR, PROGRAM = CrashOrigin.HARDWARE, CrashOrigin.UNCLEAR, CrashOrigin.PROGRAM
 LINES = [
     ("NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, GPU has fallen off the bus.", "xid-79", HARDWARE),
     ("dmesg: NVRM: Xid 48: double bit ECC error", "xid-48", HARDWARE),
@@ -36,7 +36,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("line", "code", "blame"), LINES)
-def test_a_crash_is_known_by_its_words(line: str, code: str, blame: Blame) -> None:
+def test_a_crash_is_known_by_its_words(line: str, code: str, blame: CrashOrigin) -> None:
     crash = crash_signature(f"step 1 loss 2.3\n{line}\nKilled\n")
     assert crash is not None
     assert (crash.code, crash.blame, crash.line) == (code, blame, line)

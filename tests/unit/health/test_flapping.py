@@ -7,10 +7,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controlplane.domain.health.decisions import Action, FaultView, HealthSnapshot, Policy
-from controlplane.domain.health.faults import NEVER, FaultLevel, Origin, RepeatRule
+from controlplane.domain.health.decisions import (
+    DecisionPolicy,
+    FaultView,
+    HealthAction,
+    HealthSnapshot,
+)
+from controlplane.domain.health.faults import NEVER, FaultLevel, RepeatRule, SignalOrigin
 from controlplane.domain.health.isolations import unsettled_reason
-from controlplane.domain.health.recommended_actions import Severities
+from controlplane.domain.health.recommended_actions import FaultSeverities
 from controlplane.domain.health.snapshots import IsolationView
 from tests.unit.health.snapshots import (
     NOW,
@@ -29,7 +34,7 @@ def episodes(
     level: FaultLevel,
     *,
     rule: RepeatRule | None = None,
-    origin: Origin = Origin.EXPORTER,
+    origin: SignalOrigin = SignalOrigin.EXPORTER,
 ) -> list[FaultView]:
     """So many in the last hours, the last of which stands."""
     found = []
@@ -45,9 +50,9 @@ def episodes(
 def test_the_third_time_within_a_day_isolates_whatever_the_level() -> None:
     twice = health_snapshot(fleet(40), *episodes(2, FaultLevel.RESTART_REQUEST))
     thrice = health_snapshot(fleet(40), *episodes(3, FaultLevel.RESTART_REQUEST))
-    assert only(decided(twice)).action is Action.RESTART_REQUEST
+    assert only(decided(twice)).action is HealthAction.RESTART_REQUEST
     found = only(decided(thrice))
-    assert found.action is Action.ISOLATE_CARD
+    assert found.action is HealthAction.ISOLATE_CARD
     assert found.reason == "80E18005 occurred 3 times within 24 hours; the limit for isolation is 3"
 
 
@@ -56,8 +61,8 @@ def test_the_makers_number_goes_before_the_policys(times: int) -> None:
     limit = RepeatRule(times=times, within=timedelta(hours=24))
     below = episodes(times - 1, FaultLevel.NOTE, rule=limit)
     reached = episodes(times, FaultLevel.NOTE, rule=limit)
-    assert only(decided(health_snapshot(fleet(40), *below))).action is Action.NOTE
-    assert only(decided(health_snapshot(fleet(40), *reached))).action is Action.ISOLATE_CARD
+    assert only(decided(health_snapshot(fleet(40), *below))).action is HealthAction.NOTE
+    assert only(decided(health_snapshot(fleet(40), *reached))).action is HealthAction.ISOLATE_CARD
 
 
 @pytest.mark.parametrize(
@@ -65,28 +70,31 @@ def test_the_makers_number_goes_before_the_policys(times: int) -> None:
     [
         episodes(9, FaultLevel.NOTE),
         episodes(9, FaultLevel.RESTART_JOB, rule=NEVER),
-        episodes(9, FaultLevel.RESTART_JOB, origin=Origin.JOB),
+        episodes(9, FaultLevel.RESTART_JOB, origin=SignalOrigin.JOB),
     ],
     ids=["notes", "what programs do to themselves", "what crashed jobs left behind"],
 )
 def test_some_things_may_come_back_as_often_as_they_like(faults: list[FaultView]) -> None:
-    assert only(decided(health_snapshot(fleet(40), *faults))).action.rank <= Action.RESTART_JOB.rank
+    assert (
+        only(decided(health_snapshot(fleet(40), *faults))).action.rank
+        <= HealthAction.RESTART_JOB.rank
+    )
 
 
 def test_the_same_code_of_two_origins_or_two_cards_is_not_the_same_fault_again() -> None:
     faults = [
-        fault("n0-3", FaultLevel.RESTART_JOB, origin=Origin.EXPORTER),
-        fault("n0-3", FaultLevel.RESTART_JOB, origin=Origin.EVENT),
-        fault("n0-4", FaultLevel.RESTART_JOB, origin=Origin.EXPORTER),
+        fault("n0-3", FaultLevel.RESTART_JOB, origin=SignalOrigin.EXPORTER),
+        fault("n0-3", FaultLevel.RESTART_JOB, origin=SignalOrigin.EVENT),
+        fault("n0-4", FaultLevel.RESTART_JOB, origin=SignalOrigin.EXPORTER),
     ]
     found = decided(health_snapshot(fleet(40), *faults))
-    assert {each.action for each in found} == {Action.RESTART_JOB}
+    assert {each.action for each in found} == {HealthAction.RESTART_JOB}
 
 
 def test_what_came_before_it_was_given_back_does_not_count() -> None:
     seen = health_snapshot(fleet(40), *episodes(3, FaultLevel.RESTART_JOB))
     seen = replace(seen, released={"n0-3": ago(minutes=90)})
-    assert only(decided(seen)).action is Action.RESTART_JOB
+    assert only(decided(seen)).action is HealthAction.RESTART_JOB
 
 
 def test_a_flapping_card_stays_out_until_few_enough_of_its_faults_are_recent() -> None:
@@ -103,11 +111,11 @@ def test_a_flapping_card_stays_out_until_few_enough_of_its_faults_are_recent() -
 
 
 def reason(seen: HealthSnapshot, at: datetime) -> str:
-    policy = Policy()
+    policy = DecisionPolicy()
     return unsettled_reason(
         seen.faults,
         isolation=IsolationView(node="n0", card="n0-3"),
-        severities=Severities(seen.faults, seen.released, policy, at),
+        severities=FaultSeverities(seen.faults, seen.released, policy, at),
         policy=policy,
         at=at,
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import Action, Decided, Policy
+from controlplane.domain.health.decisions import DecisionPolicy, HealthAction, HealthDecision
 from controlplane.domain.health.faults import FaultLevel
 from tests.unit.health.snapshots import (
     ago,
@@ -21,10 +21,10 @@ from tests.unit.health.snapshots import (
     withheld,
 )
 
-WIDE = Policy(nodes_per_window=1000, cards_per_node=99)
+WIDE = DecisionPolicy(nodes_per_window=1000, cards_per_node=99)
 
 
-def split(found: tuple[Decided, ...]) -> tuple[list[Decided], list[Decided]]:
+def split(found: tuple[HealthDecision, ...]) -> tuple[list[HealthDecision], list[HealthDecision]]:
     """What is done, and what is held back."""
     return [e for e in found if not e.held_back], [e for e in found if e.held_back]
 
@@ -116,8 +116,8 @@ def test_a_storm_of_restarts_is_held_too_and_leaves_isolation_its_room() -> None
     storm = [fault(f"n{n}-0", FaultLevel.RESTART_JOB, code="94") for n in range(200)]
     found = decided(health_snapshot(fleet(400), fault("n399-0"), *storm))
     done, held = split(found)
-    assert [e.action for e in done].count(Action.RESTART_JOB) == 50
-    assert done[0].action is Action.ISOLATE_CARD
+    assert [e.action for e in done].count(HealthAction.RESTART_JOB) == 50
+    assert done[0].action is HealthAction.ISOLATE_CARD
     assert held[0].held_back == (
         "would restart jobs on 51 nodes within 10 minutes; the policy allows 50"
     )

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.decisions import (
-    Action,
-    Blame,
-    Decided,
+    CrashOrigin,
+    DecisionPolicy,
     FaultView,
+    HealthAction,
+    HealthDecision,
     HealthSnapshot,
     IsolationView,
-    Policy,
     RunView,
 )
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from tests.properties import examples
 from tests.unit.health.snapshots import NOW, ago, decided, fault, fleet, health_snapshot, withheld
@@ -34,12 +34,12 @@ def out(*faults: FaultView, isolation: IsolationView = ISOLATED) -> HealthSnapsh
     nodes["n0"] = withheld(
         nodes["n0"], CardState.ISOLATED, *([isolation.card] if isolation.card else [])
     )
-    answered = {each.uid: Action.ISOLATE_NODE for each in faults}
+    answered = {each.uid: HealthAction.ISOLATE_NODE for each in faults}
     return replace(health_snapshot(nodes, *faults), isolations=(isolation,), decided=answered)
 
 
-def releases(seen: HealthSnapshot) -> list[Decided]:
-    return [each for each in decided(seen) if each.action is Action.RELEASE]
+def releases(seen: HealthSnapshot) -> list[HealthDecision]:
+    return [each for each in decided(seen) if each.action is HealthAction.RELEASE]
 
 
 def ended(minutes: float, level: FaultLevel = FaultLevel.ISOLATE, place: str = "n0-3") -> FaultView:
@@ -79,7 +79,7 @@ def test_it_stays_while_something_is_wrong(standing: FaultView) -> None:
     [
         fault("n0-3", FaultLevel.NOTE, began_at=ago(hours=1)),
         fault("n0-4", began_at=ago(hours=1)),
-        fault("n0-3", origin=Origin.JOB, began_at=ago(hours=1)),
+        fault("n0-3", origin=SignalOrigin.JOB, began_at=ago(hours=1)),
     ],
     ids=["a note", "another card's", "what a job left behind"],
 )
@@ -97,10 +97,10 @@ def test_it_stays_while_its_node_is_suspect() -> None:
             failed=failed,
         )
         for job in ("a", "b")
-        for node, failed in (("n0", Blame.UNCLEAR), ("n9", None))
+        for node, failed in (("n0", CrashOrigin.UNCLEAR), ("n9", None))
     ]
     seen = replace(out(ended(minutes=6)), runs=tuple(runs))
-    assert [each.action for each in decided(seen)] == [Action.RESET_WHEN_IDLE]
+    assert [each.action for each in decided(seen)] == [HealthAction.RESET_WHEN_IDLE]
 
 
 def test_a_node_answers_for_all_of_its_cards() -> None:
@@ -143,7 +143,7 @@ def test_whatever_went_before_it_goes_back_only_settled_and_proved(
 
 
 def is_settled(view: FaultView, proved_at: datetime) -> bool:
-    settle = timedelta(seconds=Policy().settle.total_seconds())
+    settle = timedelta(seconds=DecisionPolicy().settle.total_seconds())
     return (
         view.ended_at is not None and view.ended_at <= NOW - settle and view.began_at <= proved_at
     )

@@ -14,7 +14,7 @@ from controlplane.domain.health.default_rules import DEFAULT_RULES
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.health.rules import (
     HealthRuleSpec,
-    How,
+    MetricTransform,
     RuleOperator,
     RuleRefused,
     condition_of,
@@ -38,7 +38,7 @@ def test_a_condition_is_read_with_its_units() -> None:
     hot, ecc = condition_of(HOT), condition_of({**ECC, "chips": ["h100"]})
     assert (hot.metric, hot.op, hot.value) == (Metric.TEMPERATURE, RuleOperator.AT_LEAST, 90)
     assert hot.lasting == timedelta(minutes=1)
-    assert (ecc.how, ecc.within) == (How.RATE, timedelta(minutes=10))
+    assert (ecc.how, ecc.within) == (MetricTransform.RATE, timedelta(minutes=10))
     assert ecc.applies("h100")
     assert not ecc.applies("a100")
 

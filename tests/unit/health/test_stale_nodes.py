@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import Action, Policy
+from controlplane.domain.health.decisions import DecisionPolicy, HealthAction
 from tests.unit.health.snapshots import (
     ago,
     decided,
@@ -26,7 +26,7 @@ def test_a_silent_node_is_isolated_once_it_has_been_silent_for_long_enough() -> 
     late = health_snapshot(fleet(40), silence("n0", began_at=ago(seconds=15)))
     assert decided(early) == ()
     found = only(decided(late))
-    assert (found.action, found.card, found.held_back) == (Action.ISOLATE_NODE, "", "")
+    assert (found.action, found.card, found.held_back) == (HealthAction.ISOLATE_NODE, "", "")
     assert found.reason == "no heartbeat for 15 seconds"
 
 
@@ -80,8 +80,8 @@ def test_nodes_that_have_been_out_for_long_do_not_turn_the_next_one_into_a_stall
     nodes = fleet(10)
     out = {uid: withheld(nodes[uid], CardState.ISOLATED) for uid in ("n0", "n1", "n2", "n3")}
     seen = health_snapshot({**nodes, **out}, *old, silence("n7", began_at=ago(minutes=1)))
-    seen = replace(seen, decided={each.uid: Action.ISOLATE_NODE for each in old})
-    policy = Policy(pool_share=1000)
+    seen = replace(seen, decided={each.uid: HealthAction.ISOLATE_NODE for each in old})
+    policy = DecisionPolicy(pool_share=1000)
     assert not only(decided(seen, policy)).held_back
 
 

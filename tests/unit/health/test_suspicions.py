@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import Action, Blame, HealthSnapshot, Policy, RunView
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.decisions import (
+    CrashOrigin,
+    DecisionPolicy,
+    HealthAction,
+    HealthSnapshot,
+    RunView,
+)
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.suspicions import suspicious_nodes
 from tests.properties import examples
 from tests.unit.health.snapshots import (
@@ -31,7 +37,7 @@ def run(
     job: str,
     *places: str,
     owner: str = "",
-    failed: Blame | None = Blame.UNCLEAR,
+    failed: CrashOrigin | None = CrashOrigin.UNCLEAR,
     ended_at: datetime = NOW,
 ) -> RunView:
     """An attempt on whole nodes, such as ``n0``, or on cards, such as ``n0-3``. Each job has its own owner."""
@@ -62,7 +68,7 @@ def moved(job: str, bad: str, good: str, owner: str = "") -> tuple[RunView, RunV
 
 def test_two_jobs_that_crashed_here_and_ended_well_elsewhere_make_a_node_suspect() -> None:
     found = only(decided(seen(*moved("a", "n0", "n1"), *moved("b", "n0", "n2"))))
-    assert (found.node, found.card, found.action) == ("n0", "", Action.RESET_WHEN_IDLE)
+    assert (found.node, found.card, found.action) == ("n0", "", HealthAction.RESET_WHEN_IDLE)
     assert found.reason == (
         "2 of 2 jobs crashed here, of which 2 succeeded elsewhere; suspicion score 2.0"
     )
@@ -84,7 +90,7 @@ def test_crashes_with_one_card_in_common_point_at_the_card() -> None:
             )
         )
     )
-    assert (found.card, found.action) == ("n0-1", Action.RESET_WHEN_IDLE)
+    assert (found.card, found.action) == ("n0-1", HealthAction.RESET_WHEN_IDLE)
 
 
 def test_a_card_where_another_job_ended_well_is_not_the_one() -> None:
@@ -132,14 +138,20 @@ def test_a_node_where_most_work_ends_well_is_not_suspect() -> None:
 
 def test_a_script_of_one_owner_that_fails_everywhere_makes_nothing_suspect() -> None:
     runs = [
-        run(f"j{n}", f"n{n % 40}", owner="anna", failed=Blame.HARDWARE, ended_at=ago(minutes=n))
+        run(
+            f"j{n}",
+            f"n{n % 40}",
+            owner="anna",
+            failed=CrashOrigin.HARDWARE,
+            ended_at=ago(minutes=n),
+        )
         for n in range(200)
     ]
     assert decided(seen(*runs)) == ()
 
 
 def test_nor_does_one_that_fails_always_on_the_only_free_node() -> None:
-    runs = [run(f"j{n}", "n0", owner="anna", failed=Blame.HARDWARE) for n in range(50)]
+    runs = [run(f"j{n}", "n0", owner="anna", failed=CrashOrigin.HARDWARE) for n in range(50)]
     assert decided(seen(*runs)) == ()
 
 
@@ -153,7 +165,7 @@ def test_what_a_program_did_to_itself_weighs_nothing_even_if_it_ended_well_elsew
         each
         for n in range(9)
         for each in (
-            run(f"j{n}", "n0", failed=Blame.PROGRAM, ended_at=ago(hours=1)),
+            run(f"j{n}", "n0", failed=CrashOrigin.PROGRAM, ended_at=ago(hours=1)),
             run(f"j{n}", "n1", failed=None),
         )
     ]
@@ -163,7 +175,7 @@ def test_what_a_program_did_to_itself_weighs_nothing_even_if_it_ended_well_elsew
 def test_crashes_of_four_owners_that_blame_the_hardware_are_enough_without_an_end_elsewhere() -> (
     None
 ):
-    runs = [run(f"j{n}", "n0", failed=Blame.HARDWARE) for n in range(4)]
+    runs = [run(f"j{n}", "n0", failed=CrashOrigin.HARDWARE) for n in range(4)]
     assert only(decided(seen(*runs))).node == "n0"
     assert decided(seen(*runs[:3])) == ()
 
@@ -186,7 +198,9 @@ def test_crashes_of_the_day_before_yesterday_do_not_count() -> None:
 
 
 def test_the_fault_that_a_crash_left_stands_behind_the_suspicion() -> None:
-    left = fault("n0", FaultLevel.RESTART_JOB, origin=Origin.JOB, code="nccl-timeout", uid="left")
+    left = fault(
+        "n0", FaultLevel.RESTART_JOB, origin=SignalOrigin.JOB, code="nccl-timeout", uid="left"
+    )
     suspect = seen(*moved("a", "n0", "n1"), *moved("b", "n0", "n2"))
     assert only(decided(replace(suspect, faults=(left,)))).fault == "left"
 
@@ -219,9 +233,9 @@ def test_no_owner_alone_makes_a_place_suspect_without_an_end_elsewhere(data: st.
             f"j{data.draw(st.integers(0, 30))}",
             *sorted(data.draw(st.sets(st.sampled_from([f"n{n}" for n in range(6)]), min_size=1))),
             owner="anna",
-            failed=data.draw(st.sampled_from(Blame)),
+            failed=data.draw(st.sampled_from(CrashOrigin)),
             ended_at=ago(minutes=data.draw(st.integers(0, 600))),
         )
         for _ in range(data.draw(st.integers(0, 25)))
     )
-    assert suspicious_nodes(seen(*runs), Policy(), NOW) == ()
+    assert suspicious_nodes(seen(*runs), DecisionPolicy(), NOW) == ()

@@ -4,7 +4,7 @@ import io
 import os
 from pathlib import Path
 
-from launcher.logs import RotatingLog, Terminal, last_lines
+from launcher.logs import RotatingLog, TerminalOutput, last_lines
 
 
 class _Tty(io.StringIO):
@@ -35,20 +35,20 @@ def test_a_log_that_cannot_be_written_loses_lines_and_raises_nothing() -> None:
 
 def test_lines_carry_the_name_of_their_process() -> None:
     stream = io.StringIO()
-    terminal = Terminal(stream, names=["web", "gateway"])
+    terminal = TerminalOutput(stream, names=["web", "gateway"])
     terminal.line("web", "hello")
     assert stream.getvalue() == "web     | hello\n"
 
 
 def test_colour_is_for_terminals_only() -> None:
     tty = _Tty()
-    Terminal(tty, names=["web"]).line("web", "hello")
+    TerminalOutput(tty, names=["web"]).line("web", "hello")
     assert "\x1b[" in tty.getvalue()
 
 
 def test_a_quiet_terminal_shows_only_the_launchers_own_messages() -> None:
     stream = io.StringIO()
-    terminal = Terminal(stream, names=["web"], echo=False)
+    terminal = TerminalOutput(stream, names=["web"], echo=False)
     terminal.line("web", "hello")
     terminal.say("ready")
     assert stream.getvalue() == "ready\n"
@@ -58,7 +58,7 @@ def test_a_terminal_that_was_closed_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as stream:
-        Terminal(stream).say("nobody hears")
+        TerminalOutput(stream).say("nobody hears")
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

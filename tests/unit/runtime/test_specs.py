@@ -10,28 +10,28 @@ import pytest
 
 from controlplane.adapters.engines.transformers import TransformersEngine
 from controlplane.adapters.engines.transformers.engine import runtime_spec
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import EngineTask
 from ninefold_runtime import specs
 from ninefold_runtime.exits import BadInput
 
-KINDS: dict[Task, Any] = {
-    Task.FINETUNE: specs.FinetuneSpec,
-    Task.EVALUATE: specs.EvaluateSpec,
-    Task.SCRIPT: specs.ScriptSpec,
-    Task.SERVE: specs.ServeSpec,
+KINDS: dict[EngineTask, Any] = {
+    EngineTask.FINETUNE: specs.FinetuneSpec,
+    EngineTask.EVALUATE: specs.EvaluateSpec,
+    EngineTask.SCRIPT: specs.ScriptSpec,
+    EngineTask.SERVE: specs.ServeSpec,
 }
-GIVEN: dict[Task, dict[str, Any]] = {Task.SCRIPT: {"argv": ["python", "main.py"]}}
+GIVEN: dict[EngineTask, dict[str, Any]] = {EngineTask.SCRIPT: {"argv": ["python", "main.py"]}}
 
 
 @pytest.mark.parametrize("task", list(KINDS))
-def test_what_the_adapter_completes_is_what_the_runtime_reads(task: Task) -> None:
+def test_what_the_adapter_completes_is_what_the_runtime_reads(task: EngineTask) -> None:
     complete = runtime_spec(TransformersEngine().normalise(task, GIVEN.get(task, {})))
     parsed = specs.parse_spec(json.loads(json.dumps(complete)), KINDS[task])
     assert isinstance(parsed, KINDS[task])
 
 
 def _finetune(**changes: Any) -> dict[str, Any]:
-    return runtime_spec(TransformersEngine().normalise(Task.FINETUNE, {})) | changes
+    return runtime_spec(TransformersEngine().normalise(EngineTask.FINETUNE, {})) | changes
 
 
 def test_a_missing_field_is_named() -> None:

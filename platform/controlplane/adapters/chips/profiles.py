@@ -20,14 +20,20 @@ from controlplane.domain.common.resources import MIB, Bytes
 from controlplane.domain.common.topology import Geometry
 from controlplane.domain.health.faults import (
     FAMILY,
+    CardFitness,
+    DurationEscalation,
     FaultLevel,
     FaultMap,
     FaultTexts,
-    Fitness,
-    Lasting,
     RepeatRule,
 )
-from controlplane.ports.chips import Collectives, Exporter, ExporterSeries, PodExtras, VendorProfile
+from controlplane.ports.chips import (
+    Collectives,
+    Exporter,
+    ExporterSeries,
+    VendorPodSettings,
+    VendorProfile,
+)
 
 GIGA, TERA = 1e9, 1e12
 PROFILE, FAULTS = "profile.toml", "faults.toml"
@@ -143,11 +149,11 @@ def _setup_scripts(section: TomlSection) -> tuple[str, ...]:
     return scripts
 
 
-def _parse_pod_extras(section: TomlSection | None) -> PodExtras:
+def _parse_pod_extras(section: TomlSection | None) -> VendorPodSettings:
     if section is None:
-        return PodExtras()
+        return VendorPodSettings()
     config_map = section.section("config_map") or TomlSection({}, at=section.at)
-    extras = PodExtras(
+    extras = VendorPodSettings(
         labels=section.text_map("labels"),
         annotations=section.text_map("annotations"),
         device_annotation=section.text("device_annotation"),
@@ -326,12 +332,12 @@ def _fault_descriptions(section: TomlSection) -> Iterator[tuple[str, FaultTexts]
         each.done()
 
 
-def _card_states(section: TomlSection) -> Iterator[tuple[str, Fitness]]:
+def _card_states(section: TomlSection) -> Iterator[tuple[str, CardFitness]]:
     for name, codes in section.text_map("states").items():
-        if name not in Fitness.__members__:
-            known = ", ".join(Fitness.__members__)
+        if name not in CardFitness.__members__:
+            known = ", ".join(CardFitness.__members__)
             section.refuse(f"states.{name}", f"is no state of a card; known are {known}")
-        yield from ((code, Fitness[name]) for code in _expand_fault_codes(codes))
+        yield from ((code, CardFitness[name]) for code in _expand_fault_codes(codes))
 
 
 def _repeat_rules(section: TomlSection) -> Iterator[tuple[str, RepeatRule]]:
@@ -345,13 +351,13 @@ def _repeat_rules(section: TomlSection) -> Iterator[tuple[str, RepeatRule]]:
         each.done()
 
 
-def _duration_rules(section: TomlSection) -> Iterator[tuple[str, Lasting]]:
+def _duration_rules(section: TomlSection) -> Iterator[tuple[str, DurationEscalation]]:
     for each in section.listed("lasting"):
         name = each.required("level")
         if name not in FaultLevel.__members__:
             each.refuse("level", f"is {name!r}, which is no level")
         seconds = each.number("seconds") or each.refuse("seconds", "is required")
-        lasting = Lasting(after=timedelta(seconds=seconds), level=FaultLevel[name])
+        lasting = DurationEscalation(after=timedelta(seconds=seconds), level=FaultLevel[name])
         yield from ((code, lasting) for code in _expand_fault_codes(each.required("codes")))
         each.done()
 

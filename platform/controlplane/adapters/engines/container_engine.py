@@ -23,7 +23,7 @@ from controlplane.adapters.engines import container_commands
 from controlplane.domain.common.accelerators import Chip, ChipKind, Dtype
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
-from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
+from controlplane.ports.engines import ROLES, EngineProfile, EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole
 from controlplane.ports.registry import image_template
 
@@ -48,14 +48,14 @@ class ContainerEngine(ABC):
 
     @abstractmethod
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]: ...
 
     def environment(self) -> EngineEnvironment | None:
         """None: it comes as an image only."""
         return None
 
-    def runs_on(self, task: Task, chip: Chip) -> str:
+    def runs_on(self, task: EngineTask, chip: Chip) -> str:
         if chip.kind is ChipKind.CPU:
             return Reason(
                 "engine.accelerator.required",

@@ -27,7 +27,7 @@ from controlplane.domain.serving.parallelism import (
     replica_parallelism,
 )
 from controlplane.domain.specs.serving import SERVE
-from controlplane.ports.engines import ROLES, ModelFacts, RenderRequest, Task
+from controlplane.ports.engines import ROLES, EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import Launch, LaunchRole, Probe
 
 #: The secret by which the gateway authenticates to the replica.
@@ -85,7 +85,7 @@ class ServingCommand:
 class ContainerServingEngine(ContainerEngine):
     """Implements ``controlplane.ports.engines.Engine`` but for ``name``, ``profile`` and the translation."""
 
-    tasks = frozenset({Task.SERVE})
+    tasks = frozenset({EngineTask.SERVE})
     #: Whether a replica may span nodes; otherwise the reason why not.
     one_node_because: str = ""
 
@@ -101,18 +101,20 @@ class ContainerServingEngine(ContainerEngine):
         """What else is wrong with a complete spec for this engine alone."""
         yield from ()
 
-    def fields(self, task: Task) -> tuple[SpecField, ...]:
+    def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         return SERVE
 
-    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(
+        self, task: EngineTask, *, model: ModelFacts | None
+    ) -> Mapping[str, Any]:
         return {}
 
-    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalise(self, task: EngineTask, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         return spec_fields.with_defaults(SERVE, spec)
 
     def check(
         self,
-        task: Task,
+        task: EngineTask,
         spec: Mapping[str, Any],
         *,
         chip: Chip | None,
@@ -218,7 +220,12 @@ class ContainerServingEngine(ContainerEngine):
             )
 
     def _check_values(
-        self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
+        self,
+        task: EngineTask,
+        spec: Mapping[str, Any],
+        *,
+        chip: Chip | None,
+        model: ModelFacts | None,
     ) -> Iterator[FieldFinding]:
         complete = self.normalise(task, spec)
         name, length = complete["model_name"], complete["context_length"]

@@ -28,7 +28,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, SpecField
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.specs import training
-from controlplane.ports.engines import ModelFacts, RenderRequest, Task
+from controlplane.ports.engines import EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import Launch
 
 #: Time to end the current step; these engines save at their checkpoints, not when they are stopped.
@@ -101,19 +101,21 @@ class TrainingSteps:
 class ContainerTrainingEngine(ContainerEngine):
     """Implements ``controlplane.ports.engines.Engine`` but for ``name``, ``profile`` and the translation."""
 
-    tasks = frozenset({Task.FINETUNE})
+    tasks = frozenset({EngineTask.FINETUNE})
 
     @abstractmethod
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
         """Files, steps and variables of a checked spec, none of them the chip's."""
 
-    def fields(self, task: Task) -> tuple[SpecField, ...]:
+    def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         return training.FINETUNE
 
-    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(
+        self, task: EngineTask, *, model: ModelFacts | None
+    ) -> Mapping[str, Any]:
         return training.recommended_values(parameters=model.parameters) if model else {}
 
-    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalise(self, task: EngineTask, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         complete = spec_fields.with_defaults(self.fields(task), spec)
         if "learning_rate" not in spec:
             complete["learning_rate"] = training.default_learning_rate(
@@ -123,7 +125,7 @@ class ContainerTrainingEngine(ContainerEngine):
 
     def check(
         self,
-        task: Task,
+        task: EngineTask,
         spec: Mapping[str, Any],
         *,
         chip: Chip | None,

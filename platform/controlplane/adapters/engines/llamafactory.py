@@ -21,11 +21,11 @@ from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import (
+    ArgumentVerification,
     EngineProfile,
-    FlagsChecked,
+    EngineTask,
     ModelFacts,
     ProgressFormat,
-    Task,
 )
 
 #: Relative to ``{work}``: where checkpoints, logs and the last weights go; where the merged model goes.
@@ -234,7 +234,7 @@ PROFILE = EngineProfile(
             "tokens_per_second": "throughput",
         },
     ),
-    flags=FlagsChecked.PARSED,
+    flags=ArgumentVerification.PARSED,
     remarks=(
         Reason(
             "engine.llamafactory.verified_versions",
@@ -293,7 +293,7 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
         return PROFILE
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         return (*_LIMITS, *bfloat16_limits(chip), *_chip_arguments(chip))
 

@@ -17,11 +17,11 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.specs.evaluation import QUANTIZE, SCHEMES
 from controlplane.ports.engines import (
+    ArgumentVerification,
     EngineProfile,
-    FlagsChecked,
+    EngineTask,
     ModelFacts,
     RenderRequest,
-    Task,
 )
 from controlplane.ports.launches import EngineEnvironment, Launch
 
@@ -50,27 +50,27 @@ class LlmCompressorEngine:
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "llm_compressor"
-    tasks = frozenset({Task.QUANTIZE})
+    tasks = frozenset({EngineTask.QUANTIZE})
 
     def profile(self) -> EngineProfile:
         return EngineProfile(
             title="LLM Compressor",
-            flags=FlagsChecked.RUN,
+            flags=ArgumentVerification.RUN,
             formats=frozenset({quantization.COMPRESSED_TENSORS}),
             sources=("https://github.com/vllm-project/llm-compressor",),
         )
 
-    def runs_on(self, task: Task, chip: Chip) -> str:
+    def runs_on(self, task: EngineTask, chip: Chip) -> str:
         return runtime_launches.missing_torch(chip)
 
     def environment(self) -> EngineEnvironment:
         return runtime_launches.runtime_environment()
 
-    def fields(self, task: Task) -> tuple[SpecField, ...]:
+    def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         return QUANTIZE
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         if chip is not None and (reason := runtime_launches.missing_torch(chip)):
             return (FieldLimit(field="scheme", values=SCHEMES, reason=reason),)
@@ -86,7 +86,7 @@ class LlmCompressorEngine:
 
     def check(
         self,
-        task: Task,
+        task: EngineTask,
         spec: Mapping[str, Any],
         *,
         chip: Chip | None,
@@ -102,14 +102,16 @@ class LlmCompressorEngine:
             wrong += _check_model(spec, model=model)
         return tuple(wrong)
 
-    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(
+        self, task: EngineTask, *, model: ModelFacts | None
+    ) -> Mapping[str, Any]:
         """Rows no longer than the model's context."""
         default = spec_fields.default_at(QUANTIZE, "max_length")
         if model is None or not 0 < model.context_length < default:
             return {}
         return {"max_length": model.context_length}
 
-    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalise(self, task: EngineTask, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The spec with every default written out."""
         return spec_fields.with_defaults(QUANTIZE, spec)
 

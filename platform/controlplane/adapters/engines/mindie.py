@@ -22,7 +22,7 @@ from controlplane.adapters.engines.container_serving import (
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldLimit
-from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
+from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
 
 #: The port of health and administration, and that of metrics, beside the HTTP port.
 MANAGEMENT, METRICS = "management", "metrics"
@@ -138,7 +138,7 @@ PROFILE = EngineProfile(
         "output_tokens_per_second": "avg_generation_throughput_toks_per_s",
         "preemptions": "num_preemptions_total",
     },
-    flags=FlagsChecked.UNVERIFIED,
+    flags=ArgumentVerification.UNVERIFIED,
     formats=frozenset({"modelslim"}),
     remarks=(
         Reason(
@@ -213,7 +213,7 @@ class MindieEngine(ContainerServingEngine):
         return PROFILE
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         return _LIMITS
 

@@ -22,7 +22,7 @@ from controlplane.adapters.engines.container_training import (
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
-from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
+from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
 
 _NEEDED = (
     "num_hidden_layers",
@@ -357,7 +357,7 @@ PROFILE = EngineProfile(
         a2="mindspeed-llm:v{version}-cann9.0.0-torch_npu2.7.1-910b-ubuntu22.04-py3.11-aarch64",
         a3="mindspeed-llm:v{version}-cann9.0.0-torch_npu2.7.1-a3-ubuntu22.04-py3.11-aarch64",
     ),
-    flags=FlagsChecked.UNVERIFIED,
+    flags=ArgumentVerification.UNVERIFIED,
     sources=(
         "https://gitcode.com/Ascend/MindSpeed-LLM/tree/master/examples/mcore",
         "https://gitcode.com/Ascend/MindSpeed-LLM/blob/master/docs/zh/pytorch/training/pretrain/"
@@ -437,7 +437,7 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
     def profile(self) -> EngineProfile:
         return PROFILE
 
-    def runs_on(self, task: Task, chip: Chip) -> str:
+    def runs_on(self, task: EngineTask, chip: Chip) -> str:
         if chip.torch_device != "npu":
             return Reason(
                 "engine.mindspeed_llm.chip_not_supported",
@@ -447,7 +447,7 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
         return super().runs_on(task, chip)
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         return (*_LIMITS, *bfloat16_limits(chip))
 

@@ -24,11 +24,11 @@ from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import (
+    ArgumentVerification,
     EngineProfile,
-    FlagsChecked,
+    EngineTask,
     ModelFacts,
     ProgressFormat,
-    Task,
 )
 
 #: Vocabularies above this are Llama 3's, whose conversations are written in another way than Llama 2's.
@@ -287,7 +287,7 @@ PROFILE = EngineProfile(
             "learning_rate": "learning_rate",
         },
     ),
-    flags=FlagsChecked.PARSED,
+    flags=ArgumentVerification.PARSED,
     remarks=(
         Reason(
             "engine.ms_swift.verified_versions",
@@ -336,7 +336,7 @@ class MsSwiftEngine(ContainerTrainingEngine):
         return PROFILE
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         return (*_LIMITS, *bfloat16_limits(chip), *_chip_arguments(chip))
 

@@ -15,18 +15,18 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, fields_named
 from controlplane.domain.specs.evaluation import QUANTIZE
 from controlplane.ports.engines import (
+    ArgumentVerification,
     EngineProfile,
-    FlagsChecked,
+    EngineTask,
     ModelFacts,
     RenderRequest,
-    Task,
 )
 from controlplane.ports.launches import Launch
 
 PROFILE = EngineProfile(
     title="msModelSlim",
     default_version="26.0.0",
-    flags=FlagsChecked.UNVERIFIED,
+    flags=ArgumentVerification.UNVERIFIED,
     formats=frozenset({"modelslim"}),
     remarks=(
         Reason(
@@ -98,15 +98,15 @@ class MsModelSlimEngine(ContainerEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "msmodelslim"
-    tasks = frozenset({Task.QUANTIZE})
+    tasks = frozenset({EngineTask.QUANTIZE})
 
     def profile(self) -> EngineProfile:
         return PROFILE
 
-    def fields(self, task: Task) -> tuple[SpecField, ...]:
+    def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         return FIELDS
 
-    def runs_on(self, task: Task, chip: Chip) -> str:
+    def runs_on(self, task: EngineTask, chip: Chip) -> str:
         if chip.torch_device != "npu":
             return Reason(
                 "engine.msmodelslim.chip_not_supported",
@@ -122,18 +122,25 @@ class MsModelSlimEngine(ContainerEngine):
         return ""
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         return _LIMITS
 
-    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(
+        self, task: EngineTask, *, model: ModelFacts | None
+    ) -> Mapping[str, Any]:
         return {}
 
-    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalise(self, task: EngineTask, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         return spec_fields.with_defaults(FIELDS, spec)
 
     def check(
-        self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
+        self,
+        task: EngineTask,
+        spec: Mapping[str, Any],
+        *,
+        chip: Chip | None,
+        model: ModelFacts | None,
     ) -> tuple[FieldFinding, ...]:
         found = [
             *spec_fields.check_fields(FIELDS, spec),

@@ -16,17 +16,17 @@ from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.ports.engines import ROLES, RenderRequest, Task
+from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
 from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, Probe
 from controlplane.ports.registry import chip_plugin
 
 #: Time to end the current step and write a checkpoint, or to let open requests end.
-_GRACE: Mapping[Task, timedelta] = {
-    Task.FINETUNE: timedelta(minutes=2),
-    Task.EVALUATE: timedelta(seconds=15),
-    Task.QUANTIZE: timedelta(seconds=15),
-    Task.SCRIPT: timedelta(seconds=30),
-    Task.SERVE: timedelta(seconds=30),
+_GRACE: Mapping[EngineTask, timedelta] = {
+    EngineTask.FINETUNE: timedelta(minutes=2),
+    EngineTask.EVALUATE: timedelta(seconds=15),
+    EngineTask.QUANTIZE: timedelta(seconds=15),
+    EngineTask.SCRIPT: timedelta(seconds=30),
+    EngineTask.SERVE: timedelta(seconds=30),
 }
 #: Builds of torch that the one package of the lock is: on a machine without CUDA it is that for the processor.
 _TORCH_BUILDS = frozenset({"cpu", "cuda"})
@@ -91,7 +91,7 @@ def runtime_launch(
                 replicas=len(request.placements),
             )
         )
-    secret = "NINEFOLD_ENGINE_KEY" if request.task is Task.SERVE else "NINEFOLD_ATTEMPT_TOKEN"
+    secret = "NINEFOLD_ENGINE_KEY" if request.task is EngineTask.SERVE else "NINEFOLD_ATTEMPT_TOKEN"
     return Launch(
         name=request.name,
         roles=(_runtime_role(request),),
@@ -111,12 +111,12 @@ def _runtime_role(request: RenderRequest) -> LaunchRole:
     argv = ["{python}", "-m", "ninefold_runtime", request.task.value, "--spec", "{work}/spec.json"]
     variables = dict(_ENVIRONMENT)
     variables |= chip_plugin(request.chip).environment(request.chip, cards=placement.cards)
-    if request.task is not Task.SCRIPT:
+    if request.task is not EngineTask.SCRIPT:
         # Otherwise a process that does not find its cards would hold them and work on the processor.
         variables["NINEFOLD_DEVICE"] = request.chip.torch_device
     if request.report_url:
         variables["NINEFOLD_REPORT_URL"] = request.report_url
-    serves = request.task is Task.SERVE
+    serves = request.task is EngineTask.SERVE
     if serves:
         argv += ["--port", "{port:http}"]
     return LaunchRole(

@@ -17,7 +17,7 @@ from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.domain.specs.serving import MEMORY_FRACTION
-from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
+from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
 
 #: Starts the server with the key from the environment: its own option would show it to every process.
 _START = "start_sglang.py"
@@ -48,7 +48,7 @@ PROFILE = EngineProfile(
         "prefix_cache_hit_rate": "sglang:cache_hit_rate",
         "output_tokens_per_second": "sglang:gen_throughput",
     },
-    flags=FlagsChecked.PARSED,
+    flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "modelslim", "awq", "gptq", "fp8"}),
     remarks=(
         Reason(
@@ -83,7 +83,7 @@ class SglangEngine(ContainerServingEngine):
         return PROFILE
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         if chip is None or chip.torch_device != _NPU:
             return ()

@@ -18,7 +18,7 @@ from controlplane.adapters.engines.container_serving import (
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldLimit
-from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
+from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
 
 #: What starts the command on several nodes: all but the first have no HTTP of their own.
 FOLLOW = "follow.py"
@@ -101,7 +101,7 @@ VLLM_PROFILE = EngineProfile(
     default_version="0.23.0",
     images={"nvidia": "vllm/vllm-openai:v{version}"},
     metrics=METRICS,
-    flags=FlagsChecked.PARSED,
+    flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "awq", "gptq", "fp8"}),
     remarks=(
         Reason(
@@ -141,7 +141,7 @@ class VllmEngine(ContainerServingEngine):
         return VLLM_PROFILE
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         return _LIMITS
 
@@ -172,7 +172,7 @@ VLLM_ASCEND_PROFILE = EngineProfile(
         a2=_ASCEND_A2_IMAGE, a3=_ASCEND_A3_IMAGE, inference=_310P
     ),
     metrics=METRICS,
-    flags=FlagsChecked.PARSED,
+    flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "modelslim"}),
     remarks=(
         Reason(
@@ -231,7 +231,7 @@ class VllmAscendEngine(ContainerServingEngine):
         return VLLM_ASCEND_PROFILE
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         return (*_VLLM_ASCEND_LIMITS, *bfloat16_limits(chip))
 

@@ -32,8 +32,8 @@ from enum import StrEnum
 from controlplane.domain.alerts.rules import (
     AlertRuleSpec,
     AlertSeverity,
+    LabelMatcher,
     Labels,
-    Matcher,
     all_matchers_fit,
 )
 
@@ -54,7 +54,7 @@ class NoticeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMember:
+class FiringMember:
     """An alert of the group that fires now."""
 
     silenced: bool
@@ -63,7 +63,7 @@ class GroupMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Episode:
+class NotificationEpisode:
     """What was told so far; ``notified_at`` is None while nothing was."""
 
     notified_at: datetime | None = None
@@ -71,7 +71,7 @@ class Episode:
 
 
 def notice_due(
-    episode: Episode, members: Collection[GroupMember], *, at: datetime
+    episode: NotificationEpisode, members: Collection[FiringMember], *, at: datetime
 ) -> NoticeKind | None:
     """What to tell now; None: nothing."""
     if not members:
@@ -92,7 +92,7 @@ def notice_due(
 class Silence:
     """Nobody is told of what its matchers fit; it ends by itself."""
 
-    matchers: tuple[Matcher, ...]
+    matchers: tuple[LabelMatcher, ...]
     began_at: datetime
     ends_at: datetime
 
@@ -105,7 +105,7 @@ class NotificationRoute:
     """Whom to tell of what."""
 
     severity: AlertSeverity
-    matchers: tuple[Matcher, ...]
+    matchers: tuple[LabelMatcher, ...]
     #: Keys of the receivers.
     receivers: frozenset[int]
 
@@ -129,7 +129,7 @@ class AlertState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class AlertProgress:
     """One alert from the first time that its condition held."""
 
     state: AlertState
@@ -144,19 +144,19 @@ class Standing:
 
 
 def next_standing(
-    standing: Standing | None,
+    standing: AlertProgress | None,
     *,
     holds: bool | None,
     at: datetime,
     lasts: timedelta,
     keeps: timedelta,
-) -> Standing | None:
+) -> AlertProgress | None:
     """What becomes of an alert; None where there is none any more, or never was.
 
     ``holds`` is None where nobody can say. ``standing`` is that of an alert that is not resolved.
     """
     if standing is None:
-        begun = Standing(state=AlertState.PENDING, began_at=at, held_at=at)
+        begun = AlertProgress(state=AlertState.PENDING, began_at=at, held_at=at)
         return _pending_to_firing(begun, at=at, lasts=lasts) if holds else None
     # An answer from before what is known already comes too late to say anything.
     if holds is None or at < max(standing.held_at, standing.quiet_since or standing.held_at):
@@ -168,13 +168,15 @@ def next_standing(
     return _firing_to_resolved(standing, at=at, keeps=keeps)
 
 
-def _pending_to_firing(standing: Standing, *, at: datetime, lasts: timedelta) -> Standing:
+def _pending_to_firing(standing: AlertProgress, *, at: datetime, lasts: timedelta) -> AlertProgress:
     if standing.state is AlertState.PENDING and at - standing.began_at >= lasts:
         return replace(standing, state=AlertState.FIRING, fired_at=at)
     return standing
 
 
-def _firing_to_resolved(standing: Standing, *, at: datetime, keeps: timedelta) -> Standing | None:
+def _firing_to_resolved(
+    standing: AlertProgress, *, at: datetime, keeps: timedelta
+) -> AlertProgress | None:
     if standing.state is AlertState.PENDING:
         return None
     quiet = replace(standing, quiet_since=standing.quiet_since or at)
@@ -195,7 +197,7 @@ def simulate_firings(
 ) -> tuple[FiringAlert, ...]:
     """Each time that the rule would have fired on one thing, given its values in the order of time."""
     found: list[FiringAlert] = []
-    standing: Standing | None = None
+    standing: AlertProgress | None = None
     for at, value in values:
         holds = None if value is None else rule.op.holds(value, rule.threshold)
         standing = next_standing(standing, holds=holds, at=at, lasts=rule.lasts, keeps=rule.keeps)

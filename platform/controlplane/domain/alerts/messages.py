@@ -37,7 +37,7 @@ class ReceiverKind(StrEnum):
     SLACK = "slack"
 
 
-class Tone(StrEnum):
+class MessageSeverity(StrEnum):
     BAD = "bad"
     WARNING = "warning"
     INFO = "info"
@@ -45,29 +45,36 @@ class Tone(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class ReceiverMessage:
     """What happened, in the receiver's language."""
 
     title: str
     #: What it is about, line by line.
     lines: tuple[str, ...]
-    tone: Tone
+    tone: MessageSeverity
     #: A page with more, and the words on the way there.
     link: str
     link_text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ReceiverPost:
     """A POST, ready to be made."""
 
     url: str
     body: bytes
 
 
-def feishu_call(message: Message, *, url: str, secret: bytes, timestamp: int) -> Call:
+def feishu_call(
+    message: ReceiverMessage, *, url: str, secret: bytes, timestamp: int
+) -> ReceiverPost:
     """``timestamp`` in seconds; without a secret nothing is signed."""
-    colours = {Tone.BAD: "red", Tone.WARNING: "orange", Tone.INFO: "blue", Tone.GOOD: "green"}
+    colours = {
+        MessageSeverity.BAD: "red",
+        MessageSeverity.WARNING: "orange",
+        MessageSeverity.INFO: "blue",
+        MessageSeverity.GOOD: "green",
+    }
     content: dict[str, Any] = {
         "msg_type": "interactive",
         "card": {
@@ -98,13 +105,15 @@ def feishu_call(message: Message, *, url: str, secret: bytes, timestamp: int) ->
     if secret:
         key = str(timestamp).encode() + b"\n" + secret
         content = {"timestamp": str(timestamp), "sign": _sign_base64(key, b""), **content}
-    return Call(url=url, body=_encode_json(content))
+    return ReceiverPost(url=url, body=_encode_json(content))
 
 
 _DINGTALK_MARKUP = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_#[]<>!|~"})
 
 
-def dingtalk_call(message: Message, *, url: str, secret: bytes, timestamp: int) -> Call:
+def dingtalk_call(
+    message: ReceiverMessage, *, url: str, secret: bytes, timestamp: int
+) -> ReceiverPost:
     """``timestamp`` in seconds; without a secret nothing is signed."""
     title = _truncate_text(message.title, LONGEST_TITLE)
     lines = [line.translate(_DINGTALK_MARKUP) for line in _message_text(message).split("\n")]
@@ -120,15 +129,15 @@ def dingtalk_call(message: Message, *, url: str, secret: bytes, timestamp: int) 
         milliseconds = str(timestamp * 1000)
         sign = _sign_base64(secret, milliseconds.encode() + b"\n" + secret)
         url = _with_query(url, {"timestamp": milliseconds, "sign": sign})
-    return Call(url=url, body=_encode_json(content))
+    return ReceiverPost(url=url, body=_encode_json(content))
 
 
-def slack_call(message: Message, *, url: str) -> Call:
+def slack_call(message: ReceiverMessage, *, url: str) -> ReceiverPost:
     marks = {
-        Tone.BAD: ":red_circle:",
-        Tone.WARNING: ":large_orange_circle:",
-        Tone.INFO: ":large_blue_circle:",
-        Tone.GOOD: ":large_green_circle:",
+        MessageSeverity.BAD: ":red_circle:",
+        MessageSeverity.WARNING: ":large_orange_circle:",
+        MessageSeverity.INFO: ":large_blue_circle:",
+        MessageSeverity.GOOD: ":large_green_circle:",
     }
     title = _truncate_text(f"{marks[message.tone]} {message.title}", LONGEST_TITLE)
     content = {
@@ -157,7 +166,7 @@ def slack_call(message: Message, *, url: str) -> Call:
             },
         ],
     }
-    return Call(url=url, body=_encode_json(content))
+    return ReceiverPost(url=url, body=_encode_json(content))
 
 
 #: Where a chat says in its answer whether it took the message.
@@ -195,7 +204,7 @@ def response_error(kind: ReceiverKind, answer: str) -> str:
     )
 
 
-def _message_text(message: Message) -> str:
+def _message_text(message: ReceiverMessage) -> str:
     shown = [" ".join(line.split()) for line in message.lines[:MOST_LINES]]
     return _truncate_text("\n".join(shown), LONGEST_TEXT)
 

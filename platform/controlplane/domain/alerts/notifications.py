@@ -41,7 +41,7 @@ class NotificationSeverity(StrEnum):
     BAD = "bad"
 
 
-class Subject(StrEnum):
+class NotificationSubject(StrEnum):
     """What the news is about."""
 
     JOB = "job"
@@ -55,7 +55,7 @@ class Subject(StrEnum):
     USER = "person"
 
 
-class Audience(StrEnum):
+class NotificationAudience(StrEnum):
     #: Whoever made the subject, and those of its team who want to hear of everything.
     CREATOR = "maker"
     #: Whoever may change the team.
@@ -66,7 +66,7 @@ class Audience(StrEnum):
     ASKER = "asker"
 
 
-class Channel(StrEnum):
+class NotificationChannel(StrEnum):
     PAGE = "page"
     EMAIL = "email"
 
@@ -76,115 +76,126 @@ class NotificationType:
     """One kind of news."""
 
     severity: NotificationSeverity
-    subject: Subject
+    subject: NotificationSubject
     #: Where it goes unless its reader says otherwise.
-    channels: frozenset[Channel] = frozenset({Channel.PAGE})
+    channels: frozenset[NotificationChannel] = frozenset({NotificationChannel.PAGE})
     #: Whether it goes to those of the team who did not make the subject, unless they say otherwise.
     whole_team: bool = False
-    audience: Audience = Audience.CREATOR
+    audience: NotificationAudience = NotificationAudience.CREATOR
     #: News of one subject with the same group becomes one line while it follows closely.
     group: str
 
     @property
     def optional(self) -> bool:
         """Whether a reader can choose about it."""
-        return self.audience is not Audience.ASKER
+        return self.audience is not NotificationAudience.ASKER
 
 
-_BOTH = frozenset(Channel)
+_BOTH = frozenset(NotificationChannel)
 
 NOTIFICATION_TYPES: Mapping[NotificationKind, NotificationType] = {
     NotificationKind.JOB_SUCCEEDED: NotificationType(
-        severity=NotificationSeverity.GOOD, subject=Subject.JOB, group="end"
+        severity=NotificationSeverity.GOOD, subject=NotificationSubject.JOB, group="end"
     ),
     NotificationKind.JOB_FAILED: NotificationType(
-        severity=NotificationSeverity.BAD, subject=Subject.JOB, group="end", channels=_BOTH
+        severity=NotificationSeverity.BAD,
+        subject=NotificationSubject.JOB,
+        group="end",
+        channels=_BOTH,
     ),
     NotificationKind.JOB_CANCELLED: NotificationType(
-        severity=NotificationSeverity.INFO, subject=Subject.JOB, group="end"
+        severity=NotificationSeverity.INFO, subject=NotificationSubject.JOB, group="end"
     ),
     NotificationKind.PIPELINE_SUCCEEDED: NotificationType(
-        severity=NotificationSeverity.GOOD, subject=Subject.PIPELINE, group="end"
+        severity=NotificationSeverity.GOOD, subject=NotificationSubject.PIPELINE, group="end"
     ),
     NotificationKind.PIPELINE_HELD: NotificationType(
-        severity=NotificationSeverity.BAD, subject=Subject.PIPELINE, group="end", channels=_BOTH
+        severity=NotificationSeverity.BAD,
+        subject=NotificationSubject.PIPELINE,
+        group="end",
+        channels=_BOTH,
     ),
     NotificationKind.PIPELINE_FAILED: NotificationType(
-        severity=NotificationSeverity.BAD, subject=Subject.PIPELINE, group="end", channels=_BOTH
+        severity=NotificationSeverity.BAD,
+        subject=NotificationSubject.PIPELINE,
+        group="end",
+        channels=_BOTH,
     ),
     NotificationKind.PIPELINE_CANCELLED: NotificationType(
-        severity=NotificationSeverity.INFO, subject=Subject.PIPELINE, group="end"
+        severity=NotificationSeverity.INFO, subject=NotificationSubject.PIPELINE, group="end"
     ),
     NotificationKind.DEPLOYMENT_READY: NotificationType(
-        severity=NotificationSeverity.GOOD, subject=Subject.DEPLOYMENT, group="health"
+        severity=NotificationSeverity.GOOD, subject=NotificationSubject.DEPLOYMENT, group="health"
     ),
     NotificationKind.DEPLOYMENT_DEGRADED: NotificationType(
         severity=NotificationSeverity.BAD,
-        subject=Subject.DEPLOYMENT,
+        subject=NotificationSubject.DEPLOYMENT,
         group="health",
         channels=_BOTH,
         whole_team=True,
     ),
     NotificationKind.DEPLOYMENT_RECOVERED: NotificationType(
         severity=NotificationSeverity.GOOD,
-        subject=Subject.DEPLOYMENT,
+        subject=NotificationSubject.DEPLOYMENT,
         group="health",
         whole_team=True,
     ),
     NotificationKind.MODEL_IMPORTED: NotificationType(
-        severity=NotificationSeverity.GOOD, subject=Subject.MODEL_VERSION, group="import"
+        severity=NotificationSeverity.GOOD,
+        subject=NotificationSubject.MODEL_VERSION,
+        group="import",
     ),
     NotificationKind.MODEL_REFUSED: NotificationType(
         severity=NotificationSeverity.BAD,
-        subject=Subject.MODEL_VERSION,
+        subject=NotificationSubject.MODEL_VERSION,
         group="import",
         channels=_BOTH,
     ),
     NotificationKind.CARD_ISOLATED: NotificationType(
         severity=NotificationSeverity.BAD,
-        subject=Subject.CARD,
+        subject=NotificationSubject.CARD,
         group="health",
-        audience=Audience.OPERATORS,
+        audience=NotificationAudience.OPERATORS,
     ),
     NotificationKind.CARD_UNPROVED: NotificationType(
         severity=NotificationSeverity.BAD,
-        subject=Subject.CARD,
+        subject=NotificationSubject.CARD,
         group="health",
         channels=_BOTH,
-        audience=Audience.OPERATORS,
+        audience=NotificationAudience.OPERATORS,
     ),
     NotificationKind.CARD_RETURNED: NotificationType(
         severity=NotificationSeverity.GOOD,
-        subject=Subject.CARD,
+        subject=NotificationSubject.CARD,
         group="health",
-        audience=Audience.OPERATORS,
+        audience=NotificationAudience.OPERATORS,
     ),
     NotificationKind.HEALTH_HELD_BACK: NotificationType(
         severity=NotificationSeverity.BAD,
-        subject=Subject.CLUSTER,
+        subject=NotificationSubject.CLUSTER,
         group="held_back",
         channels=_BOTH,
-        audience=Audience.OPERATORS,
+        audience=NotificationAudience.OPERATORS,
     ),
     NotificationKind.WEBHOOK_GIVEN_UP: NotificationType(
         severity=NotificationSeverity.BAD,
-        subject=Subject.WEBHOOK,
+        subject=NotificationSubject.WEBHOOK,
         group="deliveries",
-        audience=Audience.ADMINISTRATORS,
+        audience=NotificationAudience.ADMINISTRATORS,
     ),
     NotificationKind.WEBHOOK_DISABLED: NotificationType(
         severity=NotificationSeverity.BAD,
-        subject=Subject.WEBHOOK,
+        subject=NotificationSubject.WEBHOOK,
         group="disabled",
         channels=_BOTH,
-        audience=Audience.ADMINISTRATORS,
+        audience=NotificationAudience.ADMINISTRATORS,
     ),
     NotificationKind.TEST: NotificationType(
         severity=NotificationSeverity.INFO,
-        subject=Subject.USER,
+        subject=NotificationSubject.USER,
         group="test",
         channels=_BOTH,
-        audience=Audience.ASKER,
+        audience=NotificationAudience.ASKER,
     ),
 }
 

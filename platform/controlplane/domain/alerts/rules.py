@@ -63,7 +63,7 @@ _COMPARE: Mapping[AlertOperator, Callable[[float, float], bool]] = {
 }
 
 
-class Topic(StrEnum):
+class MeasureTopic(StrEnum):
     """What a measure is about: everything of one topic is read together."""
 
     CARDS = "cards"
@@ -82,7 +82,7 @@ class Topic(StrEnum):
 class AlertMeasure:
     """What can be measured, and which labels its samples have."""
 
-    topic: Topic
+    topic: MeasureTopic
     #: ``seconds``, or one of the figures' units.
     unit: str
     labels: tuple[str, ...]
@@ -93,50 +93,58 @@ _CARD = ("cluster", "node", "card", "chip")
 #: By name; a card's figures carry their metric's name.
 MEASURES: Mapping[str, AlertMeasure] = {
     **{
-        f"cards.{metric.value}": AlertMeasure(topic=Topic.CARDS, unit=measure.unit, labels=_CARD)
+        f"cards.{metric.value}": AlertMeasure(
+            topic=MeasureTopic.CARDS, unit=measure.unit, labels=_CARD
+        )
         for metric, measure in METRIC_MEASURES.items()
     },
     # Level of a fault that stands, 1 to 6.
     "faults.level": AlertMeasure(
-        topic=Topic.FAULTS,
+        topic=MeasureTopic.FAULTS,
         unit=Unit.COUNT,
         labels=("cluster", "node", "card", "vendor", "origin", "code"),
     ),
     # Shares of a cluster's cards of one chip.
     "fleet.unknown_share": AlertMeasure(
-        topic=Topic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
+        topic=MeasureTopic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
     ),
     "fleet.isolated_share": AlertMeasure(
-        topic=Topic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
+        topic=MeasureTopic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
     ),
     # Since a source of figures last gave any.
     "sources.silence": AlertMeasure(
-        topic=Topic.SOURCES, unit=SECONDS, labels=("cluster", "source")
+        topic=MeasureTopic.SOURCES, unit=SECONDS, labels=("cluster", "source")
     ),
     # Decisions of the last hour that a guard held back.
     "decisions.held_back": AlertMeasure(
-        topic=Topic.DECISIONS, unit=Unit.COUNT, labels=("cluster",)
+        topic=MeasureTopic.DECISIONS, unit=Unit.COUNT, labels=("cluster",)
     ),
-    "clusters.silence": AlertMeasure(topic=Topic.CLUSTERS, unit=SECONDS, labels=("cluster",)),
+    "clusters.silence": AlertMeasure(
+        topic=MeasureTopic.CLUSTERS, unit=SECONDS, labels=("cluster",)
+    ),
     # 1 while a controller is late, failing or stuck.
     "controllers.unhealthy": AlertMeasure(
-        topic=Topic.CONTROLLERS, unit=Unit.FLAG, labels=("controller",)
+        topic=MeasureTopic.CONTROLLERS, unit=Unit.FLAG, labels=("controller",)
     ),
-    "controllers.lag": AlertMeasure(topic=Topic.CONTROLLERS, unit=SECONDS, labels=("controller",)),
-    "product.disk_free": AlertMeasure(topic=Topic.PRODUCT, unit=Unit.PERCENT, labels=("disk",)),
-    "product.outbox_age": AlertMeasure(topic=Topic.PRODUCT, unit=SECONDS, labels=()),
+    "controllers.lag": AlertMeasure(
+        topic=MeasureTopic.CONTROLLERS, unit=SECONDS, labels=("controller",)
+    ),
+    "product.disk_free": AlertMeasure(
+        topic=MeasureTopic.PRODUCT, unit=Unit.PERCENT, labels=("disk",)
+    ),
+    "product.outbox_age": AlertMeasure(topic=MeasureTopic.PRODUCT, unit=SECONDS, labels=()),
     # Of the claim that has waited longest.
-    "queues.wait": AlertMeasure(topic=Topic.QUEUES, unit=SECONDS, labels=("queue",)),
-    "queues.waiting": AlertMeasure(topic=Topic.QUEUES, unit=Unit.COUNT, labels=("queue",)),
+    "queues.wait": AlertMeasure(topic=MeasureTopic.QUEUES, unit=SECONDS, labels=("queue",)),
+    "queues.waiting": AlertMeasure(topic=MeasureTopic.QUEUES, unit=Unit.COUNT, labels=("queue",)),
     # Of the calls of the last ten minutes those that a server's error ended.
     "deployments.failure_share": AlertMeasure(
-        topic=Topic.DEPLOYMENTS, unit=Unit.PERCENT, labels=("deployment", "team")
+        topic=MeasureTopic.DEPLOYMENTS, unit=Unit.PERCENT, labels=("deployment", "team")
     ),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matcher:
+class LabelMatcher:
     """One condition on a label; ``*`` in the value stands for anything."""
 
     label: str
@@ -155,7 +163,7 @@ class Matcher:
 _MATCHER = re.compile(r"\s*([a-z_]{1,40})\s*(!=|=)\s*(.*?)\s*", re.DOTALL)
 
 
-def parse_matcher(text: str) -> Matcher:
+def parse_matcher(text: str) -> LabelMatcher:
     """The matcher that ``label=value`` or ``label!=value`` writes.
 
     :raises ValueError: saying what is wrong with it.
@@ -169,10 +177,10 @@ def parse_matcher(text: str) -> Matcher:
                 matcher=repr(text[:80]),
             )
         )
-    return Matcher(label=found[1], value=found[3], differs=found[2] == "!=")
+    return LabelMatcher(label=found[1], value=found[3], differs=found[2] == "!=")
 
 
-def all_matchers_fit(matchers: Iterable[Matcher], labels: Labels) -> bool:
+def all_matchers_fit(matchers: Iterable[LabelMatcher], labels: Labels) -> bool:
     return all(matcher.fits(labels) for matcher in matchers)
 
 
@@ -198,7 +206,7 @@ class AlertRuleSpec:
     threshold: float
     severity: AlertSeverity
     #: Samples that one of these does not fit are none of its business.
-    where: tuple[Matcher, ...] = ()
+    where: tuple[LabelMatcher, ...] = ()
     #: It must hold for so long before it is an alert, and not hold for so long before that is over.
     lasts: timedelta = timedelta()
     keeps: timedelta = timedelta()
@@ -380,7 +388,7 @@ class _Reader:
             )
         return pause
 
-    def matchers(self, labels: tuple[str, ...] | None) -> tuple[Matcher, ...]:
+    def matchers(self, labels: tuple[str, ...] | None) -> tuple[LabelMatcher, ...]:
         given = self.document.get("where", ())
         if not isinstance(given, list | tuple) or len(given) > MOST_MATCHERS:
             self.wrong(

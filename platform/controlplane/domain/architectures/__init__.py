@@ -3,9 +3,9 @@
 from controlplane.domain.architectures.architecture import (
     Architecture,
     Attention,
-    Experts,
-    Latent,
-    Recurrent,
+    LatentAttention,
+    LinearAttention,
+    MixtureOfExperts,
     generic_decoder,
 )
 from controlplane.domain.architectures.catalog_facts import (
@@ -20,9 +20,9 @@ __all__ = [
     "Attention",
     "ConfigRefused",
     "Contradiction",
-    "Experts",
-    "Latent",
-    "Recurrent",
+    "LatentAttention",
+    "LinearAttention",
+    "MixtureOfExperts",
     "architecture_from_catalog",
     "find_contradictions",
     "generic_decoder",

@@ -22,7 +22,7 @@ class Attention(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Latent:
+class LatentAttention:
     """Multi-head latent attention (MLA)."""
 
     #: Values of the compressed vector cached per token and layer.
@@ -37,7 +37,7 @@ class Latent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experts:
+class MixtureOfExperts:
     """Mixture of experts."""
 
     count: int
@@ -54,7 +54,7 @@ class Experts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recurrent:
+class LinearAttention:
     """Linear-attention layers, with a state of fixed size per sequence."""
 
     layers: int
@@ -100,9 +100,9 @@ class Architecture:
     #: Type of the stored weights, for example ``bfloat16``; empty if not stated.
     dtype: str
     attention: Attention
-    latent: Latent | None = None
-    experts: Experts | None = None
-    recurrent: Recurrent | None = None
+    latent: LatentAttention | None = None
+    experts: MixtureOfExperts | None = None
+    recurrent: LinearAttention | None = None
     #: Sliding window in tokens; 0 without windowed layers.
     window: int = 0
     #: Layers with a sliding window.

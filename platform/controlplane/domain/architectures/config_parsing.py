@@ -12,16 +12,16 @@ from typing import Any
 from controlplane.domain.architectures.architecture import (
     Architecture,
     Attention,
-    Experts,
-    Latent,
-    Recurrent,
+    LatentAttention,
+    LinearAttention,
+    MixtureOfExperts,
 )
 from controlplane.domain.architectures.model_classes import (
     MODEL_CLASSES,
     MULTIMODAL_CLASSES,
     NESTED_CONFIGS,
-    Dimensions,
     ModelClassTraits,
+    ModelDimensions,
     SlidingWindowRule,
     class_of_family,
     count_parameters,
@@ -183,14 +183,14 @@ class _ConfigParser:
             active_parameters=whole if size.experts is None else min(active, whole),
         )
 
-    def _parse_dimensions(self) -> Dimensions:
+    def _parse_dimensions(self) -> ModelDimensions:
         layers = self._whole_number("layers", most=_MAX_LAYERS)
         self._types = self._layer_types(layers)
         hidden = self._whole_number("hidden", most=_MAX_WIDTH)
         heads = self._whole_number("heads", most=_MAX_HEADS)
         latent = self._parse_latent_attention()
         experts = self._parse_experts(layers)
-        return Dimensions(
+        return ModelDimensions(
             layers=layers,
             hidden=hidden,
             heads=heads,
@@ -327,7 +327,7 @@ class _ConfigParser:
             )
         return kv_heads
 
-    def _head_dim(self, hidden: int, heads: int, latent: Latent | None) -> int:
+    def _head_dim(self, hidden: int, heads: int, latent: LatentAttention | None) -> int:
         if latent is not None:
             return latent.nope_head_dim + latent.rope_head_dim
         by_class = self._build.head_dim
@@ -348,20 +348,20 @@ class _ConfigParser:
             "head_dim", most=_MAX_WIDTH, default=by_class or max(1, hidden // heads)
         )
 
-    def _parse_intermediate_size(self, hidden: int, experts: Experts | None) -> int:
+    def _parse_intermediate_size(self, hidden: int, experts: MixtureOfExperts | None) -> int:
         default = self._build.intermediate_factor * hidden or (
             experts.intermediate if experts else None
         )
         width = self._whole_number("intermediate", most=_MAX_WIDTH * 8, default=default)
         return width // 2 if self._build.doubled_intermediate else width
 
-    def _parse_latent_attention(self) -> Latent | None:
+    def _parse_latent_attention(self) -> LatentAttention | None:
         if self._config.get("kv_lora_rank") is None:
             return None
         query_rank = None
         if self._config.get("q_lora_rank") is not None:
             query_rank = self._whole_number("q_lora_rank", most=_MAX_WIDTH)
-        return Latent(
+        return LatentAttention(
             kv_rank=self._whole_number("kv_lora_rank", most=_MAX_WIDTH),
             rope_head_dim=self._whole_number("qk_rope_head_dim", most=_MAX_WIDTH),
             nope_head_dim=self._whole_number("qk_nope_head_dim", most=_MAX_WIDTH),
@@ -369,7 +369,7 @@ class _ConfigParser:
             query_rank=query_rank,
         )
 
-    def _parse_experts(self, layers: int) -> Experts | None:
+    def _parse_experts(self, layers: int) -> MixtureOfExperts | None:
         if all(self._config.get(name) is None for name in _NAMES["experts"]):
             return None
         experts = self._whole_number("experts", most=_MAX_EXPERTS, least=0)
@@ -398,7 +398,7 @@ class _ConfigParser:
         together = self._whole_number(
             "shared_intermediate", most=_MAX_WIDTH * 8, least=0, default=shared * own
         )
-        return Experts(
+        return MixtureOfExperts(
             count=experts,
             per_token=per_token,
             shared=shared or (1 if together else 0),
@@ -415,13 +415,13 @@ class _ConfigParser:
         step = self._whole_number("decoder_sparse_step", most=_MAX_LAYERS, default=1)
         return min(layers, first) if step == 1 else layers - layers // step
 
-    def _parse_recurrent_layers(self, layers: int) -> Recurrent | None:
+    def _parse_recurrent_layers(self, layers: int) -> LinearAttention | None:
         every = self._build.attention_interval
         if not every:
             return None
         every = self._whole_number("full_attention_interval", most=_MAX_LAYERS, default=every)
         linear = layers - layers // every if self._types is None else self._types.count(_LINEAR)
-        return Recurrent(
+        return LinearAttention(
             layers=linear,
             key_heads=self._whole_number("linear_num_key_heads", most=_MAX_HEADS),
             value_heads=self._whole_number("linear_num_value_heads", most=_MAX_HEADS),
@@ -457,7 +457,7 @@ class _ConfigParser:
         )
         return window, layers - layers // every
 
-    def _parse_attention(self, size: Dimensions) -> Attention:
+    def _parse_attention(self, size: ModelDimensions) -> Attention:
         if not self._build.decodes:
             return Attention.NONE
         if size.latent is not None:

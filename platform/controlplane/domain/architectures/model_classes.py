@@ -16,7 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from controlplane.domain.architectures.architecture import Experts, Latent, Recurrent
+from controlplane.domain.architectures.architecture import (
+    LatentAttention,
+    LinearAttention,
+    MixtureOfExperts,
+)
 
 
 class SlidingWindowRule(StrEnum):
@@ -31,7 +35,7 @@ class SlidingWindowRule(StrEnum):
     PATTERN = "pattern"
 
 
-class Biases(StrEnum):
+class BiasedProjections(StrEnum):
     """Which matrices have a bias."""
 
     NONE = "none"
@@ -50,7 +54,7 @@ class ModelClassTraits:
     family: str
     matrices: int = 3
     norms: int = 2
-    biases: Biases = Biases.NONE
+    biases: BiasedProjections = BiasedProjections.NONE
     #: Queries and keys are normalised per head.
     head_norms: bool = False
     #: Queries have a gate of the same size.
@@ -77,7 +81,9 @@ class ModelClassTraits:
     encoder: bool = False
 
 
-_QWEN2 = ModelClassTraits(family="qwen2", biases=Biases.QKV, windows=SlidingWindowRule.OPT_IN)
+_QWEN2 = ModelClassTraits(
+    family="qwen2", biases=BiasedProjections.QKV, windows=SlidingWindowRule.OPT_IN
+)
 _QWEN3 = ModelClassTraits(
     family="qwen3", head_norms=True, windows=SlidingWindowRule.OPT_IN, head_dim=128
 )
@@ -86,7 +92,7 @@ _GEMMA2 = ModelClassTraits(
 )
 _GEMMA3 = replace(_GEMMA2, family="gemma3", pattern=6, head_norms=True)
 _ENCODER = ModelClassTraits(
-    family="bert", matrices=2, biases=Biases.ALL, tied=True, decodes=False, encoder=True
+    family="bert", matrices=2, biases=BiasedProjections.ALL, tied=True, decodes=False, encoder=True
 )
 
 MODEL_CLASSES: Mapping[str, ModelClassTraits] = {
@@ -113,33 +119,37 @@ MODEL_CLASSES: Mapping[str, ModelClassTraits] = {
     "InternLM3ForCausalLM": ModelClassTraits(family="internlm3"),
     "BaichuanForCausalLM": ModelClassTraits(family="baichuan"),
     "ChatGLMModel": ModelClassTraits(
-        family="chatglm", biases=Biases.QKV, names={"kv_heads": "multi_query_group_num"}
+        family="chatglm", biases=BiasedProjections.QKV, names={"kv_heads": "multi_query_group_num"}
     ),
-    "GlmForCausalLM": ModelClassTraits(family="glm", biases=Biases.QKV, head_dim=128),
-    "Glm4ForCausalLM": ModelClassTraits(family="glm4", norms=4, biases=Biases.QKV, head_dim=128),
-    "Glm4MoeForCausalLM": ModelClassTraits(family="glm4_moe", biases=Biases.QKV, head_dim=128),
+    "GlmForCausalLM": ModelClassTraits(family="glm", biases=BiasedProjections.QKV, head_dim=128),
+    "Glm4ForCausalLM": ModelClassTraits(
+        family="glm4", norms=4, biases=BiasedProjections.QKV, head_dim=128
+    ),
+    "Glm4MoeForCausalLM": ModelClassTraits(
+        family="glm4_moe", biases=BiasedProjections.QKV, head_dim=128
+    ),
     "DeepseekV2ForCausalLM": ModelClassTraits(family="deepseek_v2"),
     "DeepseekV3ForCausalLM": ModelClassTraits(family="deepseek_v3"),
     "MiniCPM3ForCausalLM": ModelClassTraits(family="minicpm3"),
     "GptOssForCausalLM": ModelClassTraits(
         family="gpt_oss",
-        biases=Biases.ATTENTION,
+        biases=BiasedProjections.ATTENTION,
         windows=SlidingWindowRule.PATTERN,
         pattern=2,
         head_dim=64,
     ),
     "Ernie4_5_MoeForCausalLM": ModelClassTraits(family="ernie4_5_moe", tied=True),
     "BloomForCausalLM": ModelClassTraits(
-        family="bloom", matrices=2, biases=Biases.ALL, tied=True, intermediate_factor=4
+        family="bloom", matrices=2, biases=BiasedProjections.ALL, tied=True, intermediate_factor=4
     ),
     "FalconForCausalLM": ModelClassTraits(
         family="falcon", matrices=2, tied=True, intermediate_factor=4
     ),
     "GPT2LMHeadModel": ModelClassTraits(
-        family="gpt2", matrices=2, biases=Biases.ALL, tied=True, intermediate_factor=4
+        family="gpt2", matrices=2, biases=BiasedProjections.ALL, tied=True, intermediate_factor=4
     ),
     "QWenLMHeadModel": ModelClassTraits(
-        family="qwen", biases=Biases.QKV, doubled_intermediate=True
+        family="qwen", biases=BiasedProjections.QKV, doubled_intermediate=True
     ),
     "BertModel": _ENCODER,
     "XLMRobertaModel": replace(_ENCODER, family="xlm-roberta"),
@@ -179,7 +189,7 @@ def class_of_family(family: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dimensions:
+class ModelDimensions:
     """Input of the parameter count; the fields are those of ``Architecture``."""
 
     layers: int
@@ -191,15 +201,15 @@ class Dimensions:
     vocabulary: int
     context: int
     tied: bool
-    latent: Latent | None
-    experts: Experts | None
-    recurrent: Recurrent | None
+    latent: LatentAttention | None
+    experts: MixtureOfExperts | None
+    recurrent: LinearAttention | None
 
 
-def count_parameters(size: Dimensions, build: ModelClassTraits) -> tuple[int, int]:
+def count_parameters(size: ModelDimensions, build: ModelClassTraits) -> tuple[int, int]:
     """Total parameters, and parameters active per token."""
     recurrent = size.recurrent.layers if size.recurrent else 0
-    norm = size.hidden * (2 if build.biases is Biases.ALL else 1)
+    norm = size.hidden * (2 if build.biases is BiasedProjections.ALL else 1)
     shared = size.vocabulary * size.hidden * (1 if size.tied else 2)
     shared += norm + _other_embeddings(size, build)
     shared += size.layers * build.norms * norm
@@ -218,16 +228,16 @@ def count_parameters(size: Dimensions, build: ModelClassTraits) -> tuple[int, in
     )
 
 
-def _attention_parameters(size: Dimensions, build: ModelClassTraits) -> int:
+def _attention_parameters(size: ModelDimensions, build: ModelClassTraits) -> int:
     if size.latent is not None:
         return _latent_attention_parameters(size, size.latent)
     queries = size.heads * size.head_dim
     keys = size.kv_heads * size.head_dim
     gates = queries if build.gated_queries else 0
     total = size.hidden * (2 * queries + gates + 2 * keys)
-    if build.biases is not Biases.NONE:
+    if build.biases is not BiasedProjections.NONE:
         total += queries + 2 * keys
-    if build.biases in (Biases.ATTENTION, Biases.ALL):
+    if build.biases in (BiasedProjections.ATTENTION, BiasedProjections.ALL):
         total += size.hidden
     if build.head_norms:
         total += 2 * size.head_dim
@@ -235,7 +245,7 @@ def _attention_parameters(size: Dimensions, build: ModelClassTraits) -> int:
     return total + (size.heads if build.family == "gpt_oss" else 0)
 
 
-def _latent_attention_parameters(size: Dimensions, latent: Latent) -> int:
+def _latent_attention_parameters(size: ModelDimensions, latent: LatentAttention) -> int:
     query = size.heads * (latent.nope_head_dim + latent.rope_head_dim)
     rank = latent.query_rank
     queries = size.hidden * query if rank is None else rank * (size.hidden + 1 + query)
@@ -244,7 +254,7 @@ def _latent_attention_parameters(size: Dimensions, latent: Latent) -> int:
     return queries + keys + size.heads * latent.value_head_dim * size.hidden
 
 
-def _recurrent_parameters(size: Dimensions) -> int:
+def _recurrent_parameters(size: ModelDimensions) -> int:
     """Gated DeltaNet as in Qwen3-Next: queries, keys, values, gates; two values per head; convolution."""
     part = size.recurrent
     if part is None:
@@ -256,24 +266,28 @@ def _recurrent_parameters(size: Dimensions) -> int:
     )
 
 
-def _dense_mlp_parameters(size: Dimensions, build: ModelClassTraits) -> int:
-    biases = size.intermediate + size.hidden if build.biases is Biases.ALL else 0
+def _dense_mlp_parameters(size: ModelDimensions, build: ModelClassTraits) -> int:
+    biases = size.intermediate + size.hidden if build.biases is BiasedProjections.ALL else 0
     return build.matrices * size.hidden * size.intermediate + biases
 
 
-def _expert_parameters(size: Dimensions, experts: Experts, build: ModelClassTraits) -> int:
+def _expert_parameters(
+    size: ModelDimensions, experts: MixtureOfExperts, build: ModelClassTraits
+) -> int:
     biases = 2 * experts.intermediate + size.hidden if build.family == "gpt_oss" else 0
     return build.matrices * size.hidden * experts.intermediate + biases
 
 
-def _router_and_shared_experts(size: Dimensions, experts: Experts, build: ModelClassTraits) -> int:
+def _router_and_shared_experts(
+    size: ModelDimensions, experts: MixtureOfExperts, build: ModelClassTraits
+) -> int:
     """The router and the shared experts."""
     router = size.hidden * experts.count + (experts.count if build.family == "gpt_oss" else 0)
     gate = size.hidden if build.shared_gate and experts.shared else 0
     return router + gate + build.matrices * size.hidden * experts.shared_intermediate
 
 
-def _other_embeddings(size: Dimensions, build: ModelClassTraits) -> int:
+def _other_embeddings(size: ModelDimensions, build: ModelClassTraits) -> int:
     """Position embeddings of GPT-2 and encoders, norms of embeddings, the pooler."""
     norm = 2 * size.hidden
     if build.encoder:

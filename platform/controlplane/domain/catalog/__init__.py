@@ -6,10 +6,10 @@ from controlplane.domain.catalog.entries import (
     CatalogEntry,
     CatalogSource,
     CatalogTask,
-    Caveat,
     CompatibilityCell,
     Modality,
-    Support,
+    SupportCaveat,
+    SupportLevel,
     strongest_support,
 )
 
@@ -17,9 +17,9 @@ __all__ = (
     "CatalogEntry",
     "CatalogSource",
     "CatalogTask",
-    "Caveat",
     "CompatibilityCell",
     "Modality",
-    "Support",
+    "SupportCaveat",
+    "SupportLevel",
     "strongest_support",
 )

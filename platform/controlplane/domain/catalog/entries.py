@@ -21,7 +21,7 @@ class CatalogTask(StrEnum):
     QUANTIZE = "quantize"
 
 
-class Support(StrEnum):
+class SupportLevel(StrEnum):
     """What a source claims, strongest claim first."""
 
     #: Printed as supported.
@@ -38,10 +38,10 @@ class Support(StrEnum):
     @property
     def rank(self) -> int:
         """0 is the strongest claim."""
-        return list(Support).index(self)
+        return list(SupportLevel).index(self)
 
 
-class Caveat(StrEnum):
+class SupportCaveat(StrEnum):
     """What limits a claim."""
 
     #: The list names its architecture, not the model itself.
@@ -80,9 +80,9 @@ CONFIDENCES = ("high", "medium", "low")
 FACT_GROUPS = ("architecture", "ids", "license", "engines", "params_context_dtype")
 
 
-def strongest_support(claims: Iterable[Support]) -> Support:
+def strongest_support(claims: Iterable[SupportLevel]) -> SupportLevel:
     """The strongest of the claims; unknown if there are none."""
-    return min(claims, key=lambda claim: claim.rank, default=Support.UNKNOWN)
+    return min(claims, key=lambda claim: claim.rank, default=SupportLevel.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,14 +101,14 @@ class CompatibilityCell:
     task: CatalogTask
     vendor: str
     engine: str
-    status: Support
+    status: SupportLevel
     #: Versions of the engine that the evidence speaks of; empty where it does not say.
     versions: str = ""
     #: Methods of training, or schemes of quantizing.
     methods: tuple[str, ...] = ()
     #: Keys of sources. Empty only where nothing is claimed.
     evidence: tuple[str, ...] = ()
-    caveat: Caveat | None = None
+    caveat: SupportCaveat | None = None
 
 
 def sort_cells(cells: Iterable[CompatibilityCell]) -> tuple[CompatibilityCell, ...]:
@@ -258,7 +258,7 @@ def _matches_architecture(entry: CatalogEntry, built: Architecture) -> bool:
     return dimensions == own and same_keys and close
 
 
-class Facet(StrEnum):
+class CatalogFacet(StrEnum):
     """A dimension by which entries are filtered."""
 
     MODALITY = "modality"
@@ -292,13 +292,13 @@ _SIZE_CLASS_BOUNDS: tuple[tuple[int, SizeClass], ...] = (
     (100 * _BILLION, SizeClass.HUGE),
 )
 #: Facets of which an entry must have every chosen value.
-VENDOR_FACETS = frozenset({Facet.TRAIN, Facet.SERVE, Facet.QUANTIZE})
+VENDOR_FACETS = frozenset({CatalogFacet.TRAIN, CatalogFacet.SERVE, CatalogFacet.QUANTIZE})
 _TASKS = {
-    Facet.TRAIN: CatalogTask.TRAIN,
-    Facet.SERVE: CatalogTask.SERVE,
-    Facet.QUANTIZE: CatalogTask.QUANTIZE,
+    CatalogFacet.TRAIN: CatalogTask.TRAIN,
+    CatalogFacet.SERVE: CatalogTask.SERVE,
+    CatalogFacet.QUANTIZE: CatalogTask.QUANTIZE,
 }
-FacetSelection = Mapping[Facet, frozenset[str]]
+FacetSelection = Mapping[CatalogFacet, frozenset[str]]
 #: Whether this installation renders what a cell claims of the entry.
 Renders = Callable[[CatalogEntry, CompatibilityCell], bool]
 
@@ -314,11 +314,11 @@ class IndexedEntry:
     """An entry with its facet values and searchable text."""
 
     entry: CatalogEntry
-    values: Mapping[Facet, frozenset[str]]
+    values: Mapping[CatalogFacet, frozenset[str]]
     #: Lower case.
     text: str
 
-    def fits(self, facet: Facet, chosen: frozenset[str]) -> bool:
+    def fits(self, facet: CatalogFacet, chosen: frozenset[str]) -> bool:
         own = self.values[facet]
         return chosen <= own if facet in VENDOR_FACETS else not chosen.isdisjoint(own)
 
@@ -330,7 +330,7 @@ def index_entries(entries: Iterable[CatalogEntry], *, renders: Renders) -> tuple
     return tuple(
         IndexedEntry(
             entry=entry,
-            values={facet: _facet_values(entry, facet, renders) for facet in Facet},
+            values={facet: _facet_values(entry, facet, renders) for facet in CatalogFacet},
             text=" ".join(
                 (
                     entry.key,
@@ -346,20 +346,20 @@ def index_entries(entries: Iterable[CatalogEntry], *, renders: Renders) -> tuple
     )
 
 
-def _facet_values(entry: CatalogEntry, facet: Facet, renders: Renders) -> frozenset[str]:
+def _facet_values(entry: CatalogEntry, facet: CatalogFacet, renders: Renders) -> frozenset[str]:
     if facet in _TASKS:
         return frozenset(
             claim.vendor
             for claim in entry.claims(_TASKS[facet])
-            if claim.status is Support.SUPPORTED and renders(entry, claim)
+            if claim.status is SupportLevel.SUPPORTED and renders(entry, claim)
         )
-    if facet is Facet.TASK:
+    if facet is CatalogFacet.TASK:
         return frozenset(entry.tasks)
     single = {
-        Facet.MODALITY: entry.modality.value,
-        Facet.SIZE: size_class(entry.parameters).value,
-        Facet.FAMILY: entry.family,
-        Facet.LICENCE: entry.licence or "unknown",
+        CatalogFacet.MODALITY: entry.modality.value,
+        CatalogFacet.SIZE: size_class(entry.parameters).value,
+        CatalogFacet.FAMILY: entry.family,
+        CatalogFacet.LICENCE: entry.licence or "unknown",
     }
     return frozenset({single[facet]})
 
@@ -369,7 +369,7 @@ class CatalogSearchResult:
     """Matching entries in the given order, and the count of each further facet value."""
 
     entries: tuple[CatalogEntry, ...]
-    counts: Mapping[Facet, Mapping[str, int]] = field(default_factory=dict)
+    counts: Mapping[CatalogFacet, Mapping[str, int]] = field(default_factory=dict)
 
 
 def search_entries(
@@ -387,13 +387,13 @@ def search_with_counts(
 ) -> CatalogSearchResult:
     """The same, with the count of each further facet value."""
     chosen = _non_empty_facets(choice)
-    counts: dict[Facet, Counter[str]] = {facet: Counter() for facet in Facet}
+    counts: dict[CatalogFacet, Counter[str]] = {facet: Counter() for facet in CatalogFacet}
     entries: list[CatalogEntry] = []
     for row in _filter_text(rows, text):
         missed = _unmatched_facets(row, chosen)
         if not missed:
             entries.append(row.entry)
-            seen: Iterable[Facet] = Facet
+            seen: Iterable[CatalogFacet] = CatalogFacet
         else:
             # A different selection of the one unmatched facet would include it.
             seen = missed - VENDOR_FACETS if len(missed) == 1 else ()
@@ -411,6 +411,6 @@ def _filter_text(rows: Iterable[IndexedEntry], text: str) -> Iterable[IndexedEnt
     return (row for row in rows if all(word in row.text for word in terms))
 
 
-def _unmatched_facets(row: IndexedEntry, chosen: FacetSelection) -> frozenset[Facet]:
+def _unmatched_facets(row: IndexedEntry, chosen: FacetSelection) -> frozenset[CatalogFacet]:
     """Facets of which the row has no selected value."""
     return frozenset(facet for facet, values in chosen.items() if not row.fits(facet, values))

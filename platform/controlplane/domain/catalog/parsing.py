@@ -15,10 +15,10 @@ from controlplane.domain.catalog.entries import (
     CatalogEntry,
     CatalogSource,
     CatalogTask,
-    Caveat,
     CompatibilityCell,
     Modality,
-    Support,
+    SupportCaveat,
+    SupportLevel,
     sort_cells,
 )
 
@@ -102,11 +102,11 @@ _CELL_RULES: Mapping[str, _Rule] = {
     "task": _choice_rule(CatalogTask),
     "vendor": _text_rule(40),
     "engine": _text_rule(40),
-    "status": _choice_rule(Support),
+    "status": _choice_rule(SupportLevel),
     "versions": _text_rule(60),
     "methods": _text_list_rule(40),
     "evidence": _text_list_rule(40),
-    "caveat": _choice_rule(Caveat),
+    "caveat": _choice_rule(SupportCaveat),
 }
 _CELL_NEEDS = ("task", "vendor", "engine", "status")
 
@@ -264,21 +264,21 @@ def _check_consistency(place: str, given: Mapping[str, Any]) -> Iterator[str]:
 
 
 #: Caveats that allow no claim.
-_NO_EVIDENCE = (Caveat.HEARSAY, Caveat.GENERIC)
+_NO_EVIDENCE = (SupportCaveat.HEARSAY, SupportCaveat.GENERIC)
 
 
 def _check_claim(
     place: str, cell: Mapping[str, Any], sources: Mapping[str, CatalogSource]
 ) -> Iterator[str]:
     """Claims of a cell that exceed its evidence."""
-    evidence, status = cell.get("evidence", ()), Support(cell["status"])
+    evidence, status = cell.get("evidence", ()), SupportLevel(cell["status"])
     yield from _check_sources(place, evidence, sources)
-    if status is not Support.UNKNOWN and not evidence:
+    if status is not SupportLevel.UNKNOWN and not evidence:
         yield f"{place}: {status.value} needs evidence; without any it is unknown"
     caveat = cell.get("caveat")
-    if status is not Support.UNKNOWN and caveat in _NO_EVIDENCE:
+    if status is not SupportLevel.UNKNOWN and caveat in _NO_EVIDENCE:
         yield f"{place}: {caveat} supports no claim; the status must be unknown, got {status.value}"
-    if status is Support.SUPPORTED and caveat == Caveat.ARCHITECTURE:
+    if status is SupportLevel.SUPPORTED and caveat == SupportCaveat.ARCHITECTURE:
         yield f"{place}: what is known of the architecture only is at most experimental"
 
 
@@ -298,7 +298,7 @@ def _parse_cell(given: Mapping[str, Any]) -> CompatibilityCell:
     facts: dict[str, Any] = {
         name: tuple(value) if name in _LISTS else value for name, value in given.items()
     }
-    facts["task"], facts["status"] = CatalogTask(given["task"]), Support(given["status"])
+    facts["task"], facts["status"] = CatalogTask(given["task"]), SupportLevel(given["status"])
     if "caveat" in given:
-        facts["caveat"] = Caveat(given["caveat"])
+        facts["caveat"] = SupportCaveat(given["caveat"])
     return CompatibilityCell(**facts)

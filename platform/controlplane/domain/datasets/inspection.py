@@ -30,7 +30,7 @@ from controlplane.domain.datasets.conversations import (
 )
 from controlplane.domain.datasets.file_formats import FileFormat, Record, open_source, read_records
 from controlplane.domain.datasets.schemas import ColumnMapping, RowLayout, Schema
-from controlplane.domain.datasets.splits import Split, SplitFractions, Splitter
+from controlplane.domain.datasets.splits import Split, SplitAssigner, SplitFractions
 from controlplane.domain.datasets.validation import FileLimits, ProblemLog
 
 #: Lower edges of the histogram's buckets, in characters of a whole row; the last one is open.
@@ -74,7 +74,7 @@ class DatasetStatistics:
     characters: int
 
 
-class Profiler:
+class RowStatisticsCollector:
     """Collects statistics row by row. Memory grows only with the number of different lengths."""
 
     def __init__(self, *, preview: int) -> None:
@@ -294,7 +294,7 @@ class _FileState:
     """State of the whole file while its rows are read."""
 
     def __init__(self, options: InspectionOptions) -> None:
-        self.splitter = Splitter(options.fractions)
+        self.splitter = SplitAssigner(options.fractions)
         self.format = FileFormat.JSONL
         self.layout: RowLayout | None = None
         self.ignored: dict[str, None] = {}
@@ -320,7 +320,7 @@ def inspect_dataset(
     )
     log = ProblemLog(limit=limits.problems)
     context = _FileState(options)
-    profiler = Profiler(preview=limits.preview)
+    profiler = RowStatisticsCollector(preview=limits.preview)
     warnings = RowWarnings()
     writers = {split: _Digester() for split in Split}
     for row in _valid_rows(stream, options, log, context):
@@ -417,7 +417,7 @@ def _detect_layout(record: Record, options: InspectionOptions, log: ProblemLog) 
 
 
 def _inspect_row(
-    record: Record, layout: RowLayout, splitter: Splitter, log: ProblemLog
+    record: Record, layout: RowLayout, splitter: SplitAssigner, log: ProblemLog
 ) -> _InspectedRow | None:
     number, fields = record
     try:

@@ -49,7 +49,7 @@ class SplitFractions:
             )
 
 
-class Splitter:
+class SplitAssigner:
     """Assigns canonical rows in file order."""
 
     def __init__(self, fractions: SplitFractions) -> None:

@@ -103,7 +103,7 @@ def needs_attention(health: ControllerHealth, behind: timedelta | None) -> bool:
     return health in UNHEALTHY
 
 
-class Culprit(StrEnum):
+class StalledComponent(StrEnum):
     """Which part keeps the controllers from running."""
 
     NONE = "none"
@@ -119,7 +119,7 @@ class Culprit(StrEnum):
 
 def find_culprit(
     controllers: Iterable[tuple[timedelta, RunTimes]], *, waiting: int | None, at: datetime
-) -> Culprit:
+) -> StalledComponent:
     """Who is to blame for the state of the loops, each given by its interval and turns.
 
     ``waiting`` counts the messages that no worker has taken; None where the broker does not answer.
@@ -134,9 +134,9 @@ def find_culprit(
     ]
     if any(at - moved_at <= SHORTEST_ALLOWED for moved_at in quick):
         healths = {controller_health(times, interval=interval, at=at) for interval, times in seen}
-        return Culprit.CONTROLLERS if healths & UNHEALTHY else Culprit.NONE
+        return StalledComponent.CONTROLLERS if healths & UNHEALTHY else StalledComponent.NONE
     if waiting is None:
-        return Culprit.UNKNOWN
+        return StalledComponent.UNKNOWN
     if waiting:
-        return Culprit.WORKER
-    return Culprit.BEAT if seen else Culprit.UNKNOWN
+        return StalledComponent.WORKER
+    return StalledComponent.BEAT if seen else StalledComponent.UNKNOWN

@@ -19,44 +19,46 @@ from datetime import datetime
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.health.guards import Guard
+from controlplane.domain.health.guards import DecisionGuard
 from controlplane.domain.health.isolations import unsettled_reason
 from controlplane.domain.health.recommended_actions import (
+    FaultSeverities,
     RecommendedAction,
-    Severities,
     fault_actions,
 )
 from controlplane.domain.health.snapshots import (
-    Action,
-    Blame,
     CardView,
-    Decided,
+    CrashOrigin,
+    DecisionPolicy,
     FaultView,
+    HealthAction,
+    HealthDecision,
     HealthSnapshot,
     IsolationView,
     NodeView,
-    Policy,
     RunView,
 )
 from controlplane.domain.health.stale_nodes import stale_node_actions
 from controlplane.domain.health.suspicions import suspicion_actions
 
 __all__ = [
-    "Action",
-    "Blame",
     "CardView",
-    "Decided",
+    "CrashOrigin",
+    "DecisionPolicy",
     "FaultView",
+    "HealthAction",
+    "HealthDecision",
     "HealthSnapshot",
     "IsolationView",
     "NodeView",
-    "Policy",
     "RunView",
     "decide_actions",
 ]
 
 
-def decide_actions(snapshot: HealthSnapshot, policy: Policy, at: datetime) -> tuple[Decided, ...]:
+def decide_actions(
+    snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
+) -> tuple[HealthDecision, ...]:
     """What is to be done now, the worst and oldest first, then what is held back by a stall, then what goes back.
 
     At most one action for each card and one for each node as a whole. What a guard or a keeper holds back is told
@@ -70,18 +72,21 @@ def decide_actions(snapshot: HealthSnapshot, policy: Policy, at: datetime) -> tu
     ]
     recommended += _whole_nodes(recommended, snapshot, policy, at)
     recommended.sort(key=lambda want: want.order)
-    done = tuple(_apply_guard(recommended, Guard(snapshot, policy, at)))
+    done = tuple(_apply_guard(recommended, DecisionGuard(snapshot, policy, at)))
     returned = tuple(_release_decisions(snapshot, recommended, policy, at))
     return (*done, *stalls, *returned)
 
 
 def _whole_nodes(
-    recommended: Sequence[RecommendedAction], snapshot: HealthSnapshot, policy: Policy, at: datetime
+    recommended: Sequence[RecommendedAction],
+    snapshot: HealthSnapshot,
+    policy: DecisionPolicy,
+    at: datetime,
 ) -> Iterator[RecommendedAction]:
     """Nodes of which so many cards have to stop within the window that it is a matter of the node."""
     stopped: dict[str, set[str]] = defaultdict(set)
     for fault in snapshot.faults:
-        answer = snapshot.decided.get(fault.uid, Action.NOTE)
+        answer = snapshot.decided.get(fault.uid, HealthAction.NOTE)
         if fault.card and answer.stops and fault.began_at > at - policy.window:
             stopped[fault.node].add(fault.card)
     asked: dict[str, list[RecommendedAction]] = defaultdict(list)
@@ -97,7 +102,7 @@ def _whole_nodes(
             yield RecommendedAction(
                 node=node,
                 card="",
-                action=Action.ISOLATE_NODE,
+                action=HealthAction.ISOLATE_NODE,
                 reason=Reason(
                     "health.node.cards_isolated",
                     "{count} of the node's {cards} cards had to be isolated within {minutes} "
@@ -112,7 +117,9 @@ def _whole_nodes(
             )
 
 
-def _apply_guard(recommended: Iterable[RecommendedAction], guard: Guard) -> Iterator[Decided]:
+def _apply_guard(
+    recommended: Iterable[RecommendedAction], guard: DecisionGuard
+) -> Iterator[HealthDecision]:
     """What is let through and what is held back, at most one of each for a target."""
     done: dict[tuple[str, str], int] = {}
     suppressed: set[tuple[str, str]] = set()
@@ -132,7 +139,7 @@ def _apply_guard(recommended: Iterable[RecommendedAction], guard: Guard) -> Iter
             suppressed.add(target)
         else:
             done[target] = want.action.rank
-        yield Decided(
+        yield HealthDecision(
             node=want.node.uid,
             card=want.card,
             fault=want.fault,
@@ -152,24 +159,27 @@ def _follows_node_reason(keeper: str) -> str:
 
 
 def _release_decisions(
-    snapshot: HealthSnapshot, recommended: Sequence[RecommendedAction], policy: Policy, at: datetime
-) -> Iterator[Decided]:
+    snapshot: HealthSnapshot,
+    recommended: Sequence[RecommendedAction],
+    policy: DecisionPolicy,
+    at: datetime,
+) -> Iterator[HealthDecision]:
     """What rules took out, has passed its burn-in since, and of which nothing bad is known any more."""
     proved = [each for each in snapshot.isolations if each.proved_at and not each.by_user]
     if not proved:
         return
-    severities = Severities(snapshot.faults, snapshot.released, policy, at)
+    severities = FaultSeverities(snapshot.faults, snapshot.released, policy, at)
     unhealthy = {want.node.uid for want in recommended if want.action.removes_capacity}
     for isolation in sorted(proved, key=lambda each: (each.node, each.card)):
         if isolation.node in unhealthy or unsettled_reason(
             snapshot.faults, isolation=isolation, severities=severities, policy=policy, at=at
         ):
             continue
-        yield Decided(
+        yield HealthDecision(
             node=isolation.node,
             card=isolation.card,
             fault="",
-            action=Action.RELEASE,
+            action=HealthAction.RELEASE,
             reason=Reason(
                 "health.isolation.burn_in_passed",
                 "the burn-in run passed, and no fault occurred since",

@@ -9,7 +9,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 from controlplane.domain.health.faults import FaultLevel
-from controlplane.domain.health.rules import Condition, HealthRuleSpec, How, RuleOperator
+from controlplane.domain.health.rules import (
+    HealthRuleSpec,
+    MetricTransform,
+    RuleCondition,
+    RuleOperator,
+)
 from controlplane.domain.telemetry.metrics import Metric
 
 _MINUTE = timedelta(minutes=1)
@@ -20,7 +25,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="High chip temperature",
         level=FaultLevel.NOTE,
         source="Ninefold; replace it with the slowdown temperature that the vendor's tools print",
-        condition=Condition(
+        condition=RuleCondition(
             metric=Metric.TEMPERATURE, op=RuleOperator.AT_LEAST, value=90, lasting=_MINUTE
         ),
     ),
@@ -29,7 +34,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="Chip overheating",
         level=FaultLevel.RESET_WHEN_IDLE,
         source="Ninefold; 10 °C above the threshold of the note",
-        condition=Condition(
+        condition=RuleCondition(
             metric=Metric.TEMPERATURE, op=RuleOperator.AT_LEAST, value=100, lasting=_MINUTE
         ),
     ),
@@ -39,7 +44,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         level=FaultLevel.NOTE,
         source="Ninefold; replace it with the maximum operating temperature of the memory that the vendor's "
         "tools print",
-        condition=Condition(
+        condition=RuleCondition(
             metric=Metric.MEMORY_TEMPERATURE, op=RuleOperator.AT_LEAST, value=95, lasting=_MINUTE
         ),
     ),
@@ -48,7 +53,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="Memory overheating",
         level=FaultLevel.RESET_WHEN_IDLE,
         source="Ninefold; 10 °C above the threshold of the note",
-        condition=Condition(
+        condition=RuleCondition(
             metric=Metric.MEMORY_TEMPERATURE, op=RuleOperator.AT_LEAST, value=105, lasting=_MINUTE
         ),
     ),
@@ -57,8 +62,11 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="Uncorrectable ECC errors",
         level=FaultLevel.RESET_NOW,
         source="NVIDIA, Xid Errors: after a Double Bit ECC Error (Xid 48), drain and reset the card",
-        condition=Condition(
-            metric=Metric.ECC_UNCORRECTED, how=How.CHANGE, op=RuleOperator.ABOVE, value=0
+        condition=RuleCondition(
+            metric=Metric.ECC_UNCORRECTED,
+            how=MetricTransform.CHANGE,
+            op=RuleOperator.ABOVE,
+            value=0,
         ),
     ),
     HealthRuleSpec(
@@ -66,9 +74,9 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="High rate of correctable ECC errors",
         level=FaultLevel.NOTE,
         source="NVIDIA/DCGM, thresholds of its health checks: 10 single-bit errors per minute (provisional)",
-        condition=Condition(
+        condition=RuleCondition(
             metric=Metric.ECC_CORRECTED,
-            how=How.RATE,
+            how=MetricTransform.RATE,
             op=RuleOperator.ABOVE,
             value=10,
             lasting=5 * _MINUTE,
@@ -79,9 +87,9 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="Link errors between cards",
         level=FaultLevel.NOTE,
         source="NVIDIA/DCGM, thresholds of its health checks: 100 CRC errors per second",
-        condition=Condition(
+        condition=RuleCondition(
             metric=Metric.LINK_ERRORS,
-            how=How.RATE,
+            how=MetricTransform.RATE,
             op=RuleOperator.AT_LEAST,
             value=6000,
             within=5 * _MINUTE,
@@ -93,9 +101,9 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="Network port errors",
         level=FaultLevel.NOTE,
         source="Ninefold; 100 per second, as for links between cards",
-        condition=Condition(
+        condition=RuleCondition(
             metric=Metric.NETWORK_ERRORS,
-            how=How.RATE,
+            how=MetricTransform.RATE,
             op=RuleOperator.AT_LEAST,
             value=6000,
             within=5 * _MINUTE,
@@ -108,7 +116,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         level=FaultLevel.RESET_WHEN_IDLE,
         source="Ascend npu-exporter, health_status 0: without a fault code, running workloads continue and the "
         "card is tested",
-        condition=Condition(
+        condition=RuleCondition(
             metric=Metric.HEALTH, op=RuleOperator.IS, value=0, lasting=timedelta(seconds=30)
         ),
     ),

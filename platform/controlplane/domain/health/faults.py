@@ -46,7 +46,7 @@ REMEDIES: Mapping[FaultLevel, str] = {
 }
 
 
-class Fitness(StrEnum):
+class CardFitness(StrEnum):
     """What a card with that fault is still good for."""
 
     FIT = "fit"
@@ -57,13 +57,13 @@ class Fitness(StrEnum):
     OUT = "out"
 
 
-_FITNESS: Mapping[FaultLevel, Fitness] = {
-    FaultLevel.NOTE: Fitness.FIT,
-    FaultLevel.RESTART_REQUEST: Fitness.FIT,
-    FaultLevel.RESTART_JOB: Fitness.FIT,
-    FaultLevel.RESET_WHEN_IDLE: Fitness.NO_NEW_WORK,
-    FaultLevel.RESET_NOW: Fitness.OUT,
-    FaultLevel.ISOLATE: Fitness.OUT,
+_FITNESS: Mapping[FaultLevel, CardFitness] = {
+    FaultLevel.NOTE: CardFitness.FIT,
+    FaultLevel.RESTART_REQUEST: CardFitness.FIT,
+    FaultLevel.RESTART_JOB: CardFitness.FIT,
+    FaultLevel.RESET_WHEN_IDLE: CardFitness.NO_NEW_WORK,
+    FaultLevel.RESET_NOW: CardFitness.OUT,
+    FaultLevel.ISOLATE: CardFitness.OUT,
 }
 
 
@@ -80,7 +80,7 @@ NEVER = RepeatRule(times=0, within=timedelta(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lasting:
+class DurationEscalation:
     """Once it has stood for so long, the fault is of that level."""
 
     after: timedelta
@@ -88,17 +88,17 @@ class Lasting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class FaultMeaning:
     """What a code stands for, for people and for decisions."""
 
     #: English text with the vendor's own name of the fault; empty if the vendor publishes nothing about the code.
     cause: str
     remedy: str
     level: FaultLevel
-    state: Fitness
+    state: CardFitness
     #: The vendor's own rule; None: that of the policy.
     repeat_rule: RepeatRule | None = None
-    lasting: Lasting | None = None
+    lasting: DurationEscalation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +120,9 @@ class FaultMap:
     #: remedy, it has that of the next one.
     texts: Mapping[str, FaultTexts] = field(default_factory=dict)
     #: Where a code leaves the card in another state than its level does.
-    states: Mapping[str, Fitness] = field(default_factory=dict)
+    states: Mapping[str, CardFitness] = field(default_factory=dict)
     repeat_rules: Mapping[str, RepeatRule] = field(default_factory=dict)
-    lasting: Mapping[str, Lasting] = field(default_factory=dict)
+    lasting: Mapping[str, DurationEscalation] = field(default_factory=dict)
     #: Where the codes and their meaning were read.
     sources: tuple[str, ...] = ()
 
@@ -133,12 +133,12 @@ class FaultMap:
             return known
         return FaultLevel.NOTE if minor else FaultLevel.ISOLATE
 
-    def meaning(self, code: str, *, minor: bool = False) -> Meaning:
+    def meaning(self, code: str, *, minor: bool = False) -> FaultMeaning:
         """All that is known of a code; of one that no table knows, its level and an empty cause and remedy."""
         level = self.level(code, minor=minor)
         texts = self._code_texts(code)
         remedies = (each.remedy for each in texts if each.remedy)
-        return Meaning(
+        return FaultMeaning(
             cause=texts[0].cause if texts else "",
             remedy=next(remedies, REMEDIES[level]) if texts else "",
             level=level,
@@ -155,7 +155,7 @@ class FaultMap:
         return tuple(self.texts[each] for each in (code, *families) if each in self.texts)
 
 
-class Origin(StrEnum):
+class SignalOrigin(StrEnum):
     """Who says so."""
 
     #: The figures or fault codes of an exporter, or a push of its text.
@@ -178,10 +178,10 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signal:
+class FaultSignal:
     """One sign. Those of the same ``key`` tell of the same fault, again or no longer."""
 
-    origin: Origin
+    origin: SignalOrigin
     #: Uid of the cluster, and the node's name there.
     cluster: str
     node: str

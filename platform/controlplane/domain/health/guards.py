@@ -15,20 +15,26 @@ from datetime import datetime
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.health.snapshots import Action, CardView, HealthSnapshot, NodeView, Policy
+from controlplane.domain.health.snapshots import (
+    CardView,
+    DecisionPolicy,
+    HealthAction,
+    HealthSnapshot,
+    NodeView,
+)
 
 _OUT = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
 
-def isolation_limit(size: int, policy: Policy) -> int:
+def isolation_limit(size: int, policy: DecisionPolicy) -> int:
     """Of a pool of so many cards, how many rules may have taken out at once."""
     return max(1, size * policy.pool_share // 1000) if policy.pool_share else 0
 
 
-class Guard:
+class DecisionGuard:
     """Lets decisions through one after the other and counts what they take, on top of what is out already."""
 
-    def __init__(self, snapshot: HealthSnapshot, policy: Policy, at: datetime) -> None:
+    def __init__(self, snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime) -> None:
         self._policy = policy
         self._touched = {node for node, then in snapshot.recent if then > at - policy.window}
         self._restarted = {node for node, then in snapshot.restarted if then > at - policy.window}
@@ -45,9 +51,9 @@ class Guard:
         """How many of the pool's cards rules may have taken out at once."""
         return isolation_limit(self._sizes[pool], self._policy)
 
-    def admit(self, node: NodeView, card: str, action: Action) -> str:
+    def admit(self, node: NodeView, card: str, action: HealthAction) -> str:
         """Why it has to wait for a person, with the numbers; empty: it may be done, and is counted."""
-        if action is Action.RESTART_JOB:
+        if action is HealthAction.RESTART_JOB:
             return self._admit_restart(node)
         if not action.removes_capacity:
             return ""
@@ -116,5 +122,5 @@ def _newly_isolated_cards(node: NodeView, card: str) -> tuple[CardView, ...]:
     )
 
 
-def _format_minutes(policy: Policy) -> str:
+def _format_minutes(policy: DecisionPolicy) -> str:
     return f"{policy.window.total_seconds() / 60:g}"

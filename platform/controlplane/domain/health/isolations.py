@@ -19,9 +19,9 @@ from enum import StrEnum
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import StateMachine
-from controlplane.domain.health.faults import FaultLevel, Origin
-from controlplane.domain.health.recommended_actions import FaultSeverity, Severities
-from controlplane.domain.health.snapshots import FaultView, IsolationView, Policy
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
+from controlplane.domain.health.recommended_actions import FaultSeverities, FaultSeverity
+from controlplane.domain.health.snapshots import DecisionPolicy, FaultView, IsolationView
 
 
 class IsolationState(StrEnum):
@@ -58,8 +58,8 @@ def unsettled_reason(
     faults: Iterable[FaultView],
     *,
     isolation: IsolationView,
-    severities: Severities,
-    policy: Policy,
+    severities: FaultSeverities,
+    policy: DecisionPolicy,
     at: datetime,
 ) -> str:
     """Why it cannot go back yet, in words; empty: nothing that is known of it stands in the way.
@@ -89,7 +89,7 @@ def unsettled_reason(
 
 
 def disproved_reason(
-    faults: Iterable[FaultView], *, isolation: IsolationView, severities: Severities
+    faults: Iterable[FaultView], *, isolation: IsolationView, severities: FaultSeverities
 ) -> str:
     """Why the burn-in that it passed is worth nothing any more, in words; empty: it counts, or none was passed.
 
@@ -108,14 +108,14 @@ def disproved_reason(
 
 
 def _counting_faults(
-    faults: Iterable[FaultView], *, isolation: IsolationView, severities: Severities
+    faults: Iterable[FaultView], *, isolation: IsolationView, severities: FaultSeverities
 ) -> Iterator[tuple[FaultView, FaultSeverity]]:
     """The faults that stand against its return, the oldest first."""
     for fault in sorted(faults, key=lambda fault: (fault.began_at, fault.uid)):
         concerns = fault.node == isolation.node and (
             not fault.card or not isolation.card or fault.card == isolation.card
         )
-        if not concerns or fault.origin == Origin.JOB or severities.is_known(fault):
+        if not concerns or fault.origin == SignalOrigin.JOB or severities.is_known(fault):
             continue
         severity = severities.of(fault)
         if severity.level >= FaultLevel.RESET_WHEN_IDLE:

@@ -96,7 +96,7 @@ UNDER_WAY = frozenset({NodeState.DRAINING, NodeState.WORKING, NodeState.TESTING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class MaintenancePlan:
     """What is done to each node."""
 
     command: bool
@@ -115,7 +115,7 @@ class RolloutNodeState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class NodeObservation:
     """What is so on a node that is under way; None: not yet, or nobody can say."""
 
     #: Nothing runs there any more.
@@ -147,7 +147,9 @@ def nodes_to_begin(
     return tuple(waiting[:free])
 
 
-def node_event(state: NodeState, seen: Seen, *, plan: Plan) -> NodeEvent | None:
+def node_event(
+    state: NodeState, seen: NodeObservation, *, plan: MaintenancePlan
+) -> NodeEvent | None:
     """What happens to a node that is under way; None: it stays where it is."""
     if state not in UNDER_WAY:
         return None
@@ -163,11 +165,11 @@ def node_event(state: NodeState, seen: Seen, *, plan: Plan) -> NodeEvent | None:
     return following if ended else NodeEvent.FAIL
 
 
-def _after_draining(plan: Plan) -> NodeEvent:
+def _after_draining(plan: MaintenancePlan) -> NodeEvent:
     return NodeEvent.WORK if plan.command else _after_working(plan)
 
 
-def _after_working(plan: Plan) -> NodeEvent:
+def _after_working(plan: MaintenancePlan) -> NodeEvent:
     return NodeEvent.TEST if plan.burn_in else NodeEvent.FINISH
 
 

@@ -14,16 +14,22 @@ from datetime import datetime
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.health.faults import FaultLevel, Origin, RepeatRule
-from controlplane.domain.health.snapshots import Action, FaultView, HealthSnapshot, NodeView, Policy
+from controlplane.domain.health.faults import FaultLevel, RepeatRule, SignalOrigin
+from controlplane.domain.health.snapshots import (
+    DecisionPolicy,
+    FaultView,
+    HealthAction,
+    HealthSnapshot,
+    NodeView,
+)
 
-_ACTIONS: Mapping[FaultLevel, Action] = {
-    FaultLevel.NOTE: Action.NOTE,
-    FaultLevel.RESTART_REQUEST: Action.RESTART_REQUEST,
-    FaultLevel.RESTART_JOB: Action.RESTART_JOB,
-    FaultLevel.RESET_WHEN_IDLE: Action.RESET_WHEN_IDLE,
-    FaultLevel.RESET_NOW: Action.RESET_NOW,
-    FaultLevel.ISOLATE: Action.ISOLATE_CARD,
+_ACTIONS: Mapping[FaultLevel, HealthAction] = {
+    FaultLevel.NOTE: HealthAction.NOTE,
+    FaultLevel.RESTART_REQUEST: HealthAction.RESTART_REQUEST,
+    FaultLevel.RESTART_JOB: HealthAction.RESTART_JOB,
+    FaultLevel.RESET_WHEN_IDLE: HealthAction.RESET_WHEN_IDLE,
+    FaultLevel.RESET_NOW: HealthAction.RESET_NOW,
+    FaultLevel.ISOLATE: HealthAction.ISOLATE_CARD,
 }
 _REFUSES_NEW_WORK = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
@@ -34,7 +40,7 @@ class RecommendedAction:
 
     node: NodeView
     card: str
-    action: Action
+    action: HealthAction
     reason: str
     began_at: datetime
     #: Uid; empty where no fault is behind it.
@@ -47,18 +53,18 @@ class RecommendedAction:
 
 
 def fault_actions(
-    snapshot: HealthSnapshot, policy: Policy, at: datetime
+    snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
 ) -> Iterator[RecommendedAction]:
     """What the faults ask for that is not answered yet. Silence is not among them (``silences``).
 
     What has become graver than its code says asks for both, should the graver answer be held back.
     """
-    severities = Severities(snapshot.faults, snapshot.released, policy, at)
+    severities = FaultSeverities(snapshot.faults, snapshot.released, policy, at)
     for fault in snapshot.faults:
         node = snapshot.nodes.get(fault.node)
         # What ended long ago counts for what comes back, and asks for nothing itself.
         live = fault.ended_at is None or fault.ended_at >= at - policy.settle
-        if node is None or not live or fault.origin == Origin.SILENCE:
+        if node is None or not live or fault.origin == SignalOrigin.SILENCE:
             continue
         for severity in _fault_severities(fault, severities):
             want = _recommended_action(fault, node, severity)
@@ -66,23 +72,23 @@ def fault_actions(
                 yield want
 
 
-def is_answered(snapshot: HealthSnapshot, fault: str, action: Action) -> bool:
+def is_answered(snapshot: HealthSnapshot, fault: str, action: HealthAction) -> bool:
     """Whether that much or more was done about the fault already."""
     done = snapshot.decided.get(fault)
     return done is not None and action.rank <= done.rank
 
 
-def is_moot(node: NodeView, card: str, action: Action) -> bool:
+def is_moot(node: NodeView, card: str, action: HealthAction) -> bool:
     """Whether there is nothing left to do: the card, or each card of the node, is out of use as far already."""
-    if action is Action.NOTE:
+    if action is HealthAction.NOTE:
         return False
-    enough = _REFUSES_NEW_WORK if action is Action.RESET_WHEN_IDLE else {CardState.ISOLATED}
+    enough = _REFUSES_NEW_WORK if action is HealthAction.RESET_WHEN_IDLE else {CardState.ISOLATED}
     states = [each.state for each in node.cards if not card or each.uid == card]
     return bool(states) and all(state in enough for state in states)
 
 
-def _fault_severities(fault: FaultView, severities: Severities) -> tuple[FaultSeverity, ...]:
-    if fault.origin == Origin.JOB:
+def _fault_severities(fault: FaultView, severities: FaultSeverities) -> tuple[FaultSeverity, ...]:
+    if fault.origin == SignalOrigin.JOB:
         reason = Reason(
             "health.fault.job_crash",
             "a crashed job reported {fault}; a card or node becomes suspect only "
@@ -107,7 +113,7 @@ def _recommended_action(
     action, card = _action_target(_ACTIONS[severity.level], fault.card, node)
     reason = severity.reason
     if is_moot(node, card, action):
-        action, card = Action.NOTE, fault.card
+        action, card = HealthAction.NOTE, fault.card
         reason = Reason(
             "health.action.already_applied",
             "{reason}; already isolated or cordoned",
@@ -123,18 +129,18 @@ def _recommended_action(
     )
 
 
-def _action_target(action: Action, card: str, node: NodeView) -> tuple[Action, str]:
+def _action_target(action: HealthAction, card: str, node: NodeView) -> tuple[HealthAction, str]:
     """At a card, or at its whole node where nobody can say which card the next work would get."""
     if action.removes_capacity and node.binds_by_node:
         card = ""
-    if action is Action.ISOLATE_CARD and not card:
-        action = Action.ISOLATE_NODE
+    if action is HealthAction.ISOLATE_CARD and not card:
+        action = HealthAction.ISOLATE_NODE
     return action, card
 
 
 #: Silence comes back when monitoring does: it says nothing of the node. What crashed jobs leave behind is weighed
 #: by ``suspicions``.
-_NEVER_DAMPED = frozenset({Origin.SILENCE, Origin.JOB})
+_NEVER_DAMPED = frozenset({SignalOrigin.SILENCE, SignalOrigin.JOB})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,14 +152,14 @@ class FaultSeverity:
     flaps: bool = False
 
 
-class Severities:
+class FaultSeverities:
     """The grades of the faults of one situation, at one moment."""
 
     def __init__(
         self,
         faults: Iterable[FaultView],
         released: Mapping[str, datetime],
-        policy: Policy,
+        policy: DecisionPolicy,
         at: datetime,
     ) -> None:
         self._policy = policy

@@ -31,7 +31,7 @@ from controlplane.domain.telemetry.metrics import MEASURES, Metric, is_possible
 GAP = timedelta(minutes=5)
 
 
-class How(StrEnum):
+class MetricTransform(StrEnum):
     """What of the figures is compared."""
 
     VALUE = "value"
@@ -59,12 +59,12 @@ _HOLDS: Mapping[RuleOperator, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class RuleCondition:
     metric: Metric
     op: RuleOperator
     #: In the metric's unit (``telemetry.MEASURES``); of a rate, that a minute.
     value: float
-    how: How = How.VALUE
+    how: MetricTransform = MetricTransform.VALUE
     #: What change and rate look back over.
     within: timedelta = timedelta(minutes=10)
     #: It has to hold for so long.
@@ -81,7 +81,7 @@ class HealthRuleSpec:
     #: A slug: the code of the faults that it tells of.
     name: str
     title: str
-    condition: Condition
+    condition: RuleCondition
     level: FaultLevel
     #: Where its figures come from, for people.
     source: str = ""
@@ -93,7 +93,7 @@ class MetricSample:
     value: float
 
 
-class Verdict(StrEnum):
+class RuleVerdict(StrEnum):
     #: It holds, and has for long enough.
     FIRES = "fires"
     #: It holds, not for long enough yet.
@@ -104,8 +104,8 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    verdict: Verdict
+class RuleEvaluation:
+    verdict: RuleVerdict
     #: Since when it holds; None where it does not.
     since: datetime | None = None
     #: What was compared last; None where nothing could be.
@@ -126,8 +126,8 @@ class RuleFiring:
 
 
 def evaluate_condition(
-    condition: Condition, series: Sequence[MetricSample], at: datetime
-) -> Finding:
+    condition: RuleCondition, series: Sequence[MetricSample], at: datetime
+) -> RuleEvaluation:
     """Whether the condition holds of one card now.
 
     ``series`` are its measurements of the condition's metric, oldest first; what lies behind ``at`` is left aside.
@@ -137,20 +137,20 @@ def evaluate_condition(
     for step in _condition_steps(condition, (sample for sample in series if sample.at <= at)):
         last = step
     if last is None or last.at < at - GAP:
-        return Finding(verdict=Verdict.UNKNOWN)
+        return RuleEvaluation(verdict=RuleVerdict.UNKNOWN)
     return last.finding
 
 
-def dry_run(condition: Condition, series: Iterable[MetricSample]) -> tuple[RuleFiring, ...]:
+def dry_run(condition: RuleCondition, series: Iterable[MetricSample]) -> tuple[RuleFiring, ...]:
     """When the rule would have fired on what was measured of one card, oldest first."""
     firings: list[RuleFiring] = []
     fired: RuleFiring | None = None
     for step in _condition_steps(condition, series):
         finding = step.finding
-        if fired is not None and (step.anew or finding.verdict is not Verdict.FIRES):
+        if fired is not None and (step.anew or finding.verdict is not RuleVerdict.FIRES):
             firings.append(_end_firing(fired, step))
             fired = None
-        if finding.verdict is Verdict.FIRES and finding.since and finding.value is not None:
+        if finding.verdict is RuleVerdict.FIRES and finding.since and finding.value is not None:
             fired = RuleFiring(
                 began_at=fired.began_at if fired else finding.since,
                 fired_at=fired.fired_at if fired else step.at,
@@ -163,13 +163,13 @@ def dry_run(condition: Condition, series: Iterable[MetricSample]) -> tuple[RuleF
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
     at: datetime
-    finding: Finding
+    finding: RuleEvaluation
     #: The measurement before lies too far back to know what was between.
     anew: bool
     before: datetime | None
 
 
-def _condition_steps(condition: Condition, series: Iterable[MetricSample]) -> Iterator[_Step]:
+def _condition_steps(condition: RuleCondition, series: Iterable[MetricSample]) -> Iterator[_Step]:
     """What is found at each measurement."""
     holds = _HOLDS[condition.op]
     since: datetime | None = None
@@ -190,21 +190,23 @@ def _condition_steps(condition: Condition, series: Iterable[MetricSample]) -> It
 
 
 def _build_finding(
-    condition: Condition, *, at: datetime, since: datetime | None, value: float | None
-) -> Finding:
+    condition: RuleCondition, *, at: datetime, since: datetime | None, value: float | None
+) -> RuleEvaluation:
     if value is None:
-        return Finding(verdict=Verdict.UNKNOWN)
+        return RuleEvaluation(verdict=RuleVerdict.UNKNOWN)
     if since is None:
-        return Finding(verdict=Verdict.CLEAR, value=value)
+        return RuleEvaluation(verdict=RuleVerdict.CLEAR, value=value)
     lasts = at - since >= condition.lasting
-    return Finding(verdict=Verdict.FIRES if lasts else Verdict.PENDING, since=since, value=value)
+    return RuleEvaluation(
+        verdict=RuleVerdict.FIRES if lasts else RuleVerdict.PENDING, since=since, value=value
+    )
 
 
 def _compared_values(
-    condition: Condition, series: Iterable[MetricSample]
+    condition: RuleCondition, series: Iterable[MetricSample]
 ) -> Iterator[tuple[datetime, float | None]]:
     """What is compared at each measurement; None where there is no earlier one to compare it with."""
-    if condition.how is How.VALUE:
+    if condition.how is MetricTransform.VALUE:
         yield from ((sample.at, sample.value) for sample in series)
         return
     counter = MEASURES[condition.metric].counter
@@ -223,10 +225,13 @@ def _compared_values(
         if not elapsed:
             yield sample.at, None
         else:
-            yield sample.at, change * 60 / elapsed if condition.how is How.RATE else change
+            yield (
+                sample.at,
+                change * 60 / elapsed if condition.how is MetricTransform.RATE else change,
+            )
 
 
-def _worse_value(condition: Condition, fired: RuleFiring | None, value: float) -> float:
+def _worse_value(condition: RuleCondition, fired: RuleFiring | None, value: float) -> float:
     if fired is None:
         return value
     pick = min if condition.op in {RuleOperator.BELOW, RuleOperator.AT_MOST} else max
@@ -262,15 +267,15 @@ class RuleRefused(ValueError):
         self.field = field
 
 
-def condition_of(document: object) -> Condition:
+def condition_of(document: object) -> RuleCondition:
     """The condition that the document writes down.
 
     :raises RuleRefused: for the first thing in it that is not understood or can never hold.
     """
     fields = _parse_table(document, "condition", _FIELDS)
     metric = _parse_choice(Metric, fields, "metric")
-    how = _parse_choice(How, fields, "how", How.VALUE)
-    condition = Condition(
+    how = _parse_choice(MetricTransform, fields, "how", MetricTransform.VALUE)
+    condition = RuleCondition(
         metric=metric,
         how=how,
         op=_parse_operator(fields),
@@ -279,7 +284,7 @@ def condition_of(document: object) -> Condition:
         lasting=_parse_duration(fields, "for", timedelta(0)),
         chips=_parse_chips(fields),
     )
-    if how is How.VALUE and "within" in fields:
+    if how is MetricTransform.VALUE and "within" in fields:
         raise RuleRefused(
             "within",
             Reason(
@@ -287,7 +292,7 @@ def condition_of(document: object) -> Condition:
                 'within is only for a change or a rate; remove it when how is "value"',
             ),
         )
-    if how is not How.VALUE and not condition.within:
+    if how is not MetricTransform.VALUE and not condition.within:
         raise RuleRefused(
             "within",
             Reason(
@@ -298,7 +303,7 @@ def condition_of(document: object) -> Condition:
     return condition
 
 
-def document_of(condition: Condition) -> dict[str, Any]:
+def document_of(condition: RuleCondition) -> dict[str, Any]:
     """What ``condition_of`` reads back into the same condition, for JSON."""
     document: dict[str, Any] = {
         "metric": condition.metric.value,
@@ -307,7 +312,7 @@ def document_of(condition: Condition) -> dict[str, Any]:
         "value": condition.value,
         "for": f"{condition.lasting.total_seconds():g}s",
     }
-    if condition.how is not How.VALUE:
+    if condition.how is not MetricTransform.VALUE:
         document["within"] = f"{condition.within.total_seconds():g}s"
     if condition.chips:
         document["chips"] = sorted(condition.chips)
@@ -433,7 +438,7 @@ def _parse_operator(fields: Mapping[str, Any]) -> RuleOperator:
         ) from None
 
 
-def _parse_threshold(fields: Mapping[str, Any], metric: Metric, how: How) -> float:
+def _parse_threshold(fields: Mapping[str, Any], metric: Metric, how: MetricTransform) -> float:
     value = _parse_finite_number(fields.get("value"))
     if value is None:
         raise RuleRefused(
@@ -445,7 +450,7 @@ def _parse_threshold(fields: Mapping[str, Any], metric: Metric, how: How) -> flo
             ),
         )
     measure = MEASURES[metric]
-    if how is How.VALUE and not is_possible(metric, value):
+    if how is MetricTransform.VALUE and not is_possible(metric, value):
         raise RuleRefused(
             "value",
             Reason(
@@ -458,7 +463,7 @@ def _parse_threshold(fields: Mapping[str, Any], metric: Metric, how: How) -> flo
                 unit=measure.unit.value,
             ),
         )
-    if how is not How.VALUE and measure.counter and value < 0:
+    if how is not MetricTransform.VALUE and measure.counter and value < 0:
         raise RuleRefused(
             "value",
             Reason(

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.faults import FaultLevel, Lasting, RepeatRule
+from controlplane.domain.health.faults import DurationEscalation, FaultLevel, RepeatRule
 
 
-class Action(StrEnum):
+class HealthAction(StrEnum):
     """From little to much. The first is all that is done on L1."""
 
     NOTE = "note"
@@ -34,19 +34,19 @@ class Action(StrEnum):
     @property
     def removes_capacity(self) -> bool:
         """Whether capacity is lost by it: these are what the guards count."""
-        return Action.RESET_WHEN_IDLE.rank <= self.rank <= Action.ISOLATE_NODE.rank
+        return HealthAction.RESET_WHEN_IDLE.rank <= self.rank <= HealthAction.ISOLATE_NODE.rank
 
     @property
     def stops(self) -> bool:
         """Whether what runs there is ended by it, and the place taken out of use."""
-        return Action.RESET_NOW.rank <= self.rank <= Action.ISOLATE_NODE.rank
+        return HealthAction.RESET_NOW.rank <= self.rank <= HealthAction.ISOLATE_NODE.rank
 
 
-_RANKS: Mapping[Action, int] = {action: rank for rank, action in enumerate(Action)}
+_RANKS: Mapping[HealthAction, int] = {action: rank for rank, action in enumerate(HealthAction)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class DecisionPolicy:
     """What may be decided without a person, and how soon."""
 
     #: At most this share of a pool's cards, in thousandths, may be out of use by our own decision. The first card
@@ -90,7 +90,7 @@ class FaultView:
     #: The vendor's own numbers for the code (``Meaning.repeat_rule``, ``Meaning.lasting``); None: the policy's,
     #: none.
     repeat_rule: RepeatRule | None = None
-    lasting: Lasting | None = None
+    lasting: DurationEscalation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class NodeView:
     binds_by_node: bool = False
 
 
-class Blame(StrEnum):
+class CrashOrigin(StrEnum):
     """Whose doing the crash of a job looks like, by what it left behind."""
 
     HARDWARE = "hardware"
@@ -138,7 +138,7 @@ class RunView:
     places: Mapping[str, tuple[str, ...]]
     ended_at: datetime
     #: None: it succeeded. Cancelled and preempted attempts say nothing and do not belong here.
-    failed: Blame | None = None
+    failed: CrashOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,27 +164,27 @@ class HealthSnapshot:
     faults: tuple[FaultView, ...]
     #: Faults about which this was done already: uid → the strongest action. What was held back is not done: it is
     #: told again in each turn for as long as it is held back.
-    decided: Mapping[str, Action] = field(default_factory=dict)
+    decided: Mapping[str, HealthAction] = field(default_factory=dict)
     #: When nodes were taken out, cards of them included, by rules: (node, at).
     recent: tuple[tuple[str, datetime], ...] = ()
     #: When jobs were restarted on nodes by rules: (node, at).
     restarted: tuple[tuple[str, datetime], ...] = ()
     #: When cards or nodes were given back last, by uid: what was known then is not held against them again.
     released: Mapping[str, datetime] = field(default_factory=dict)
-    #: Attempts that ended within ``Policy.suspicion_within``.
+    #: Attempts that ended within ``DecisionPolicy.suspicion_within``.
     runs: tuple[RunView, ...] = ()
     isolations: tuple[IsolationView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class HealthDecision:
     """One decision: of the whole node where ``card`` is empty."""
 
     node: str
     card: str
     #: Empty where no fault is behind it: a release, or a suspicion that no fault tells of.
     fault: str
-    action: Action
+    action: HealthAction
     reason: str
     #: The guard or keeper that holds it back, in words; empty: it is to be done.
     held_back: str = ""

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.recommended_actions import RecommendedAction, is_answered, is_moot
 from controlplane.domain.health.snapshots import (
-    Action,
-    Decided,
+    DecisionPolicy,
     FaultView,
+    HealthAction,
+    HealthDecision,
     HealthSnapshot,
     NodeView,
-    Policy,
 )
 
 #: Why one node of a cluster is named where monitoring is at fault: it stands for all of them.
@@ -38,8 +38,8 @@ class _StaleNode:
 
 
 def stale_node_actions(
-    snapshot: HealthSnapshot, policy: Policy, at: datetime
-) -> tuple[tuple[RecommendedAction, ...], tuple[Decided, ...]]:
+    snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
+) -> tuple[tuple[RecommendedAction, ...], tuple[HealthDecision, ...]]:
     """The nodes to take out for their silence, and one statement for each cluster that stalls as a whole."""
     sizes: dict[str, int] = defaultdict(int)
     for node in snapshot.nodes.values():
@@ -48,7 +48,7 @@ def stale_node_actions(
     for silence in _find_stale_nodes(snapshot):
         clusters[silence.node.cluster].append(silence)
     recommended: list[RecommendedAction] = []
-    held: list[Decided] = []
+    held: list[HealthDecision] = []
     for cluster, silences in sorted(clusters.items()):
         ripe = [
             each
@@ -77,7 +77,7 @@ def _find_stale_nodes(snapshot: HealthSnapshot) -> Iterator[_StaleNode]:
     seen: dict[str, _StaleNode] = {}
     for fault in snapshot.faults:
         node = snapshot.nodes.get(fault.node)
-        if node is None or fault.origin != Origin.SILENCE or fault.ended_at is not None:
+        if node is None or fault.origin != SignalOrigin.SILENCE or fault.ended_at is not None:
             continue
         if fault.level is not FaultLevel.ISOLATE:
             continue
@@ -89,8 +89,8 @@ def _find_stale_nodes(snapshot: HealthSnapshot) -> Iterator[_StaleNode]:
             node=node,
             fault=fault,
             since=last_seen_at or fault.began_at,
-            answered=is_answered(snapshot, fault.uid, Action.ISOLATE_NODE)
-            or is_moot(node, "", Action.ISOLATE_NODE)
+            answered=is_answered(snapshot, fault.uid, HealthAction.ISOLATE_NODE)
+            or is_moot(node, "", HealthAction.ISOLATE_NODE)
             or (back is not None and fault.began_at <= back),
         )
         if node.uid not in seen or _stale_node_sort_key(silence) < _stale_node_sort_key(
@@ -104,7 +104,7 @@ def _stale_node_sort_key(silence: _StaleNode) -> tuple[datetime, str]:
     return (silence.fault.began_at, silence.fault.uid)
 
 
-def _is_mass_staleness(stale: int, nodes: int, policy: Policy) -> bool:
+def _is_mass_staleness(stale: int, nodes: int, policy: DecisionPolicy) -> bool:
     """All of a cluster, or the policy's share and at least two: one node alone is its own matter."""
     return stale == nodes or (stale > 1 and stale * 1000 >= policy.stall_share * nodes)
 
@@ -113,7 +113,7 @@ def _recommended_action(silence: _StaleNode, at: datetime) -> RecommendedAction:
     return RecommendedAction(
         node=silence.node,
         card="",
-        action=Action.ISOLATE_NODE,
+        action=HealthAction.ISOLATE_NODE,
         reason=Reason(
             "health.node.stale",
             "no heartbeat for {seconds} seconds",
@@ -125,14 +125,14 @@ def _recommended_action(silence: _StaleNode, at: datetime) -> RecommendedAction:
 
 
 def _mass_staleness_decision(
-    ripe: Sequence[_StaleNode], *, stale: int, nodes: int, policy: Policy
-) -> Decided:
+    ripe: Sequence[_StaleNode], *, stale: int, nodes: int, policy: DecisionPolicy
+) -> HealthDecision:
     first = min(ripe, key=_stale_node_sort_key)
-    return Decided(
+    return HealthDecision(
         node=first.node.uid,
         card="",
         fault=first.fault.uid,
-        action=Action.ISOLATE_NODE,
+        action=HealthAction.ISOLATE_NODE,
         reason=TOGETHER,
         held_back=Reason(
             "health.cluster.mass_staleness",

@@ -34,18 +34,22 @@ from datetime import datetime
 from typing import Final
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.health.faults import Origin
+from controlplane.domain.health.faults import SignalOrigin
 from controlplane.domain.health.recommended_actions import RecommendedAction, is_answered, is_moot
 from controlplane.domain.health.snapshots import (
-    Action,
-    Blame,
+    CrashOrigin,
+    DecisionPolicy,
+    HealthAction,
     HealthSnapshot,
     NodeView,
-    Policy,
     RunView,
 )
 
-_UNPROVEN: Mapping[Blame, float] = {Blame.HARDWARE: 0.5, Blame.UNCLEAR: 0.25, Blame.PROGRAM: 0.0}
+_UNPROVEN: Mapping[CrashOrigin, float] = {
+    CrashOrigin.HARDWARE: 0.5,
+    CrashOrigin.UNCLEAR: 0.25,
+    CrashOrigin.PROGRAM: 0.0,
+}
 #: What the jobs of one owner weigh together where none of them ended well.
 _MOST_UNPROVEN = 1.0
 
@@ -75,18 +79,18 @@ class _Count:
 
 
 def suspicion_actions(
-    snapshot: HealthSnapshot, policy: Policy, at: datetime
+    snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
 ) -> Iterator[RecommendedAction]:
     """A reset when idle for each suspect that takes work still."""
     for suspicion in suspicious_nodes(snapshot, policy, at):
         node = snapshot.nodes[suspicion.node]
         for card in suspicion.cards or ("",):
-            if not is_moot(node, card, Action.RESET_WHEN_IDLE):
+            if not is_moot(node, card, HealthAction.RESET_WHEN_IDLE):
                 aimed = "" if node.binds_by_node else card
                 yield RecommendedAction(
                     node=node,
                     card=aimed,
-                    action=Action.RESET_WHEN_IDLE,
+                    action=HealthAction.RESET_WHEN_IDLE,
                     reason=suspicion.reason,
                     began_at=suspicion.since,
                     fault=_newest_open_fault(snapshot, node.uid, card),
@@ -94,7 +98,7 @@ def suspicion_actions(
 
 
 def suspicious_nodes(
-    snapshot: HealthSnapshot, policy: Policy, at: datetime
+    snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
 ) -> tuple[Suspicion, ...]:
     """The nodes whose score reaches the policy's, by uid."""
     recent = [run for run in snapshot.runs if run.ended_at > at - policy.suspicion_within]
@@ -131,7 +135,7 @@ def _runs_by_job(runs: Sequence[RunView]) -> dict[str, list[RunView]]:
 def _crash_counts(runs: Sequence[RunView]) -> Iterator[tuple[str, _Count]]:
     """What one job's attempts say about each node in question."""
     crashes = [run for run in runs if run.failed is not None]
-    if any(run.failed is Blame.PROGRAM for run in crashes):
+    if any(run.failed is CrashOrigin.PROGRAM for run in crashes):
         return
     cleared = {node for run in runs if run.failed is None for node in run.places}
     proven = any(run.failed is None for run in runs)
@@ -217,10 +221,10 @@ def _newest_open_fault(snapshot: HealthSnapshot, node: str, card: str) -> str:
     left = [
         (fault.began_at, fault.uid)
         for fault in snapshot.faults
-        if fault.origin == Origin.JOB
+        if fault.origin == SignalOrigin.JOB
         and fault.node == node
         and (not card or fault.card in {"", card})
-        and not is_answered(snapshot, fault.uid, Action.RESET_WHEN_IDLE)
+        and not is_answered(snapshot, fault.uid, HealthAction.RESET_WHEN_IDLE)
     ]
     return max(left)[1] if left else ""
 
@@ -231,12 +235,12 @@ _LONGEST_LINE: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
+class CrashSignature:
     """Words that a kind of crash leaves in a log."""
 
     #: A stable word; followed by what the pattern captures, if it captures anything.
     code: str
-    blame: Blame
+    blame: CrashOrigin
     pattern: re.Pattern[str]
     #: Whose fault map knows what is captured; empty where none does.
     vendor: str = ""
@@ -247,7 +251,7 @@ class Crash:
     """The signature that was found."""
 
     code: str
-    blame: Blame
+    blame: CrashOrigin
     #: The line in which it stands.
     line: str
     vendor: str = ""
@@ -255,9 +259,11 @@ class Crash:
     fault: str = ""
 
 
-def _crash_signature(code: str, blame: Blame, pattern: str, *, vendor: str = "") -> Signature:
+def _crash_signature(
+    code: str, blame: CrashOrigin, pattern: str, *, vendor: str = ""
+) -> CrashSignature:
     compiled = re.compile(pattern, re.IGNORECASE)
-    return Signature(code=code, blame=blame, pattern=compiled, vendor=vendor)
+    return CrashSignature(code=code, blame=blame, pattern=compiled, vendor=vendor)
 
 
 #: ``NVRM: Xid (PCI:0000:3b:00): 79, …``, as the driver writes it, or just ``Xid 79``.
@@ -265,57 +271,59 @@ _XID: Final = r"\bxid\b[^\d\n]{0,40}?(?:\([^)\n]*\):?\s*)?"
 #: In the order of their weight among those of the same blame, the weakest first.
 SIGNATURES: Final = (
     # Of the program. A device-side assertion is an index out of range or a label that there is none of.
-    _crash_signature("out-of-memory", Blame.PROGRAM, r"outofmemoryerror|out of memory\b"),
-    _crash_signature("device-assert", Blame.PROGRAM, r"device-side assert triggered"),
-    _crash_signature("no-space", Blame.PROGRAM, r"no space left on device"),
+    _crash_signature("out-of-memory", CrashOrigin.PROGRAM, r"outofmemoryerror|out of memory\b"),
+    _crash_signature("device-assert", CrashOrigin.PROGRAM, r"device-side assert triggered"),
+    _crash_signature("no-space", CrashOrigin.PROGRAM, r"no space left on device"),
     # A collective gives up when one member is late: for a broken link, a slow card, or because its program died.
     _crash_signature(
-        "nccl-timeout", Blame.UNCLEAR, r"watchdog caught collective operation timeout"
+        "nccl-timeout", CrashOrigin.UNCLEAR, r"watchdog caught collective operation timeout"
     ),
     _crash_signature(
-        "nccl-error", Blame.UNCLEAR, r"\bnccl (?:error|warn).*|ncclSystemError|ncclRemoteError"
+        "nccl-error",
+        CrashOrigin.UNCLEAR,
+        r"\bnccl (?:error|warn).*|ncclSystemError|ncclRemoteError",
     ),
-    _crash_signature("hccl-timeout", Blame.UNCLEAR, r"\bhccl.*(?:time ?out|notify wait)"),
+    _crash_signature("hccl-timeout", CrashOrigin.UNCLEAR, r"\bhccl.*(?:time ?out|notify wait)"),
     # Codes of CANN: a letter for the kind of error, another for the module (I: collectives, J: their transport).
-    _crash_signature("cann", Blame.UNCLEAR, r"\b(E[IJ]\d{4})\b"),
+    _crash_signature("cann", CrashOrigin.UNCLEAR, r"\b(E[IJ]\d{4})\b"),
     _crash_signature(
-        "cuda-illegal-access", Blame.UNCLEAR, r"an illegal memory access was encountered"
+        "cuda-illegal-access", CrashOrigin.UNCLEAR, r"an illegal memory access was encountered"
     ),
-    _crash_signature("xid", Blame.UNCLEAR, rf"{_XID}(\d{{1,4}})\b", vendor="nvidia"),
+    _crash_signature("xid", CrashOrigin.UNCLEAR, rf"{_XID}(\d{{1,4}})\b", vendor="nvidia"),
     _crash_signature(
         "nan",
-        Blame.UNCLEAR,
+        CrashOrigin.UNCLEAR,
         r"\bloss(?:'|\")?\s*[:=]\s*nan\b|nan (?:or inf )?(?:found|detected) in",
     ),
     # Of the card, its links or its node.
     _crash_signature(
-        "nvlink", Blame.HARDWARE, r"nvlink (?:error|failure)|uncorrectable nvlink error"
+        "nvlink", CrashOrigin.HARDWARE, r"nvlink (?:error|failure)|uncorrectable nvlink error"
     ),
     _crash_signature(
-        "launch-failure", Blame.HARDWARE, r"unspecified launch failure|hardware stack error"
+        "launch-failure", CrashOrigin.HARDWARE, r"unspecified launch failure|hardware stack error"
     ),
     _crash_signature(
         "npu-error",
-        Blame.HARDWARE,
+        CrashOrigin.HARDWARE,
         r"\b(?:hbm|aicore|ai core).*(?:ecc|multi.?bit|hardware).*(?:error|fault)",
     ),
-    _crash_signature("bus-error", Blame.HARDWARE, r"\bbus error\b|\bSIGBUS\b"),
-    _crash_signature("ecc", Blame.HARDWARE, r"uncorrectable ecc error|ecc error encountered"),
+    _crash_signature("bus-error", CrashOrigin.HARDWARE, r"\bbus error\b|\bSIGBUS\b"),
+    _crash_signature("ecc", CrashOrigin.HARDWARE, r"uncorrectable ecc error|ecc error encountered"),
     _crash_signature(
         "device-lost",
-        Blame.HARDWARE,
+        CrashOrigin.HARDWARE,
         r"device (?:is )?lost|no longer (?:connected|available) on the bus",
     ),
-    _crash_signature("off-the-bus", Blame.HARDWARE, r"fallen off the bus"),
+    _crash_signature("off-the-bus", CrashOrigin.HARDWARE, r"fallen off the bus"),
     # Those after which the driver wants a reset or a person; the others end a program, often by its own fault.
     _crash_signature(
         "xid",
-        Blame.HARDWARE,
+        CrashOrigin.HARDWARE,
         rf"{_XID}(46|48|54|62|64|74|79|95|1(?:09|10|19|20|36|4[03-9]|5[0568]|6[02]))\b",
         vendor="nvidia",
     ),
 )
-_STRENGTH: Final = {Blame.UNCLEAR: 0, Blame.HARDWARE: 1, Blame.PROGRAM: 2}
+_STRENGTH: Final = {CrashOrigin.UNCLEAR: 0, CrashOrigin.HARDWARE: 1, CrashOrigin.PROGRAM: 2}
 
 
 def crash_signature(tail: str) -> Crash | None:
@@ -332,7 +340,7 @@ def crash_signature(tail: str) -> Crash | None:
     return None if found is None else found[1]
 
 
-def _parse_crash(known: Signature, match: re.Match[str], line: str) -> Crash:
+def _parse_crash(known: CrashSignature, match: re.Match[str], line: str) -> Crash:
     own = (match[1] or "") if known.pattern.groups else ""
     return Crash(
         code=f"{known.code}-{own}".rstrip("-"),

@@ -127,7 +127,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
+class ScheduledRetry:
     """One automatic retry."""
 
     #: From 1 up to ``max_retries``.
@@ -139,7 +139,7 @@ class Retry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryDecision:
     #: None if the job fails.
-    retry: Retry | None
+    retry: ScheduledRetry | None
     #: Why the attempt ended, and what follows.
     reason: str
 
@@ -189,7 +189,7 @@ def decide_retry(
                 cause=cause,
             ),
         )
-    retry = Retry(number=retries + 1, cause=cause, delay=policy.backoff(retries + 1))
+    retry = ScheduledRetry(number=retries + 1, cause=cause, delay=policy.backoff(retries + 1))
     seconds = int(retry.delay.total_seconds())
     return RetryDecision(
         retry=retry,

@@ -24,7 +24,7 @@ from controlplane.domain.scheduling.node_table import (
     NodeTable,
     TotalCapacity,
 )
-from controlplane.domain.scheduling.placement import PlacementSearch, Placer
+from controlplane.domain.scheduling.placement import ChipPlacementRequest, PlacementFinder
 from controlplane.domain.scheduling.plans import PendingCode, PendingReason
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
@@ -45,13 +45,13 @@ PERMANENT_CODES = frozenset(
 class BlockerFinder:
     """Finds what blocks the placement of a claim."""
 
-    def __init__(self, fleet: NodeTable, placer: Placer, capacity: TotalCapacity) -> None:
+    def __init__(self, fleet: NodeTable, placer: PlacementFinder, capacity: TotalCapacity) -> None:
         self._fleet = fleet
         self._placer = placer
         self._cards = np.array([len(row.cards) for row in fleet.rows], dtype=np.int64)
         self._chips = sorted({row.chip for row in fleet.rows if row.chip})
-        self._found: dict[PlacementSearch, tuple[JournalPosition, PendingReason]] = {}
-        self._permanent: dict[PlacementSearch, PendingReason | None] = {}
+        self._found: dict[ChipPlacementRequest, tuple[JournalPosition, PendingReason]] = {}
+        self._permanent: dict[ChipPlacementRequest, PendingReason | None] = {}
         self._capacity = capacity
         self._sizes: dict[object, tuple[int, ...]] = {}
 

@@ -49,10 +49,10 @@ from controlplane.domain.scheduling.pending_queues import (
     queue_tree,
 )
 from controlplane.domain.scheduling.per_user_limits import UserClaimCounts
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
-    ClassReason,
+    EquivalenceClassReason,
     PendingClaims,
     PendingCode,
     PendingGroup,
@@ -154,7 +154,7 @@ class Cycle:
         self._policy = policy
         self._at = at
         self._fleet = NodeTable(snapshot)
-        self._placer = Placer(self._fleet, typical_requests(snapshot))
+        self._placer = PlacementFinder(self._fleet, typical_requests(snapshot))
         capacity = TotalCapacity(self._fleet)
         self.nominated_cards = find_nominated_cards(snapshot)
         self.tree = queue_tree(snapshot, self.nominated_cards)
@@ -195,7 +195,7 @@ class Cycle:
         self._nominations: list[Reservation] = []
         #: Claims with nominated cards: what holds for others of their class does not hold for them.
         self.unique_claims = {*self.nominated_cards, *self._fleet.nominated, *self._stopping}
-        self._class_reasons: dict[EquivalenceClass, ClassReason] = {}
+        self._class_reasons: dict[EquivalenceClass, EquivalenceClassReason] = {}
         #: Claims that were decided without a search.
         self._unsearched = 0
         #: Claims that others are evicted for, and claims with reservations.
@@ -248,7 +248,9 @@ class Cycle:
             return True
         self._pending.append(PendingGroup(reason, (claim,)))
         if reason.code not in _PER_CLAIM_CODES and claim.uid not in self.unique_claims:
-            self._class_reasons[claim.equivalence_class] = ClassReason(reason, claim.position)
+            self._class_reasons[claim.equivalence_class] = EquivalenceClassReason(
+                reason, claim.position
+            )
         return False
 
     def drop_refused(self, line: PendingQueue) -> None:

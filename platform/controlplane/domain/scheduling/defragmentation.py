@@ -33,7 +33,7 @@ from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape
 from controlplane.domain.scheduling.fragmentation import Fragmentation
 from controlplane.domain.scheduling.network_topology import CLUSTER, NODE
 from controlplane.domain.scheduling.node_table import Mask, NodeTable
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.relocation import Relocation, Relocator
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
@@ -46,7 +46,7 @@ from controlplane.domain.scheduling.typical_requests import typical_requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmptyNodes:
+class EmptyNodesGoal:
     """Goal: more empty nodes, so that large claims fit."""
 
     #: So many; then it is enough.
@@ -56,7 +56,7 @@ class EmptyNodes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FitClaim:
+class FitClaimGoal:
     """Goal: room for a pending claim, on cards of that chip."""
 
     claim: ClaimSnapshot
@@ -64,11 +64,11 @@ class FitClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReduceFragments:
+class ReduceFragmentsGoal:
     """Goal: fewer cards that are fragments for typical requests."""
 
 
-DefragmentationGoal = EmptyNodes | FitClaim | ReduceFragments
+DefragmentationGoal = EmptyNodesGoal | FitClaimGoal | ReduceFragmentsGoal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +118,11 @@ def plan_defragmentation(
     """
     search = _PlanSearch(snapshot, at=at, bounds=bounds or DefragmentationLimits())
     match goal:
-        case EmptyNodes():
+        case EmptyNodesGoal():
             return search.whole_nodes(goal)
-        case FitClaim():
+        case FitClaimGoal():
             return search.room_for(goal)
-        case ReduceFragments():
+        case ReduceFragmentsGoal():
             return search.fewer_fragments()
 
 
@@ -134,7 +134,7 @@ class _PlanSearch:
     ) -> None:
         typical = typical_requests(snapshot)
         self._fleet = NodeTable(snapshot)
-        self._placer = Placer(self._fleet, typical)
+        self._placer = PlacementFinder(self._fleet, typical)
         self._fragmentation = Fragmentation(self._fleet, typical)
         self._mover = Relocator(self._placer, snapshot.running, at=at, restart=bounds.restart)
         self._bounds = bounds
@@ -158,7 +158,7 @@ class _PlanSearch:
 
     # -- Whole nodes --
 
-    def whole_nodes(self, goal: EmptyNodes) -> DefragmentationPlan:
+    def whole_nodes(self, goal: EmptyNodesGoal) -> DefragmentationPlan:
         gain = 0.0
         freed: list[str] = []
         while len(freed) < goal.nodes and (node := self._free_one_node(goal.chip)) is not None:
@@ -238,7 +238,7 @@ class _PlanSearch:
 
     # -- Room for a claim --
 
-    def room_for(self, goal: FitClaim) -> DefragmentationPlan:
+    def room_for(self, goal: FitClaimGoal) -> DefragmentationPlan:
         mark = self._fleet.mark()
         if self._placer.place(goal.claim, goal.chip) is not None:
             self._fleet.undo(mark)

@@ -33,7 +33,7 @@ from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assumptions:
+class ForecastAssumptions:
     """The assumptions of a forecast."""
 
     #: How far it looks ahead.
@@ -53,7 +53,7 @@ class Assumptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class PredictedStartTime:
     """When one claim will start."""
 
     claim: str
@@ -107,10 +107,10 @@ def forecast_starts(
     policy: SchedulingPolicy,
     *,
     at: datetime,
-    assumptions: Assumptions | None = None,
-) -> Mapping[str, Forecast]:
+    assumptions: ForecastAssumptions | None = None,
+) -> Mapping[str, PredictedStartTime]:
     """Return, by uid, when each pending claim, each arrival and each claim evicted for one will start."""
-    assumed = assumptions or Assumptions()
+    assumed = assumptions or ForecastAssumptions()
     early, expected, late = (
         _Simulation(snapshot, policy, at=at, assumed=assumed, scenario=scenario).run()
         for scenario in (_EARLY, _EXPECTED, _LATE)
@@ -131,7 +131,7 @@ class _Simulation:
         policy: SchedulingPolicy,
         *,
         at: datetime,
-        assumed: Assumptions,
+        assumed: ForecastAssumptions,
         scenario: _Scenario,
     ) -> None:
         self._policy = policy
@@ -262,7 +262,7 @@ class _Simulation:
 
 def _claim_forecast(
     uid: str, early: _Simulation, expected: _Simulation, late: _Simulation, *, horizon: timedelta
-) -> Forecast:
+) -> PredictedStartTime:
     runs = (early, expected, late)
     starts = [run_of.starts[uid].at for run_of in runs if uid in run_of.starts]
     earliest = min(starts, default=None)
@@ -276,8 +276,10 @@ def _claim_forecast(
             horizon=_format_reasons(horizon),
             reason=cause,
         )
-        return Forecast(claim=uid, starts_at=None, earliest=earliest, latest=latest, reason=reason)
-    return Forecast(
+        return PredictedStartTime(
+            claim=uid, starts_at=None, earliest=earliest, latest=latest, reason=reason
+        )
+    return PredictedStartTime(
         claim=uid,
         starts_at=start.at,
         earliest=earliest,

@@ -21,8 +21,8 @@ from controlplane.domain.scheduling.network_topology import CLUSTER, NetworkTopo
 from controlplane.domain.scheduling.snapshots import (
     CardBinding,
     CardSnapshot,
-    ChipGroup,
     ClaimSnapshot,
+    NodeChipCards,
     NodeSnapshot,
     ReplicaDemand,
     ReplicaPlacement,
@@ -42,7 +42,7 @@ class NodeTableRow(NamedTuple):
     chip: str
     #: In index order.
     cards: tuple[CardSnapshot, ...]
-    part: ChipGroup
+    part: NodeChipCards
 
 
 def rows_of(snapshot: SchedulingSnapshot) -> list[NodeTableRow]:

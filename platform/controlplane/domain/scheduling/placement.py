@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from controlplane.domain.scheduling.network_topology import CLUSTER, NODE, TopologyLevel
 from controlplane.domain.scheduling.node_table import JournalPosition, Mask, NodeTable
-from controlplane.domain.scheduling.scoring import NO_ROOM, ScoreBoard
+from controlplane.domain.scheduling.scoring import NO_ROOM, PlacementScores
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     EquivalenceClass,
@@ -34,7 +34,7 @@ MOST_DOMAINS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlacementSearch:
+class ChipPlacementRequest:
     """Where a gang may be placed on one chip; one object of a placer for all claims with equal requests."""
 
     #: Those first that are hardest to place.
@@ -74,29 +74,29 @@ class _Option(NamedTuple):
     slots: tuple[_ReplicaSlot, ...]
 
 
-class Placer:
+class PlacementFinder:
     """Finds room in the node table, and allocates it."""
 
     def __init__(self, fleet: NodeTable, typical: Sequence[TypicalRequest] = ()) -> None:
         """:param typical: what fragmentation is measured against; without it, the best fit alone decides."""
         self.fleet = fleet
-        self._board = ScoreBoard(fleet, typical)
-        self._searches: dict[tuple[EquivalenceClass, str], PlacementSearch] = {}
-        self._equal_searches: dict[Hashable, PlacementSearch] = {}
-        self._failed: dict[tuple[PlacementSearch, bytes | None], JournalPosition] = {}
+        self._board = PlacementScores(fleet, typical)
+        self._searches: dict[tuple[EquivalenceClass, str], ChipPlacementRequest] = {}
+        self._equal_searches: dict[Hashable, ChipPlacementRequest] = {}
+        self._failed: dict[tuple[ChipPlacementRequest, bytes | None], JournalPosition] = {}
         #: The most that one row had left when a search failed, by chip and by how much was given back before.
         self._left: dict[tuple[str, int], _MostFree] = {}
         #: Searches, cached results not counted.
         self.searches = 0
 
-    def search(self, claim: ClaimSnapshot, chip: str) -> PlacementSearch:
+    def search(self, claim: ClaimSnapshot, chip: str) -> ChipPlacementRequest:
         """Return what the claim requests on that chip."""
         key = claim.equivalence_class, chip
         search = self._searches.get(key)
         if search is None:
             parts = _role_demands(claim, chip)
             request = chip, parts, claim.within, claim.near
-            search = self._equal_searches.setdefault(request, PlacementSearch(parts))
+            search = self._equal_searches.setdefault(request, ChipPlacementRequest(parts))
             self._searches[key] = search
         return search
 

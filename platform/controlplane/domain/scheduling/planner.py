@@ -16,12 +16,12 @@ from datetime import datetime, timedelta
 
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
-    NoOpPlan,
     PendingClaims,
     PendingGroup,
     SchedulerState,
     SchedulingPlan,
     SchedulingPolicy,
+    UnchangedPlan,
 )
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 
@@ -49,12 +49,12 @@ def plan(
     moved = decided.placements or decided.revocations
     if moved or state.deferred or decided.state.deferred or decided.any_not_evaluated:
         return decided
-    no_op = NoOpPlan(snapshot, policy, at, decided.class_reasons)
+    no_op = UnchangedPlan(snapshot, policy, at, decided.class_reasons)
     return replace(decided, state=replace(decided.state, no_op=no_op))
 
 
 def _reasons_for_new_claims(
-    last: NoOpPlan, snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
+    last: UnchangedPlan, snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
 ) -> PendingClaims | None:
     """Return why claims that arrived since are pending; None if a new plan is needed."""
     before = last.snapshot

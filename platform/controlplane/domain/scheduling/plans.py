@@ -190,20 +190,20 @@ class Reservation:
     starts_at: datetime | None
 
 
-class ClassReason(NamedTuple):
+class EquivalenceClassReason(NamedTuple):
     """Why all claims of an equivalence class behind a position in their queue are pending."""
 
     reason: PendingReason
     behind: QueuePosition
 
 
-class NoOpPlan(NamedTuple):
+class UnchangedPlan(NamedTuple):
     """A plan that changed nothing, and its inputs; the snapshot includes claims that arrived since."""
 
     snapshot: SchedulingSnapshot
     policy: SchedulingPolicy
     at: datetime
-    class_reasons: Mapping[EquivalenceClass, ClassReason]
+    class_reasons: Mapping[EquivalenceClass, EquivalenceClassReason]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +217,7 @@ class SchedulerState:
     #: cards that are nominated for them are released.
     deferred: frozenset[str] = frozenset()
     #: The last plan, if it changed nothing: what did not change since need not be planned again (``planner``).
-    no_op: NoOpPlan | None = field(default=None, repr=False, compare=False)
+    no_op: UnchangedPlan | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,9 @@ class SchedulingPlan:
     revocations: tuple[Revocation, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     #: What holds for others of a kind too, were there more of them.
-    class_reasons: Mapping[EquivalenceClass, ClassReason] = field(default_factory=dict, repr=False)
+    class_reasons: Mapping[EquivalenceClass, EquivalenceClassReason] = field(
+        default_factory=dict, repr=False
+    )
     #: For the next cycle.
     state: SchedulerState = field(default_factory=SchedulerState, repr=False)
 

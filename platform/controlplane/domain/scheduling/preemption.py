@@ -31,7 +31,7 @@ from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.quotas.tree import QueueTree
 from controlplane.domain.scheduling.explanations import explain_preemption, explain_reclaim
 from controlplane.domain.scheduling.node_table import Mask, NodeTable, RowState
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.plans import Revocation, nodes_of_replicas
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
@@ -40,7 +40,7 @@ from controlplane.domain.scheduling.snapshots import (
     minimal_claim,
 )
 from controlplane.domain.scheduling.victims import (
-    Region,
+    NetworkRegion,
     Victim,
     victim_order,
     victim_rank,
@@ -90,7 +90,7 @@ class Preemptor:
         self,
         *,
         fleet: NodeTable,
-        placer: Placer,
+        placer: PlacementFinder,
         tree: QueueTree,
         running: Sequence[RunningClaim],
         at: datetime,
@@ -256,7 +256,7 @@ class Preemptor:
 
     def _evictable_regions(
         self, claim: ClaimSnapshot, chip: str, candidates: Sequence[Victim], avoid: Mask | None
-    ) -> list[Region]:
+    ) -> list[NetworkRegion]:
         """What is tried; where that is not all, nothing without the room even if all of them stopped."""
         found = victim_regions(self._fleet, claim, chip, candidates, avoid=avoid)
         if len(found) > MOST_REGIONS:
@@ -269,7 +269,7 @@ class Preemptor:
         return found[:MOST_REGIONS]
 
     def _clear_region(
-        self, claim: ClaimSnapshot, chip: str, region: Region, rights: _Rights
+        self, claim: ClaimSnapshot, chip: str, region: NetworkRegion, rights: _Rights
     ) -> tuple[list[Victim], _Fit] | None:
         """Victims without which the claim fits, and where; None if it does not fit even so."""
         chosen: dict[str, Victim] = {}
@@ -341,7 +341,7 @@ class Preemptor:
 
 def placement_after(
     fleet: NodeTable,
-    placer: Placer,
+    placer: PlacementFinder,
     victims: Iterable[RunningClaim],
     claim: ClaimSnapshot,
     chip: str,

@@ -72,7 +72,7 @@ class PreviewedEviction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TreePreview:
+class QueueChangePreview:
     """The consequences of saving a change."""
 
     differences: tuple[QueueDifference, ...] = ()
@@ -86,7 +86,7 @@ class TreePreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TreeEffects:
+class QueueChangeEffects:
     """Gains and evictions."""
 
     gains: tuple[QueueGain, ...]
@@ -100,7 +100,7 @@ def preview_effects(
     *,
     at: datetime,
     policy: SchedulingPolicy,
-) -> TreeEffects:
+) -> QueueChangeEffects:
     """What turning one tree into the other would do to the claims of the snapshot now.
 
     :param snapshot: its own queues count only for the cards that they use.
@@ -112,7 +112,7 @@ def preview_effects(
     ]
     running = {claim.uid: claim for claim in snapshot.running}
     names = {uid: document.name for uid, document in {**before, **after}.items()}
-    return TreeEffects(
+    return QueueChangeEffects(
         gains=tuple(_queue_gains(before, after, _Starts(snapshot, plans, running))),
         reclaims=tuple(_new_evictions(*plans, running=running, names=names, at=at)),
     )

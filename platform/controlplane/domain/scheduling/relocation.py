@@ -5,7 +5,7 @@ checkpoint and keeps all cards of the claim idle while it restarts; that, in car
 does not depend on where the claim goes. So relocations can be ordered first and placed afterwards. Claims that
 cannot be stopped, or that never saved a checkpoint, stay where they are.
 
-``RunningReplicas`` holds running claims of one replica as arrays, as a thousand nodes have thousands of claims
+``SingleReplicaClaims`` holds running claims of one replica as arrays, as a thousand nodes have thousands of claims
 and each might make room: all are tested at once, by what would be free on their row without them. The answer is
 exact except for the geometry of whole cards, which the placer checks.
 """
@@ -23,7 +23,7 @@ import numpy as np
 
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape
 from controlplane.domain.scheduling.node_table import Mask, NodeTable
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     ReplicaDemand,
@@ -55,7 +55,7 @@ class Relocator:
 
     def __init__(
         self,
-        placer: Placer,
+        placer: PlacementFinder,
         running: Iterable[RunningClaim],
         *,
         at: datetime,
@@ -82,7 +82,7 @@ class Relocator:
             for node in dict.fromkeys(replica.node for replica in each.replicas):
                 self._on.setdefault(node, []).append(each)
         #: Built when the first swap is tried.
-        self._running_replicas: RunningReplicas | None = None
+        self._running_replicas: SingleReplicaClaims | None = None
         #: Each with the mark of the fleet before it.
         self._moves: list[tuple[int, Relocation]] = []
         self._moved: set[str] = set()
@@ -169,7 +169,7 @@ class Relocator:
         if demand is None:
             return False
         if self._running_replicas is None:
-            self._running_replicas = RunningReplicas(self._fleet, self._all)
+            self._running_replicas = SingleReplicaClaims(self._fleet, self._all)
         mark = self._fleet.mark()
         others = self._running_replicas.replaceable_workloads(
             demand, avoid=avoid, excluded=self._moved
@@ -253,7 +253,7 @@ class _RunningReplica(NamedTuple):
     position: int
 
 
-class RunningReplicas:
+class SingleReplicaClaims:
     """Running claims of one replica, on cards that the scheduler chose."""
 
     def __init__(self, fleet: NodeTable, running: Iterable[RunningClaim]) -> None:

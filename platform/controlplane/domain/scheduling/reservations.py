@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from controlplane.domain.scheduling.node_table import Mask, NodeTable, TotalCapacity
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.plans import Reservation, nodes_of_replicas
 from controlplane.domain.scheduling.runtime_estimates import LONGEST, runtime_on
 from controlplane.domain.scheduling.snapshots import (
@@ -66,7 +66,7 @@ class Reservations:
         self,
         *,
         fleet: NodeTable,
-        placer: Placer,
+        placer: PlacementFinder,
         capacity: TotalCapacity,
         running: Sequence[RunningClaim],
         at: datetime,

@@ -55,7 +55,7 @@ Amounts = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResidualValues:
+class ResidualCapacityValues:
     """Prices of shares, and values of what is left of a card; in cards."""
 
     #: By share, in thousandths of a card.
@@ -68,7 +68,7 @@ class ResidualValues:
         return sum(count * self.of.get(share, 0.0) for share, count in asked.items())
 
 
-def residual_values(asked: Mapping[int, float]) -> ResidualValues:
+def residual_values(asked: Mapping[int, float]) -> ResidualCapacityValues:
     """Return the prices of shares, in thousandths of a card, given how many of each are requested.
 
     A whole card is worth one even if no share is requested.
@@ -92,7 +92,7 @@ def residual_values(asked: Mapping[int, float]) -> ResidualValues:
     costs = np.maximum(costs, 0) / max(1.0, _residual_values(shares, np.maximum(costs, 0))[-1][-1])
     worth = _residual_values(shares, costs)[-1]
     worth[WHOLE_CARD] = 1.0
-    return ResidualValues(of=dict(zip(shares, costs.tolist(), strict=True)), worth=worth)
+    return ResidualCapacityValues(of=dict(zip(shares, costs.tolist(), strict=True)), worth=worth)
 
 
 def _residual_values(shares: list[int], costs: Amounts) -> list[Amounts]:
@@ -236,7 +236,7 @@ class _CachedScores:
     seen: int
 
 
-class ScoreBoard:
+class PlacementScores:
     """Scores by demand, updated only for changed rows; the smaller the better, ties go to the first row."""
 
     def __init__(self, fleet: NodeTable, typical: Sequence[TypicalRequest]) -> None:

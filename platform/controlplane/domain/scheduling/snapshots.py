@@ -56,7 +56,7 @@ class CardLayout(NamedTuple):
     geometry: Geometry
 
 
-class ChipGroup(NamedTuple):
+class NodeChipCards(NamedTuple):
     """The cards of one chip on one node, in the form that every plan needs."""
 
     chip: str
@@ -96,7 +96,7 @@ class NodeSnapshot:
     #: CPU is owned like memory and can refuse; otherwise it is shared among what runs there.
     owns_cpu: bool = False
     #: Its cards by chip, in the order of the first card of each; one empty group where it has no cards.
-    parts: tuple[ChipGroup, ...] = field(init=False, repr=False, compare=False)
+    parts: tuple[NodeChipCards, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         chips = dict.fromkeys(card.chip for card in self.cards) or ("",)
@@ -127,11 +127,11 @@ class NodeSnapshot:
         return tuple(card for card in matching if card.index in chosen)
 
 
-def _chip_group(node: NodeSnapshot, chip: str) -> ChipGroup:
+def _chip_group(node: NodeSnapshot, chip: str) -> NodeChipCards:
     theirs = (card for card in node.cards if card.chip == chip)
     cards = tuple(sorted(theirs, key=attrgetter("index")))
     indices = tuple(card.index for card in cards)
-    return ChipGroup(
+    return NodeChipCards(
         chip=chip,
         cards=cards,
         layout=CardLayout(indices, node.geometries.get(chip, _ANYHOW)),

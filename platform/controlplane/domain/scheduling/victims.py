@@ -60,7 +60,7 @@ class Victim(NamedTuple):
         return cls(view, view.queue, view.priority, ranked, cards, lost * cards, held, starting)
 
 
-class Loss(NamedTuple):
+class EvictionCost(NamedTuple):
     """The cost of evicting some claims; the smaller goes first."""
 
     #: One of them may be within its guarantee.
@@ -70,23 +70,23 @@ class Loss(NamedTuple):
     card_seconds: float
 
 
-class Bundle(NamedTuple):
+class VictimBundle(NamedTuple):
     """Victims on one node that make room for one more replica."""
 
-    loss: Loss
+    loss: EvictionCost
     row: int
     #: Its place among those of the row, each of which counts on the ones before it.
     place: int
     victims: tuple[Victim, ...]
 
 
-class Region(NamedTuple):
+class NetworkRegion(NamedTuple):
     """A part of the network in which all of the claim may run."""
 
     #: Rows outside it, and those that are reserved for other claims.
     avoid: Mask
     #: What could be cleared in it, the least loss first.
-    bundles: list[Bundle]
+    bundles: list[VictimBundle]
     #: Replicas that lack a place, counted in the largest.
     lacking: int
 
@@ -109,7 +109,7 @@ def victim_regions(
     candidates: Sequence[Victim],
     *,
     avoid: Mask | None,
-) -> list[Region]:
+) -> list[NetworkRegion]:
     """The parts of the network that could hold the claim, those with the least to lose first.
 
     :param candidates: those that may be stopped for it.
@@ -135,7 +135,7 @@ def victim_regions(
     for level in fleet.topology.between(outer, outer):
         has = level.totals(now)
         enough = np.all([level.totals(rows) >= wanted for wanted, rows in most], axis=0)
-        inside: dict[int, list[Bundle]] = {}
+        inside: dict[int, list[VictimBundle]] = {}
         for row, holders in held.items():
             domain = int(level.domain[row])
             if domain != OUTSIDE and enough[domain]:
@@ -146,7 +146,7 @@ def victim_regions(
             outside = ~level.rows(domain)
             bundles.sort(key=_PLACE)
             found.append(
-                Region(
+                NetworkRegion(
                     outside if avoid is None else outside | avoid,
                     bundles,
                     max(1, replicas - int(has[domain])),
@@ -192,7 +192,7 @@ def _replicas_after_eviction(
 
 
 def _append_bundles(
-    bundles: list[Bundle],
+    bundles: list[VictimBundle],
     fleet: NodeTable,
     row: int,
     holders: Sequence[tuple[Victim, int]],
@@ -216,13 +216,15 @@ def _append_bundles(
         victims.append(victim)
         spare += held
         if spare >= cards or number == last:
-            bundles.append(Bundle(Loss(own, highest, lost), row, place, tuple(victims)))
+            bundles.append(
+                VictimBundle(EvictionCost(own, highest, lost), row, place, tuple(victims))
+            )
             spare, place, victims = spare % cards, place + 1, []
 
 
-def _total_loss(bundles: Sequence[Bundle]) -> Loss:
+def _total_loss(bundles: Sequence[VictimBundle]) -> EvictionCost:
     losses = [bundle.loss for bundle in bundles]
-    return Loss(
+    return EvictionCost(
         any(loss.own_queue for loss in losses),
         max(loss.highest_priority for loss in losses),
         sum(loss.card_seconds for loss in losses),

@@ -18,7 +18,11 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot, path_to_root
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forecast_starts
+from controlplane.domain.scheduling.forecast import (
+    ForecastAssumptions,
+    PredictedStartTime,
+    forecast_starts,
+)
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
     PendingClaim,
@@ -157,8 +161,8 @@ class StartTimeChange:
 
     claim: str
     #: None if it does not wait before, or not after.
-    before: Forecast | None
-    after: Forecast | None
+    before: PredictedStartTime | None
+    after: PredictedStartTime | None
     #: How much earlier it starts; negative if later. None where either is not within the horizon.
     gained: timedelta | None
 
@@ -183,7 +187,7 @@ def what_if(
     policy: SchedulingPolicy,
     *,
     at: datetime,
-    assumptions: Assumptions | None = None,
+    assumptions: ForecastAssumptions | None = None,
 ) -> WhatIfResult:
     """Who would start earlier and who later, if the changes were made now, in their order.
 
@@ -221,14 +225,16 @@ def apply_changes(
     return snapshot
 
 
-def _start_difference(uid: str, before: Forecast | None, after: Forecast | None) -> StartTimeChange:
+def _start_difference(
+    uid: str, before: PredictedStartTime | None, after: PredictedStartTime | None
+) -> StartTimeChange:
     gained = None
     if before and after and before.starts_at and after.starts_at:
         gained = before.starts_at - after.starts_at
     return StartTimeChange(claim=uid, before=before, after=after, gained=gained)
 
 
-def _starts_sooner(one: Forecast | None, other: Forecast | None) -> bool:
+def _starts_sooner(one: PredictedStartTime | None, other: PredictedStartTime | None) -> bool:
     """Whether a claim that waits in both starts sooner in the other."""
     if one is None or other is None or other.starts_at is None:
         return False

@@ -135,7 +135,7 @@ def _fault_boundaries(faults: Iterable[SimulatedFault]) -> Iterator[datetime]:
 _TERMINATED, _KILLED, _ABORTED = 143, 137, 134
 
 
-class Stage(StrEnum):
+class SimulatedStage(StrEnum):
     PREPARING = "preparing"
     STARTING = "starting"
     RUNNING = "running"
@@ -221,7 +221,7 @@ class LaunchSnapshot:
 
     record: SimulatedLaunchRecord
     at: datetime
-    stage: Stage
+    stage: SimulatedStage
     message: str
     #: Work done, in seconds of simulated time.
     work: float = 0.0
@@ -252,7 +252,7 @@ def launch_snapshot(
         return LaunchSnapshot(
             record=record,
             at=at,
-            stage=Stage.LOST if lost else Stage.EXITED,
+            stage=SimulatedStage.LOST if lost else SimulatedStage.EXITED,
             message=outcome.message,
             work=_work_done(record, progress, outcome.at),
             started_at=record.ready_at if outcome.at >= record.ready_at else None,
@@ -280,22 +280,22 @@ def _work_done(record: SimulatedLaunchRecord, progress: WorkProgress, at: dateti
 
 def _current_stage(
     record: SimulatedLaunchRecord, faults: list[SimulatedFault], at: datetime
-) -> tuple[Stage, str]:
+) -> tuple[SimulatedStage, str]:
     unreachable = [
         one
         for one in faults_of_kind(SimulatedFaultKind.NODE_UNREACHABLE, faults)
         if one.is_active(at)
     ]
     if at < record.ready_at:
-        stage = Stage.PREPARING
+        stage = SimulatedStage.PREPARING
         message = Reason(
             "attempt.stage.preparing_simulated", "preparing the software and the inputs (simulated)"
         )
     elif at < record.up_at:
-        stage = Stage.STARTING
+        stage = SimulatedStage.STARTING
         message = Reason("attempt.stage.loading_simulated", "loading the model (simulated)")
     else:
-        stage = Stage.RUNNING
+        stage = SimulatedStage.RUNNING
         message = Reason("attempt.stage.running_simulated", "running (simulated)")
     if unreachable:
         message = Reason(

@@ -34,7 +34,7 @@ from controlplane.domain.sizing.serving import (
 )
 from controlplane.domain.sizing.training import (
     PROCESS_BYTES,
-    Adapter,
+    LoraAdapter,
     MixedPrecision,
     TrainingMemory,
     TrainingWorkload,
@@ -54,8 +54,8 @@ __all__ = [
     "DEFAULT_ENGINE_MEMORY",
     "PROCESS_BYTES",
     "WEIGHT_SCHEMES",
-    "Adapter",
     "EngineMemory",
+    "LoraAdapter",
     "MemoryPart",
     "MixedPrecision",
     "ReplicaPlan",

@@ -41,7 +41,7 @@ from controlplane.domain.sizing.serving import (
     serving_memory,
 )
 from controlplane.domain.sizing.training import (
-    Adapter,
+    LoraAdapter,
     MixedPrecision,
     TrainingMemory,
     TrainingWorkload,
@@ -154,7 +154,7 @@ def training_workload(
     if request["method"] != "full":
         base = "nf4-double" if request["method"] == "qlora" else "bfloat16"
         base = base if half or request["method"] == "qlora" else "float32"
-        adapter = Adapter(rank=request["rank"], base=weight_scheme(base))
+        adapter = LoraAdapter(rank=request["rank"], base=weight_scheme(base))
     return TrainingWorkload(
         batch=request["batch"],
         length=request["context"],

@@ -167,7 +167,7 @@ _TRAINED: dict[MixedPrecision, tuple[int, int, int]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adapter:
+class LoraAdapter:
     """A LoRA adapter, and the format of the frozen base model."""
 
     rank: int
@@ -185,7 +185,7 @@ class TrainingWorkload:
     accumulation: int = 1
     mixed: MixedPrecision = MixedPrecision.AUTOCAST
     #: None is full fine-tuning.
-    adapter: Adapter | None = None
+    adapter: LoraAdapter | None = None
     recompute: bool = False
     #: Gradients of a step are freed before the next begins; otherwise they stay allocated.
     drops_gradients: bool = False

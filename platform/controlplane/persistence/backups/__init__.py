@@ -15,7 +15,14 @@ and migrates on to this version, in one transaction; hence an older backup can b
 """
 
 from controlplane.persistence.backups.manifest import BackupRefused, Manifest
-from controlplane.persistence.backups.restorer import Restored, restore_backup
-from controlplane.persistence.backups.writer import Written, back_up
+from controlplane.persistence.backups.restorer import RestoreResult, restore_backup
+from controlplane.persistence.backups.writer import BackupResult, back_up
 
-__all__ = ["BackupRefused", "Manifest", "Restored", "Written", "back_up", "restore_backup"]
+__all__ = [
+    "BackupRefused",
+    "BackupResult",
+    "Manifest",
+    "RestoreResult",
+    "back_up",
+    "restore_backup",
+]

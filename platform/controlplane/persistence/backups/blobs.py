@@ -14,7 +14,7 @@ from typing import BinaryIO
 from controlplane.persistence.backups.manifest import (
     BLOB_LIST,
     BackupRefused,
-    FileSeal,
+    FileChecksum,
     Manifest,
     check_seal,
     digest_of,
@@ -27,7 +27,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobCopies:
-    seal: FileSeal
+    seal: FileChecksum
     count: int
     size: int
     #: Of these, taken from an earlier backup instead of being copied.
@@ -106,7 +106,7 @@ def blobs_check(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> No
     for digest, size in blobs_list(manifest, folder=folder):
         if manifest.blobs_included:
             hexadecimal = digest.removeprefix("sha256:")
-            seal = FileSeal(path=blob_path(digest), size=size, digest=hexadecimal)
+            seal = FileChecksum(path=blob_path(digest), size=size, digest=hexadecimal)
             check_seal(seal, folder=folder)
             continue
         try:

@@ -21,7 +21,7 @@ class BackupRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileSeal:
+class FileChecksum:
     """A file of the backup, with what it must be."""
 
     path: str
@@ -34,7 +34,7 @@ class TableCopy:
     name: str
     columns: tuple[str, ...]
     rows: int
-    file: FileSeal
+    file: FileChecksum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Manifest:
     tables: tuple[TableCopy, ...]
     #: Last value of each sequence, and whether it has been handed out.
     sequences: Mapping[str, tuple[int, bool]]
-    blob_list: FileSeal
+    blob_list: FileChecksum
     blob_count: int
     #: Bytes of all blobs.
     blob_size: int
@@ -99,7 +99,7 @@ def _of_json(body: dict[str, Any]) -> Manifest:
         body["created_at"] = body.pop("made_at")
     body["migrations"] = {app: tuple(names) for app, names in body["migrations"].items()}
     body["sequences"] = {name: tuple(value) for name, value in body["sequences"].items()}
-    body["blob_list"] = FileSeal(**body["blob_list"])
+    body["blob_list"] = FileChecksum(**body["blob_list"])
     body["blobs_missing"] = tuple(body["blobs_missing"])
     body["key_fingerprints"] = tuple(body["key_fingerprints"])
     body["tables"] = tuple(
@@ -107,7 +107,7 @@ def _of_json(body: dict[str, Any]) -> Manifest:
             name=table["name"],
             columns=tuple(table["columns"]),
             rows=table["rows"],
-            file=FileSeal(**table["file"]),
+            file=FileChecksum(**table["file"]),
         )
         for table in body["tables"]
     )
@@ -119,14 +119,14 @@ def _manifest_digest(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def seal_of(path: Path, *, folder: Path) -> FileSeal:
+def seal_of(path: Path, *, folder: Path) -> FileChecksum:
     """What the file is now, by its path in the backup."""
     with path.open("rb") as stream:
         digest, size = digest_of(stream)
-    return FileSeal(path=str(path.relative_to(folder)), size=size, digest=digest)
+    return FileChecksum(path=str(path.relative_to(folder)), size=size, digest=digest)
 
 
-def check_seal(seal: FileSeal, *, folder: Path) -> None:
+def check_seal(seal: FileChecksum, *, folder: Path) -> None:
     """:raises BackupRefused: if the file is missing, cut off or changed."""
     path = folder / seal.path
     if not path.is_file():

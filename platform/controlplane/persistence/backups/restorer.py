@@ -28,7 +28,7 @@ _LOCK_WAIT = "10s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
+class UndecryptableSecrets:
     """Secrets of one column that none of the keys here decrypts."""
 
     column: str
@@ -37,18 +37,18 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class RestoreResult:
     manifest: Manifest
     rows: int
     blobs: int
     #: None of the encryption keys of the backup is available.
     keys_missing: bool
-    undecryptable: tuple[Sealed, ...]
+    undecryptable: tuple[UndecryptableSecrets, ...]
 
 
 def restore_backup(
     folder: Path, *, store: ArtifactStore, overwrite: bool = False, into_empty: bool = False
-) -> Restored:
+) -> RestoreResult:
     """Restore the backup.
 
     The database must be empty, or ``overwrite`` be given: then its rows are deleted in the same transaction
@@ -77,7 +77,7 @@ def restore_backup(
         if "lock timeout" in str(error):
             raise BackupRefused("the database is in use: stop the product first") from error
         raise
-    return Restored(
+    return RestoreResult(
         manifest=manifest,
         rows=rows,
         blobs=blobs,
@@ -150,7 +150,7 @@ def _check_constraints() -> None:
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
 
 
-def _undecryptable_secrets() -> list[Sealed]:
+def _undecryptable_secrets() -> list[UndecryptableSecrets]:
     """Return the secrets that cannot be decrypted; they are in binary columns."""
     found = []
     for model in apps.get_models():
@@ -161,5 +161,5 @@ def _undecryptable_secrets() -> list[Sealed]:
             lost = sum(not encryption.is_decryptable(value) for value in values.iterator() if value)
             if lost:
                 column = f"{model._meta.label}.{field.name}"
-                found.append(Sealed(column=column, lost=lost, of=values.count()))
+                found.append(UndecryptableSecrets(column=column, lost=lost, of=values.count()))
     return found

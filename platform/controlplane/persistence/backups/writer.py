@@ -22,7 +22,7 @@ from controlplane.ports.artifacts import ArtifactStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class BackupResult:
     folder: Path
     manifest: Manifest
     #: Blobs taken from an earlier backup instead of being copied.
@@ -37,7 +37,7 @@ def back_up(
     store: ArtifactStore,
     with_artifacts: bool = True,
     earlier: Path | None = None,
-) -> Written:
+) -> BackupResult:
     """Write a new backup to ``folder``, which must not exist.
 
     ``digests`` returns the blobs that the rows reference, within the transaction that copies the rows. A backup in
@@ -72,7 +72,7 @@ def back_up(
         raise BackupRefused(f"{folder} cannot be written: {failure}") from failure
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return Written(folder=folder, manifest=manifest, linked=linked)
+    return BackupResult(folder=folder, manifest=manifest, linked=linked)
 
 
 def _write_backup(

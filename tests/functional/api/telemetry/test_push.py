@@ -27,7 +27,7 @@ from apps.telemetry.services.readings import card_index_invalidate
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.common.topology import Geometry, choose_cards
-from controlplane.domain.health.faults import Origin
+from controlplane.domain.health.faults import SignalOrigin
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.registry import geometries_on_node
 from tests import factories
@@ -243,7 +243,7 @@ def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, 
     at = timezone.now()
     condition = Fault.objects.create(
         node=node,
-        origin=Origin.CONDITION,
+        origin=SignalOrigin.CONDITION,
         code="Ready",
         level=6,
         began_at=at,

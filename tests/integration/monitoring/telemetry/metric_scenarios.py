@@ -9,7 +9,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.services.ingestion import readings_record
 from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.services.readings import BatchResult
-from controlplane.domain.health.faults import Origin
+from controlplane.domain.health.faults import SignalOrigin
 from controlplane.domain.telemetry.metrics import Metric, Reading
 
 AT = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
@@ -68,7 +68,7 @@ def record(
     source: Source,
     *readings: Reading,
     at: datetime = AT,
-    origin: Origin = Origin.EXPORTER,
+    origin: SignalOrigin = SignalOrigin.EXPORTER,
     node: str | None = None,
 ) -> BatchResult:
     return readings_record(source=source, readings=readings, at=at, origin=origin, node=node)

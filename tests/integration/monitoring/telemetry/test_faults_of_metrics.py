@@ -14,7 +14,7 @@ from apps.monitoring.services.ingestion import source_delete
 from apps.telemetry.models import Source
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
-from controlplane.domain.health.faults import Origin
+from controlplane.domain.health.faults import SignalOrigin
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests import factories
@@ -70,7 +70,7 @@ def test_a_batch_that_was_overtaken_wakes_no_old_fault(source: Source) -> None:
 def test_what_an_exporter_says_an_agent_does_not_take_back(source: Source) -> None:
     record(source, reading(faults=("79",)))
     later = AT + timedelta(seconds=5)
-    record(source, reading(at=later, faults=()), at=later, origin=Origin.AGENT, node="n0")
+    record(source, reading(at=later, faults=()), at=later, origin=SignalOrigin.AGENT, node="n0")
     assert standing() == {("n0", 0, "79", 6)}
 
 
@@ -85,9 +85,9 @@ def test_what_a_deleted_source_alone_told_is_over_and_the_history_says_why(
     for place, reporter in enumerate((source, other, source)):
         record(reporter, reading("n0", place, faults=("79",)))
     record(elsewhere, reading("n0", faults=("79",)))
-    record(pushed, reading("n1", faults=("31",)), origin=Origin.AGENT, node="n1")
+    record(pushed, reading("n1", faults=("31",)), origin=SignalOrigin.AGENT, node="n1")
     # Another exporter, and the node's agent, were the last to tell of these two.
-    record(pushed, reading("n0", 2, at=later, faults=("31",)), at=later, origin=Origin.AGENT)
+    record(pushed, reading("n0", 2, at=later, faults=("31",)), at=later, origin=SignalOrigin.AGENT)
     assert len(Fault.objects.filter(ended_at=None)) == 6
     OutboxMessage.objects.all().delete()
 

@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.adapters.clusters.kubernetes.api import NotAllowed
 from controlplane.adapters.clusters.kubernetes.diagnosis import diagnose
-from controlplane.domain.health.faults import Origin
+from controlplane.domain.health.faults import SignalOrigin
 from controlplane.ports.clusters import ClusterDiagnosis, ClusterUnavailable
 from tests.unit.adapters.kubernetes.api_objects import READY, node
 from tests.unit.adapters.kubernetes.fake_api import Answer, AnsweringApi, listing
@@ -92,7 +92,7 @@ def test_where_nothing_of_it_can_be_read_its_silence_is_not_taken_for_health(
 ) -> None:
     found, _ = diagnosed(changed)
     assert {(unreadable.origin, unreadable.node) for unreadable in found.unreadable} == {
-        (Origin.MINDCLUSTER, "")
+        (SignalOrigin.MINDCLUSTER, "")
     }
 
 
@@ -100,7 +100,7 @@ def test_events_that_we_may_not_see_keep_nothing_else_from_us() -> None:
     pressed = node("n1", conditions=[READY, {"type": "DiskPressure", "status": "True"}])
     found, _ = diagnosed({NODES: listing(pressed), EVENTS: REFUSED})
     assert places(found) == {("n1", None)}
-    assert [unreadable.origin for unreadable in found.unreadable] == [Origin.EVENT]
+    assert [unreadable.origin for unreadable in found.unreadable] == [SignalOrigin.EVENT]
 
 
 @pytest.mark.parametrize("path", [NODES, EVENTS, f"{CLUSTERD}/cluster-info-device-0"])

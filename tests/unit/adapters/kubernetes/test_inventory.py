@@ -18,7 +18,7 @@ from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.common.topology import network_domains
 from controlplane.ports import registry
-from controlplane.ports.chips import ChipPlugin, PodExtras, VendorProfile
+from controlplane.ports.chips import ChipPlugin, VendorPodSettings, VendorProfile
 from controlplane.ports.clusters import ObservedNode
 from tests.unit.adapters.kubernetes.api_objects import ASCEND_910A, H800, OURS, READY, node, pod
 
@@ -43,7 +43,7 @@ class Writing:
 
     def profile(self) -> VendorProfile:
         profile = registry.chip_plugins()["ascend"].profile()
-        extras = PodExtras(device_annotation=NPU, device_name="Ascend910-{index}")
+        extras = VendorPodSettings(device_annotation=NPU, device_name="Ascend910-{index}")
         return replace(profile, pods=extras)
 
     def chips(self) -> tuple[Chip, ...]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.adapters.clusters.kubernetes import diagnosis
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.ports.clusters import ClusterSignal
 
 NOON = datetime(2030, 5, 1, 12, tzinfo=UTC)
@@ -78,7 +78,7 @@ def test_its_word_for_what_is_to_be_done_says_how_bad_a_fault_is(
 ) -> None:
     [sign] = aggregated({"DeviceList": lists(fault("Ascend910-3", word, "80E01801"))})
     assert (sign.node, sign.index, sign.code, sign.level) == ("n1", 3, "80E01801", level)
-    assert (sign.origin, sign.vendor, sign.since) == (Origin.MINDCLUSTER, "ascend", RAISED)
+    assert (sign.origin, sign.vendor, sign.since) == (SignalOrigin.MINDCLUSTER, "ascend", RAISED)
 
 
 def test_each_code_of_a_card_is_a_fault_of_its_own_with_its_own_level() -> None:
@@ -170,7 +170,7 @@ def test_what_is_no_json_is_unread_and_where_it_is_of_a_node_a_note_of_it() -> N
     whole = signals_from("cluster-info-device-0", DeviceInfoCfg='{"mindx-dl-deviceinfo-n1": ')
     assert whole.signals == []
     [unreadable] = whole.unreadable
-    assert (unreadable.origin, unreadable.node) == (Origin.MINDCLUSTER, "")
+    assert (unreadable.origin, unreadable.node) == (SignalOrigin.MINDCLUSTER, "")
     assert "cluster-info-device-0" in unreadable.reason
     one = signals_from("mindx-dl-deviceinfo-n1", DeviceInfoCfg="{")
     assert [unreadable.node for unreadable in one.unreadable] == ["n1"]

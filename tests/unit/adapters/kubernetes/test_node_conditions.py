@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.adapters.clusters.kubernetes import node_conditions
 from controlplane.adapters.clusters.kubernetes.inventory import observed_nodes
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.ports import registry
 from controlplane.ports.clusters import NODE_UNREACHABLE, REMEDIATION_LABEL, ClusterSignal
 from tests.unit.adapters.kubernetes.api_objects import OURS, READY, node
@@ -53,7 +53,12 @@ def test_a_node_that_is_well_gives_no_sign() -> None:
 )
 def test_a_condition_is_as_bad_as_the_table_says(kind: str, level: FaultLevel) -> None:
     [sign] = signals(READY, condition(kind, reason="Because", message="of this"))
-    assert (sign.origin, sign.code, sign.level, sign.index) == (Origin.CONDITION, kind, level, None)
+    assert (sign.origin, sign.code, sign.level, sign.index) == (
+        SignalOrigin.CONDITION,
+        kind,
+        level,
+        None,
+    )
     assert sign.message == "Because: of this"
     assert sign.since == datetime(2030, 5, 1, 11, tzinfo=UTC)
 
@@ -65,7 +70,7 @@ def test_a_node_that_says_it_is_not_ready_is_a_note_for_nothing_new_comes_there_
 
 def test_of_a_silent_node_only_its_silence_is_told() -> None:
     [sign] = signals(SILENCE, condition("CperHardwareErrorFatal"), condition("DiskPressure"))
-    assert (sign.origin, sign.code) == (Origin.SILENCE, NODE_UNREACHABLE)
+    assert (sign.origin, sign.code) == (SignalOrigin.SILENCE, NODE_UNREACHABLE)
     assert sign.level is FaultLevel.ISOLATE
 
 
@@ -83,7 +88,7 @@ def test_events_about_nodes_are_moments_and_old_ones_no_news() -> None:
         event("OOMKilling", involvedObject={"kind": "Pod", "name": "n1"}),
     ]
     [sign] = node_conditions.node_event_signals(events, at=NOON)
-    assert (sign.node, sign.origin, sign.code) == ("n1", Origin.EVENT, "TaskHung")
+    assert (sign.node, sign.origin, sign.code) == ("n1", SignalOrigin.EVENT, "TaskHung")
     assert sign.since == datetime(2030, 5, 1, 11, 58, tzinfo=UTC)
 
 
@@ -111,7 +116,7 @@ def test_each_sentence_of_nvsentinel_is_a_sign_of_its_card() -> None:
         (3, "79", None),
         (0, "48", None),
     ]
-    assert {(sign.origin, sign.vendor) for sign in found} == {(Origin.NVSENTINEL, "nvidia")}
+    assert {(sign.origin, sign.vendor) for sign in found} == {(SignalOrigin.NVSENTINEL, "nvidia")}
     assert "RESTART_BM" in found[0].message
 
 

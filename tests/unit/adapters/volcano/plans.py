@@ -14,7 +14,7 @@ from controlplane.adapters.clusters.kubernetes.launch_plans import (
 )
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports import registry
-from controlplane.ports.chips import PodExtras
+from controlplane.ports.chips import VendorPodSettings
 from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, Probe
 from tests.unit.adapters.volcano.trees import OURS
 
@@ -66,7 +66,7 @@ def planned(
         ]
         for role in roles
     }
-    extras = registry.chip_plugin(known).profile().pods.of(known) if known else PodExtras()
+    extras = registry.chip_plugin(known).profile().pods.of(known) if known else VendorPodSettings()
     return LaunchPlan(
         launch=Launch(
             name=launch,

@@ -11,10 +11,10 @@ import pytest
 from controlplane.domain.alerts.messages import (
     LONGEST_TEXT,
     LONGEST_TITLE,
-    Call,
-    Message,
+    MessageSeverity,
     ReceiverKind,
-    Tone,
+    ReceiverMessage,
+    ReceiverPost,
     dingtalk_call,
     feishu_call,
     response_error,
@@ -22,16 +22,16 @@ from controlplane.domain.alerts.messages import (
 )
 
 AT = 1_764_000_000
-HOT = Message(
+HOT = ReceiverMessage(
     title="Cards are too hot: 2 alerts",
     lines=("cluster=west", "node=a_1 card=3: 96 °C"),
-    tone=Tone.WARNING,
+    tone=MessageSeverity.WARNING,
     link="https://ninefold.example.com/fleet/alerts/1",
     link_text="Open the alert",
 )
 
 
-def content(call: Call) -> Any:
+def content(call: ReceiverPost) -> Any:
     return json.loads(call.body)
 
 
@@ -130,10 +130,10 @@ def test_without_a_secret_nothing_is_signed() -> None:
 
 
 def test_a_name_from_outside_calls_nobody_and_stays_within_the_bounds() -> None:
-    evil = Message(
+    evil = ReceiverMessage(
         title="<!channel>" + "x" * 500,
         lines=("<!everyone> & [a](b)\n# big", *("y" * 1000 for _ in range(30))),
-        tone=Tone.BAD,
+        tone=MessageSeverity.BAD,
         link="https://ninefold.example.com",
         link_text="Open",
     )

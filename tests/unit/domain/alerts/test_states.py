@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from controlplane.domain.alerts.lifecycle import (
     UPDATE_AFTER,
+    AlertProgress,
     AlertState,
-    Episode,
-    GroupMember,
+    FiringMember,
     NoticeKind,
+    NotificationEpisode,
     NotificationRoute,
     Silence,
-    Standing,
     next_standing,
     notice_due,
     receivers_of,
@@ -29,9 +29,9 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-def walked(*seen: tuple[int, bool | None], lasts: int = 0, keeps: int = 0) -> Standing | None:
+def walked(*seen: tuple[int, bool | None], lasts: int = 0, keeps: int = 0) -> AlertProgress | None:
     """What becomes of an alert that is seen so at those seconds."""
-    standing: Standing | None = None
+    standing: AlertProgress | None = None
     for second, holds in seen:
         standing = next_standing(
             standing,
@@ -98,9 +98,9 @@ def test_a_turn_that_comes_twice_changes_nothing(
 class World:
     """A group of alerts as the services keep it, one turn after the other."""
 
-    alerts: dict[int, Standing] = field(default_factory=dict)
+    alerts: dict[int, AlertProgress] = field(default_factory=dict)
     notified: set[int] = field(default_factory=set)
-    episode: Episode = field(default_factory=Episode)
+    episode: NotificationEpisode = field(default_factory=NotificationEpisode)
     open: bool = False
     notices: list[tuple[NoticeKind, frozenset[int]]] = field(default_factory=list)
 
@@ -116,15 +116,17 @@ class World:
         self.open = self.open or bool(firing)
         if not self.open:
             return
-        members = [GroupMember(silenced=k in silenced, notified=k in self.notified) for k in firing]
+        members = [
+            FiringMember(silenced=k in silenced, notified=k in self.notified) for k in firing
+        ]
         kind = notice_due(self.episode, members, at=at)
         if kind is not None:
             audible = frozenset(firing - silenced)
             self.notices.append((kind, audible))
             self.notified |= audible
-            self.episode = Episode(notified_at=at)
+            self.episode = NotificationEpisode(notified_at=at)
         if not firing:
-            self.open, self.episode = False, Episode()
+            self.open, self.episode = False, NotificationEpisode()
 
 
 STEPS = st.lists(
@@ -169,9 +171,9 @@ def test_each_episode_is_told_of_once_and_ended_once(
 
 
 def test_a_thousand_cards_are_one_message() -> None:
-    members = [GroupMember(silenced=False, notified=False)] * 1000
-    assert notice_due(Episode(), members, at=NOON) is NoticeKind.FIRING
-    assert notice_due(Episode(notified_at=NOON), members, at=NOON + MINUTE) is None
+    members = [FiringMember(silenced=False, notified=False)] * 1000
+    assert notice_due(NotificationEpisode(), members, at=NOON) is NoticeKind.FIRING
+    assert notice_due(NotificationEpisode(notified_at=NOON), members, at=NOON + MINUTE) is None
 
 
 @pytest.mark.parametrize(
@@ -191,12 +193,15 @@ def test_what_follows_the_first_message(
     repeat: timedelta | None,
     kind: NoticeKind | None,
 ) -> None:
-    seen = [GroupMember(silenced=silenced, notified=notified) for silenced, notified in members]
-    assert notice_due(Episode(notified_at=NOON, repeat=repeat), seen, at=NOON + after) is kind
+    seen = [FiringMember(silenced=silenced, notified=notified) for silenced, notified in members]
+    assert (
+        notice_due(NotificationEpisode(notified_at=NOON, repeat=repeat), seen, at=NOON + after)
+        is kind
+    )
 
 
 def test_nobody_hears_of_the_end_of_what_they_never_heard_of() -> None:
-    assert notice_due(Episode(), [], at=NOON) is None
+    assert notice_due(NotificationEpisode(), [], at=NOON) is None
 
 
 def test_a_silence_ends_by_itself() -> None:

@@ -9,7 +9,7 @@ from controlplane.domain.catalog import (
     CatalogTask,
     CompatibilityCell,
     Modality,
-    Support,
+    SupportLevel,
 )
 
 
@@ -21,7 +21,7 @@ def cell(
         task=CatalogTask(task),
         vendor=vendor,
         engine=engine,
-        status=Support(status),
+        status=SupportLevel(status),
         evidence=evidence,
     )
 

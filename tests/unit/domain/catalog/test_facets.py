@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from controlplane.domain.catalog import CatalogEntry, CompatibilityCell, Modality
 from controlplane.domain.catalog.entries import (
     VENDOR_FACETS,
-    Facet,
+    CatalogFacet,
     IndexedEntry,
     SizeClass,
     index_entries,
@@ -46,18 +46,18 @@ def test_any_selected_value_of_a_facet_matches() -> None:
         ],
         renders=renders,
     )
-    found = search_with_counts(rows, choice={Facet.MODALITY: frozenset({"llm", "asr"})})
+    found = search_with_counts(rows, choice={CatalogFacet.MODALITY: frozenset({"llm", "asr"})})
     assert keys(found.entries) == ["a", "c"]
-    assert found.counts[Facet.MODALITY] == {"llm": 1, "vlm": 1, "asr": 1}
+    assert found.counts[CatalogFacet.MODALITY] == {"llm": 1, "vlm": 1, "asr": 1}
 
 
 def test_every_selected_vendor_must_match() -> None:
     both = (cell(), cell(vendor="ascend", engine="mindie"))
     rows = index_entries([entry("both", cells=both), entry("one", cells=both[:1])], renders=renders)
-    found = search_with_counts(rows, choice={Facet.SERVE: frozenset({"nvidia", "ascend"})})
+    found = search_with_counts(rows, choice={CatalogFacet.SERVE: frozenset({"nvidia", "ascend"})})
     assert keys(found.entries) == ["both"]
-    one = search_with_counts(rows, choice={Facet.SERVE: frozenset({"nvidia"})})
-    assert one.counts[Facet.SERVE] == {"nvidia": 2, "ascend": 1}
+    one = search_with_counts(rows, choice={CatalogFacet.SERVE: frozenset({"nvidia"})})
+    assert one.counts[CatalogFacet.SERVE] == {"nvidia": 2, "ascend": 1}
 
 
 def test_unsupported_or_unrendered_vendors_do_not_count() -> None:
@@ -70,7 +70,9 @@ def test_unsupported_or_unrendered_vendors_do_not_count() -> None:
         ],
         renders=renders,
     )
-    assert search_with_counts(rows, choice={Facet.SERVE: frozenset({"nvidia"})}).entries == ()
+    assert (
+        search_with_counts(rows, choice={CatalogFacet.SERVE: frozenset({"nvidia"})}).entries == ()
+    )
 
 
 def test_every_word_of_the_text_must_occur() -> None:
@@ -109,21 +111,21 @@ ENTRIES = st.lists(
 )
 CHOICES = st.fixed_dictionaries(
     {
-        Facet.MODALITY: st.frozensets(st.sampled_from(["llm", "vlm"])),
-        Facet.FAMILY: st.frozensets(st.sampled_from(["tiny", "small"])),
-        Facet.TRAIN: st.frozensets(st.sampled_from(["nvidia", "ascend"])),
-        Facet.SERVE: st.frozensets(st.sampled_from(["nvidia", "ascend"])),
+        CatalogFacet.MODALITY: st.frozensets(st.sampled_from(["llm", "vlm"])),
+        CatalogFacet.FAMILY: st.frozensets(st.sampled_from(["tiny", "small"])),
+        CatalogFacet.TRAIN: st.frozensets(st.sampled_from(["nvidia", "ascend"])),
+        CatalogFacet.SERVE: st.frozensets(st.sampled_from(["nvidia", "ascend"])),
     }
 )
 
 
 @given(entries=ENTRIES, choice=CHOICES)
 def test_a_count_equals_the_result_of_selecting_the_value(
-    entries: list[CatalogEntry], choice: dict[Facet, frozenset[str]]
+    entries: list[CatalogEntry], choice: dict[CatalogFacet, frozenset[str]]
 ) -> None:
     rows: tuple[IndexedEntry, ...] = index_entries(entries, renders=renders)
     found = search_with_counts(rows, choice=choice)
-    for facet in Facet:
+    for facet in CatalogFacet:
         for value in {value for row in rows for value in row.values[facet]}:
             own = choice.get(facet, frozenset())
             chosen = own | {value} if facet in VENDOR_FACETS else frozenset({value})
@@ -134,10 +136,19 @@ def test_a_count_equals_the_result_of_selecting_the_value(
 @given(entries=ENTRIES, choice=CHOICES, more=CHOICES)
 def test_another_facet_never_brings_an_entry_back(
     entries: list[CatalogEntry],
-    choice: dict[Facet, frozenset[str]],
-    more: dict[Facet, frozenset[str]],
+    choice: dict[CatalogFacet, frozenset[str]],
+    more: dict[CatalogFacet, frozenset[str]],
 ) -> None:
     rows = index_entries(entries, renders=renders)
-    wide = set(keys(search_with_counts(rows, choice={Facet.SERVE: choice[Facet.SERVE]}).entries))
-    both = {Facet.SERVE: choice[Facet.SERVE] | more[Facet.SERVE], Facet.TRAIN: more[Facet.TRAIN]}
+    wide = set(
+        keys(
+            search_with_counts(
+                rows, choice={CatalogFacet.SERVE: choice[CatalogFacet.SERVE]}
+            ).entries
+        )
+    )
+    both = {
+        CatalogFacet.SERVE: choice[CatalogFacet.SERVE] | more[CatalogFacet.SERVE],
+        CatalogFacet.TRAIN: more[CatalogFacet.TRAIN],
+    }
     assert set(keys(search_with_counts(rows, choice=both).entries)) <= wide

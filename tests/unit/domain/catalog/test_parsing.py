@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.domain.catalog import CatalogTask, Caveat, Support, strongest_support
+from controlplane.domain.catalog import CatalogTask, SupportCaveat, SupportLevel, strongest_support
 from controlplane.domain.catalog.parsing import CatalogRefused, read_catalog
 
 SOURCES = '[sources]\nS1 = "a table"\nS2 = "another table"\n'
@@ -47,8 +47,8 @@ def test_an_entry_keeps_what_the_file_says() -> None:
     assert entry.parameters is None
     (claim,) = entry.cells
     assert claim.task is CatalogTask.SERVE
-    assert claim.status is Support.EXPERIMENTAL
-    assert claim.caveat is Caveat.ARCHITECTURE
+    assert claim.status is SupportLevel.EXPERIMENTAL
+    assert claim.caveat is SupportCaveat.ARCHITECTURE
     assert catalog.sources["S2"].title == "another table"
 
 
@@ -129,9 +129,9 @@ def test_a_cell_may_occur_only_once() -> None:
 
 
 def test_the_strongest_claim_counts_and_none_is_unknown() -> None:
-    assert strongest_support([Support.UNSUPPORTED, Support.LEGACY]) is Support.LEGACY
-    assert strongest_support([Support.UNSUPPORTED]) is Support.UNSUPPORTED
-    assert strongest_support([]) is Support.UNKNOWN
+    assert strongest_support([SupportLevel.UNSUPPORTED, SupportLevel.LEGACY]) is SupportLevel.LEGACY
+    assert strongest_support([SupportLevel.UNSUPPORTED]) is SupportLevel.UNSUPPORTED
+    assert strongest_support([]) is SupportLevel.UNKNOWN
 
 
 def test_the_digest_follows_the_content_and_not_the_order_of_cells() -> None:

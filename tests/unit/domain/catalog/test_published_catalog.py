@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from controlplane.domain.architectures import ConfigRefused, architecture_from_catalog
-from controlplane.domain.catalog import CatalogEntry, CatalogTask, Caveat, Modality, Support
+from controlplane.domain.catalog import (
+    CatalogEntry,
+    CatalogTask,
+    Modality,
+    SupportCaveat,
+    SupportLevel,
+)
 from controlplane.domain.catalog.entries import architecture_facts
 from controlplane.domain.catalog.parsing import Catalog, read_catalog
 
@@ -84,7 +90,7 @@ def on_both(entries: Iterable[CatalogEntry], task: CatalogTask) -> list[str]:
         for entry in entries
         if all(
             any(
-                claim.status is Support.SUPPORTED
+                claim.status is SupportLevel.SUPPORTED
                 for claim in entry.claims(task, vendor=vendor, engines=engines)
             )
             for vendor in CHIP_KINDS
@@ -162,7 +168,7 @@ def test_no_claim_about_serving_is_stronger_than_the_collected_one(
         }
         assert set(cells) == set(collected), key
         for place, status in collected.items():
-            said = Support.UNKNOWN if status == "likely" else Support(status)
+            said = SupportLevel.UNKNOWN if status == "likely" else SupportLevel(status)
             assert cells[place].status.rank >= said.rank, f"{key}: {place}"
 
 
@@ -181,7 +187,7 @@ def test_unverified_claims_are_unknown(catalog: Catalog, origin: dict[str, dict[
             for cell in catalog.entries[key].claims(CatalogTask.SERVE, vendor=vendor)
             if cell.engine == engine
         ]
-        assert (cell.status, cell.caveat) == (Support.UNKNOWN, Caveat.HEARSAY)
+        assert (cell.status, cell.caveat) == (SupportLevel.UNKNOWN, SupportCaveat.HEARSAY)
 
 
 def test_training_is_claimed_as_it_was_collected(
@@ -198,8 +204,8 @@ def test_training_is_claimed_as_it_was_collected(
                 cell = cells[place]
                 assert list(cell.methods) == collected["methods"], f"{key}: {place}"
                 older = mark[:1] == "v" and mark[1:2].isdigit()
-                assert cell.status is not Support.SUPPORTED or not older, f"{key}: {place}"
-                assert cell.status is Support.UNKNOWN or not older or cell.versions
+                assert cell.status is not SupportLevel.SUPPORTED or not older, f"{key}: {place}"
+                assert cell.status is SupportLevel.UNKNOWN or not older or cell.versions
         assert seen == set(cells), key
 
 
@@ -210,7 +216,7 @@ def test_schemes_that_follow_from_layers_only_are_no_support(catalog: Catalog) -
         for cell in entry.claims(CatalogTask.QUANTIZE, vendor="nvidia")
     ]
     assert len(generic) > 100
-    assert {cell.status for cell in generic} == {Support.UNKNOWN}
+    assert {cell.status for cell in generic} == {SupportLevel.UNKNOWN}
 
 
 def test_schemes_on_npus_are_those_that_were_verified(

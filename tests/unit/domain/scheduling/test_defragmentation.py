@@ -15,9 +15,9 @@ from controlplane.domain.scheduling.defragmentation import (
     DefragmentationGoal,
     DefragmentationLimits,
     DefragmentationPlan,
-    EmptyNodes,
-    FitClaim,
-    ReduceFragments,
+    EmptyNodesGoal,
+    FitClaimGoal,
+    ReduceFragmentsGoal,
     plan_defragmentation,
 )
 from controlplane.domain.scheduling.snapshots import (
@@ -58,7 +58,7 @@ def scattered(**how: object) -> SchedulingSnapshot:
 
 
 def test_the_cheapest_move_empties_a_node() -> None:
-    found = planned(scattered(), EmptyNodes())
+    found = planned(scattered(), EmptyNodesGoal())
     (move,) = found.moves
     assert move.claim == "small"
     assert {replica.node for replica in move.target} == {"b"}
@@ -78,8 +78,8 @@ def test_a_node_is_whole_if_nothing_is_held_of_any_of_its_chips() -> None:
             ReplicaPlacement(role="trainer", index=0, node="m", cards=("g/0", "g/1"), count=2),
         ),
     )
-    assert planned(snapshot(both), EmptyNodes()).whole_before == 1
-    found = planned(snapshot(both, running=[stuck]), EmptyNodes())
+    assert planned(snapshot(both), EmptyNodesGoal()).whole_before == 1
+    found = planned(snapshot(both, running=[stuck]), EmptyNodesGoal())
     assert (found.whole_before, found.moves) == (0, ())
 
 
@@ -95,13 +95,13 @@ def test_a_node_is_not_whole_while_a_replica_without_cards_is_there(
     seen = snapshot(
         node("n", 2), node("o", 2), running=[clerk, running("fixed", {"o": (0,)}, saved=None)]
     )
-    found = planned(seen, EmptyNodes())
+    found = planned(seen, EmptyNodesGoal())
     assert found.whole_before == 0
     assert found.whole_after == (0 if saved is None else 1)
 
 
 def test_a_move_costs_what_is_done_again_and_the_restart_on_every_card() -> None:
-    found = planned(scattered(), EmptyNodes(), restart=timedelta(minutes=5))
+    found = planned(scattered(), EmptyNodesGoal(), restart=timedelta(minutes=5))
     assert found.moves[0].lost == timedelta(minutes=10)
     assert found.cost == 2 * 15 * 60
     assert found.gain == 8 * 3600
@@ -113,22 +113,22 @@ def test_a_move_costs_what_is_done_again_and_the_restart_on_every_card() -> None
     ids=["cannot be stopped", "never saved"],
 )
 def test_work_that_cannot_go_on_elsewhere_stays(how: dict[str, object]) -> None:
-    found = planned(scattered(**how), EmptyNodes())
+    found = planned(scattered(**how), EmptyNodesGoal())
     assert not found.moves
     assert found.reason == "no node can be freed at a cost below its value"
 
 
 def test_a_move_that_costs_more_than_the_node_is_worth_is_not_made() -> None:
     old = scattered(since=hours(20), saved=hours(19))
-    assert not planned(old, EmptyNodes()).moves
-    assert planned(old, EmptyNodes(), worth=hours(6)).moves
+    assert not planned(old, EmptyNodesGoal()).moves
+    assert planned(old, EmptyNodesGoal(), worth=hours(6)).moves
 
 
 def test_what_holds_a_card_unknown_to_the_scheduler_is_not_moved() -> None:
     seen = snapshot(
         node("a", busy=(7,)), node("b", busy=(7,)), running=[running("one", {"a": (0,)})]
     )
-    assert not planned(seen, EmptyNodes()).moves
+    assert not planned(seen, EmptyNodesGoal()).moves
 
 
 def test_no_more_claims_move_than_the_bound_allows() -> None:
@@ -138,13 +138,13 @@ def test_no_more_claims_move_than_the_bound_allows() -> None:
         running=[running(f"j{each}", {"a": (each,)}) for each in range(3)]
         + [running("rest", {"b": (0, 1, 2, 3, 4)}, preemptible=False)],
     )
-    assert len(planned(seen, EmptyNodes(), moves=3).moves) == 3
-    assert not planned(seen, EmptyNodes(), moves=2).moves
+    assert len(planned(seen, EmptyNodesGoal(), moves=3).moves) == 3
+    assert not planned(seen, EmptyNodesGoal(), moves=2).moves
 
 
 def test_a_node_that_is_empty_already_is_not_filled_to_empty_another() -> None:
     seen = snapshot(node("a"), node("b"), running=[running("one", {"a": (0,)})])
-    assert not planned(seen, EmptyNodes()).moves
+    assert not planned(seen, EmptyNodesGoal()).moves
 
 
 def test_only_nodes_with_the_chip_that_was_named_are_emptied() -> None:
@@ -160,9 +160,9 @@ def test_only_nodes_with_the_chip_that_was_named_are_emptied() -> None:
             running("more", {"h": (0, 1, 2)}, chip=GPU),
         ],
     )
-    assert [move.claim for move in planned(seen, EmptyNodes(chip=GPU)).moves] == ["gpu"]
-    assert [move.claim for move in planned(seen, EmptyNodes(chip=NPU)).moves] == ["small"]
-    assert planned(seen, EmptyNodes(nodes=2)).whole_after == 2
+    assert [move.claim for move in planned(seen, EmptyNodesGoal(chip=GPU)).moves] == ["gpu"]
+    assert [move.claim for move in planned(seen, EmptyNodesGoal(chip=NPU)).moves] == ["small"]
+    assert planned(seen, EmptyNodesGoal(nodes=2)).whole_after == 2
 
 
 def test_one_claim_makes_room_where_one_is_enough() -> None:
@@ -176,7 +176,7 @@ def test_one_claim_makes_room_where_one_is_enough() -> None:
         ],
     )
     wanted = claim("wanted", role(7))
-    found = planned(seen, FitClaim(claim=wanted, chip=NPU))
+    found = planned(seen, FitClaimGoal(claim=wanted, chip=NPU))
     assert [move.claim for move in found.moves] == ["two"]
     assert found.gain == 7 * 3600
     assert found.reason == "there would be capacity for 1 × 7 cards"
@@ -193,19 +193,19 @@ def test_a_gang_gets_its_nodes_under_one_leaf() -> None:
         ],
     )
     wanted = claim("wanted", role(8, 2), within="leaf")
-    found = planned(seen, FitClaim(claim=wanted, chip=NPU))
+    found = planned(seen, FitClaimGoal(claim=wanted, chip=NPU))
     assert [move.claim for move in found.moves] == ["x"]
     assert {replica.node for replica in found.moves[0].target} <= {"n2", "n3"}
 
 
 def test_nothing_moves_for_a_claim_that_fits_already() -> None:
-    found = planned(scattered(), FitClaim(claim=claim("wanted", role(4)), chip=NPU))
+    found = planned(scattered(), FitClaimGoal(claim=claim("wanted", role(4)), chip=NPU))
     assert not found.moves
     assert found.reason == "the claim already fits"
 
 
 def test_no_moves_make_room_for_what_is_larger_than_every_node() -> None:
-    found = planned(scattered(), FitClaim(claim=claim("wanted", role(9)), chip=NPU))
+    found = planned(scattered(), FitClaimGoal(claim=claim("wanted", role(9)), chip=NPU))
     assert found.reason == "no relocations free the required capacity at a cost below its value"
 
 
@@ -222,7 +222,7 @@ def test_a_claim_that_moves_stays_under_the_level_that_it_asked_for(
         running=[running("pair", {"n0": (0,), "n1": (0,)}, within=within)],
     )
     wanted = claim("wanted", role(2, 2))
-    found = planned(seen, FitClaim(claim=wanted, chip=NPU))
+    found = planned(seen, FitClaimGoal(claim=wanted, chip=NPU))
     assert [move.claim for move in found.moves] == moved
 
 
@@ -230,7 +230,7 @@ def test_fewer_fragments_means_fewer_afterwards() -> None:
     waiting = [claim(f"w{each}", role(8)) for each in range(4)]
     seen = scattered()
     seen = snapshot(*seen.nodes, running=seen.running, claims=waiting)
-    found = planned(seen, ReduceFragments())
+    found = planned(seen, ReduceFragmentsGoal())
     assert found.moves
     assert found.fragments_after < found.fragments_before
     assert found.gain == pytest.approx(
@@ -266,10 +266,10 @@ def worn(draw: st.DrawFn) -> SchedulingSnapshot:
 
 
 GOALS: st.SearchStrategy[DefragmentationGoal] = st.one_of(
-    st.builds(EmptyNodes, nodes=st.integers(1, 3)),
-    st.just(ReduceFragments()),
+    st.builds(EmptyNodesGoal, nodes=st.integers(1, 3)),
+    st.just(ReduceFragmentsGoal()),
     st.builds(
-        FitClaim,
+        FitClaimGoal,
         claim=st.builds(
             lambda cards, replicas: claim("wanted", role(cards, replicas)),
             st.sampled_from([1, 2, 4]),
@@ -304,10 +304,10 @@ def test_every_move_can_be_made_in_its_order(
     assert len({move.claim for move in found.moves}) == len(found.moves) <= 16
     assert found.cost == sum(move.cost for move in found.moves)
     assert found.cost < found.gain or not found.moves
-    if isinstance(goal, EmptyNodes):
+    if isinstance(goal, EmptyNodesGoal):
         assert found.whole_after - found.whole_before == len(found.reason.split(", ")) * bool(
             found.moves
         )
-    if isinstance(goal, ReduceFragments):
+    if isinstance(goal, ReduceFragmentsGoal):
         assert found.fragments_after <= found.fragments_before
     assert found == planned(seen, goal)

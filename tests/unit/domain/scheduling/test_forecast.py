@@ -10,7 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forecast_starts
+from controlplane.domain.scheduling.forecast import (
+    ForecastAssumptions,
+    PredictedStartTime,
+    forecast_starts,
+)
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.runtime_estimates import CompletedRun, RuntimeHistory
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
@@ -27,7 +31,9 @@ from tests.unit.domain.scheduling.fleets import (
 )
 
 
-def forecasts(seen: SchedulingSnapshot, assumed: Assumptions | None = None) -> dict[str, Forecast]:
+def forecasts(
+    seen: SchedulingSnapshot, assumed: ForecastAssumptions | None = None
+) -> dict[str, PredictedStartTime]:
     return dict(forecast_starts(seen, SchedulingPolicy(), at=AT, assumptions=assumed))
 
 
@@ -60,7 +66,7 @@ def test_the_range_is_as_wide_as_the_doubt_about_stated_ends() -> None:
     seen = snapshot(
         node("a", 1), running=[running("r", {"a": (0,)}, ends_in=hours(4))], claims=[claim("c")]
     )
-    found = forecasts(seen, Assumptions(uncertainty=0.5))["c"]
+    found = forecasts(seen, ForecastAssumptions(uncertainty=0.5))["c"]
     assert found.starts_at == AT + hours(4)
     assert found.earliest == AT + hours(2)
     assert found.latest == AT + hours(6)
@@ -85,7 +91,7 @@ def test_an_urgent_arrival_goes_before_what_waits() -> None:
         claims=[claim("c")],
     )
     coming = claim("urgent", priority=9, minute=30, runtime=hours(3))
-    found = forecasts(seen, Assumptions(arrivals=(coming,)))
+    found = forecasts(seen, ForecastAssumptions(arrivals=(coming,)))
     assert found["urgent"].starts_at == AT + hours(2)
     assert found["c"].starts_at == AT + hours(5)
 
@@ -97,7 +103,7 @@ def test_runtimes_of_the_past_stand_in_for_ends_that_nobody_stated() -> None:
     seen = snapshot(
         node("a", 1), running=[running("r", {"a": (0,)}, since=hours(20))], claims=[claim("c")]
     )
-    found = forecasts(seen, Assumptions(runtimes=past))["c"]
+    found = forecasts(seen, ForecastAssumptions(runtimes=past))["c"]
     # Of those that ran longer than 20 hours, half had ended after 30.
     assert found.starts_at == AT + hours(10)
     assert (found.earliest, found.latest) == (AT + hours(5), AT + hours(15))
@@ -125,7 +131,7 @@ def test_beyond_the_horizon_nothing_is_said() -> None:
     assert found.starts_at is None
     # If it ends early it is within the day.
     assert found.earliest == AT + hours(22.5)
-    assert forecasts(seen, Assumptions(horizon=hours(72)))["c"].starts_at == AT + hours(30)
+    assert forecasts(seen, ForecastAssumptions(horizon=hours(72)))["c"].starts_at == AT + hours(30)
 
 
 def test_a_claim_below_its_guarantee_starts_when_the_borrower_has_stopped() -> None:
@@ -138,7 +144,7 @@ def test_a_claim_below_its_guarantee_starts_when_the_borrower_has_stopped() -> N
         claims=[claim("c", role(2), queue="owner", runtime=hours(1))],
         queues=[owner, QueueSnapshot(uid="research", name="research")],
     )
-    found = forecasts(seen, Assumptions(grace=timedelta(minutes=5)))
+    found = forecasts(seen, ForecastAssumptions(grace=timedelta(minutes=5)))
     assert found["c"].starts_at == AT + timedelta(minutes=5)
     assert found["c"].blocked_by == ("borrower",)
     # And who had to stop goes on behind it.
@@ -154,7 +160,7 @@ def test_what_was_told_to_stop_before_stops_and_waits_again_if_it_was_for_somebo
         running("r", {"a": (0,)}, ends_in=hours(9)), revoking=True, revoked_for=for_whom
     )
     seen = snapshot(node("a", 1), running=[leaving], claims=[claim("c", runtime=hours(1))])
-    found = forecasts(seen, Assumptions(grace=timedelta(minutes=5)))
+    found = forecasts(seen, ForecastAssumptions(grace=timedelta(minutes=5)))
     assert found["c"].starts_at == AT + timedelta(minutes=5)
     assert ("r" in found) == bool(for_whom)
 
@@ -178,7 +184,7 @@ def test_no_more_cycles_are_played_than_allowed() -> None:
         running=[running("r", {"a": (0,)}, ends_in=hours(1))],
         claims=[claim(f"c{each}", minute=each, runtime=hours(1)) for each in range(6)],
     )
-    found = forecasts(seen, Assumptions(cycles=3))
+    found = forecasts(seen, ForecastAssumptions(cycles=3))
     assert sum(each.starts_at is not None for each in found.values()) == 2
     assert sum(each.starts_at is not None for each in forecasts(seen).values()) == 6
 
@@ -203,7 +209,7 @@ def test_no_forecast_lies_outside_of_its_range_or_changes_when_asked_again(
             for each, (cards, length) in enumerate(asked)
         ],
     )
-    found = forecasts(seen, Assumptions(horizon=hours(24 * 7)))
+    found = forecasts(seen, ForecastAssumptions(horizon=hours(24 * 7)))
     assert set(found) == {each.uid for each in seen.claims}
     for each in found.values():
         assert each.starts_at is not None
@@ -211,4 +217,4 @@ def test_no_forecast_lies_outside_of_its_range_or_changes_when_asked_again(
         assert each.latest is not None
         assert AT < each.earliest <= each.starts_at <= each.latest
         assert each.blocked_by
-    assert found == forecasts(seen, Assumptions(horizon=hours(24 * 7)))
+    assert found == forecasts(seen, ForecastAssumptions(horizon=hours(24 * 7)))

@@ -14,8 +14,8 @@ from controlplane.domain.common.topology import choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.fragmentation import Fragmentation
 from controlplane.domain.scheduling.node_table import NodeTable
-from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.scoring import NO_ROOM, PlacementCosts, ScoreBoard
+from controlplane.domain.scheduling.placement import PlacementFinder
+from controlplane.domain.scheduling.scoring import NO_ROOM, PlacementCosts, PlacementScores
 from controlplane.domain.scheduling.snapshots import ReplicaDemand, SchedulingSnapshot
 from controlplane.domain.scheduling.typical_requests import TypicalRequest, typical_requests
 from tests.properties import examples
@@ -80,7 +80,7 @@ def test_the_total_is_what_the_definition_says_after_any_history(history: list[i
     seen = worn()
     typical = typical_requests(seen)
     fleet = NodeTable(seen)
-    placer, fragmentation = Placer(fleet, typical), Fragmentation(fleet, typical)
+    placer, fragmentation = PlacementFinder(fleet, typical), Fragmentation(fleet, typical)
     for which in history:
         placer.place(ASKED[which], ASKED[which].chips[0])
         assert fragmentation.total() == pytest.approx(counted(fleet, typical))
@@ -94,7 +94,7 @@ def test_the_gradient_is_the_difference_that_a_placement_makes(
     seen = worn()
     typical = typical_requests(seen)
     fleet = NodeTable(seen)
-    placer, fragmentation = Placer(fleet, typical), Fragmentation(fleet, typical)
+    placer, fragmentation = PlacementFinder(fleet, typical), Fragmentation(fleet, typical)
     for each in history:
         placer.place(ASKED[each], ASKED[each].chips[0])
     wanted = ASKED[which]
@@ -117,7 +117,7 @@ def test_one_row_alone_is_judged_as_among_others_to_the_last_digit(
     seen = worn()
     typical = typical_requests(seen)
     fleet = NodeTable(seen)
-    placer, costs = Placer(fleet, typical), PlacementCosts(fleet, typical)
+    placer, costs = PlacementFinder(fleet, typical), PlacementCosts(fleet, typical)
     fragmentation = Fragmentation(fleet, typical)
     for each in history:
         placer.place(ASKED[each], ASKED[each].chips[0])
@@ -160,8 +160,8 @@ def test_scores_that_are_kept_equal_scores_from_scratch(history: list[tuple[str,
     seen = replace(worn(), running=(work,))
     typical = typical_requests(seen)
     fleet = NodeTable(snapshot(*seen.nodes, running=(work,)))
-    placer = Placer(fleet, typical)
-    board = ScoreBoard(fleet, typical)
+    placer = PlacementFinder(fleet, typical)
+    board = PlacementScores(fleet, typical)
     demands = [
         ReplicaDemand.of(each.shape.roles[0], each, chip) for each in ASKED for chip in each.chips
     ]
@@ -181,7 +181,7 @@ def test_scores_that_are_kept_equal_scores_from_scratch(history: list[tuple[str,
         else:
             board.scores(demands[which])
     for demand in demands:
-        fresh = ScoreBoard(fleet, typical).scores(demand)
+        fresh = PlacementScores(fleet, typical).scores(demand)
         assert board.scores(demand).tolist() == fresh.tolist()
         rows = np.arange(len(fleet.rows), dtype=np.int64)
         assert ((fresh != NO_ROOM) == fleet.fits(demand, rows)).all()
@@ -195,7 +195,7 @@ def test_a_claim_goes_where_it_breaks_nothing_that_others_ask_for() -> None:
         claims=[claim(f"pair{each}", role(2)) for each in range(9)],
     )
     fleet = NodeTable(seen)
-    taken = Placer(fleet, typical_requests(seen)).place(claim("one"), NPU)
+    taken = PlacementFinder(fleet, typical_requests(seen)).place(claim("one"), NPU)
     assert taken is not None
     assert taken[0].node == "b"
 
@@ -208,7 +208,7 @@ def test_cards_are_no_fragment_to_who_asks_for_no_cpu_where_too_much_of_it_is_pr
 
 def test_equal_gradients_are_decided_by_the_best_fit() -> None:
     fleet = NodeTable(snapshot(node("a", 8), node("b", 8, busy=(0, 1, 2, 3))))
-    taken = Placer(fleet).place(claim("one"), NPU)
+    taken = PlacementFinder(fleet).place(claim("one"), NPU)
     assert taken is not None
     assert taken[0].node == "b"
 

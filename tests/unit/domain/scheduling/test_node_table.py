@@ -14,7 +14,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Millicpu, Resources
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.node_table import NodeTable
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.snapshots import (
     CardBinding,
     CardSnapshot,
@@ -134,7 +134,7 @@ def test_where_the_node_chooses_any_of_its_held_cards_stand_for_those_given_back
     fleet = NodeTable(seen)
     fleet.free(unnamed)
     assert fleet.free_cards(NPU) == 4
-    taken = Placer(fleet).place(claim("c", role(3)), NPU)
+    taken = PlacementFinder(fleet).place(claim("c", role(3)), NPU)
     assert taken is not None
     assert (taken[0].cards, taken[0].count) == ((), 3)
 
@@ -171,20 +171,22 @@ def test_a_node_that_chooses_gives_nothing_while_it_could_give_a_card_that_is_ou
     ill = replace(bare, cards=(replace(bare.cards[0], state=state), *bare.cards[1:]))
     fleet = NodeTable(snapshot(ill))
     assert fleet.free_cards(NPU) == free
-    assert (Placer(fleet).place(claim("c", role(1)), NPU) is not None) == bool(free)
+    assert (PlacementFinder(fleet).place(claim("c", role(1)), NPU) is not None) == bool(free)
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_cpu_that_is_promised_twice_refuses_only_who_asks_for_some(replicas: int) -> None:
     allocated = Resources(cpu=Millicpu(9000))
     full = replace(node("a", cpu=8, owns_cpu=True), allocated=allocated)
-    assert Placer(NodeTable(snapshot(full))).place(claim("c", role(2, replicas)), NPU)
-    assert not Placer(NodeTable(snapshot(full))).place(claim("c", role(2, replicas, cpu=1)), NPU)
+    assert PlacementFinder(NodeTable(snapshot(full))).place(claim("c", role(2, replicas)), NPU)
+    assert not PlacementFinder(NodeTable(snapshot(full))).place(
+        claim("c", role(2, replicas, cpu=1)), NPU
+    )
 
 
 def test_a_share_leaves_the_rest_of_its_card_to_others() -> None:
     fleet = NodeTable(snapshot(node("a", 1)))
-    placer = Placer(fleet)
+    placer = PlacementFinder(fleet)
     share = role(1, share=400)
     assert placer.place(claim("x", share), NPU)
     assert placer.place(claim("y", share), NPU)
@@ -218,14 +220,14 @@ ASKED = (
 )
 
 
-def worked() -> tuple[NodeTable, Placer]:
+def worked() -> tuple[NodeTable, PlacementFinder]:
     views = [node(f"n{each}", owns_cpu=each == 1, geometry=RINGS) for each in range(2)]
     cards = tuple(
         replace(card, nominated_for="heir") if card.index < 2 else card for card in views[0].cards
     )
     plain = node("n2", 4, binding=CardBinding.NODE)
     fleet = NodeTable(snapshot(replace(views[0], cards=cards), views[1], plain))
-    return fleet, Placer(fleet)
+    return fleet, PlacementFinder(fleet)
 
 
 @settings(max_examples=examples(200))
@@ -271,7 +273,7 @@ def test_what_was_taken_and_given_back_in_any_order_is_free_again(
     order: list[int], gone: list[int]
 ) -> None:
     fleet = NodeTable(snapshot(*(node(f"n{each}", geometry=RINGS) for each in range(2))))
-    placer = Placer(fleet)
+    placer = PlacementFinder(fleet)
     before = arrays(fleet)
     held = {}
     for which in order:

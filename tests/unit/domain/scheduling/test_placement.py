@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.scheduling.node_table import NodeTable
-from controlplane.domain.scheduling.placement import MOST_DOMAINS, Placer
+from controlplane.domain.scheduling.placement import MOST_DOMAINS, PlacementFinder
 from controlplane.domain.scheduling.snapshots import (
     CardBinding,
     ClaimSnapshot,
@@ -42,7 +42,7 @@ PAIRS = Geometry(aligned_to=2)
 
 def placed(nodes: Iterable[NodeSnapshot], wanted: ClaimSnapshot, *, chip: str = NPU) -> Replicas:
     seen = snapshot(*nodes, claims=[wanted])
-    return Placer(NodeTable(seen), typical_requests(seen)).place(wanted, chip)
+    return PlacementFinder(NodeTable(seen), typical_requests(seen)).place(wanted, chip)
 
 
 def where(replicas: Replicas) -> Counter[str]:
@@ -143,7 +143,7 @@ def test_no_gang_spans_clusters() -> None:
 
 def test_nothing_stays_taken_when_the_gang_does_not_fit() -> None:
     fleet = NodeTable(snapshot(node("a", 4), node("b", 3)))
-    placer = Placer(fleet)
+    placer = PlacementFinder(fleet)
     assert placer.place(claim("c", role(4, 2)), NPU) is None
     assert fleet.free_cards(NPU) == 7
     assert fleet.mark() == 0
@@ -192,7 +192,7 @@ def test_memory_of_a_node_limits_how_many_replicas_it_takes() -> None:
 
 def test_rows_to_avoid_are_avoided() -> None:
     fleet = NodeTable(snapshot(node("a"), node("b", 4)))
-    placer = Placer(fleet)
+    placer = PlacementFinder(fleet)
     assert where(placer.place(claim("c", role(2)), NPU, avoid=fleet.mask(["b"]))) == {"a": 1}
     assert placer.place(claim("d", role(2)), NPU, avoid=fleet.mask(["a", "b"])) is None
     assert where(placer.place(claim("d", role(2)), NPU)) == {"b": 1}
@@ -200,7 +200,7 @@ def test_rows_to_avoid_are_avoided() -> None:
 
 def test_shares_fill_a_broken_card_before_they_break_a_whole_one() -> None:
     fleet = NodeTable(snapshot(node("a", 2), node("b", 2)))
-    placer = Placer(fleet)
+    placer = PlacementFinder(fleet)
     for name in ("x", "y", "z"):
         assert placer.place(claim(name, role(1, share=300)), NPU)
     assert fleet.free_cards(NPU) == 3
@@ -235,7 +235,7 @@ def test_labels_and_taints_are_kept_to() -> None:
 def test_the_same_gang_is_looked_for_again_only_after_something_was_given_back() -> None:
     work = running("r", {"a": (0, 1)})
     fleet = NodeTable(snapshot(node("a", 2), running=[work]))
-    placer = Placer(fleet)
+    placer = PlacementFinder(fleet)
     assert placer.place(claim("one"), NPU) is None
     assert placer.place(claim("two"), NPU) is None
     mark = fleet.mark()

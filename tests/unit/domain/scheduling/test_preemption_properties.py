@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controlplane.domain.quotas.queues import ChipQuota
 from controlplane.domain.quotas.tree import QueueTree
 from controlplane.domain.scheduling.node_table import NodeTable
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.plans import cards_of_replicas
 from controlplane.domain.scheduling.preemption import Preemptor
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
@@ -77,7 +77,7 @@ def fits_without(seen: SchedulingSnapshot, waiting: ClaimSnapshot, gone: set[str
             tree.charge(view.queue, view.chip, -cards_of_replicas(view.replicas))
     if tree.check(waiting.queue, NPU, waiting.shape.cards).shortage is not None:
         return False
-    return Placer(fleet).place(waiting, NPU) is not None
+    return PlacementFinder(fleet).place(waiting, NPU) is not None
 
 
 def tree_of(seen: SchedulingSnapshot) -> QueueTree:
@@ -133,7 +133,9 @@ def test_whoever_is_owed_cards_that_borrowers_hold_gets_them_in_one_round(
 def test_the_search_leaves_fleet_and_tree_as_they_were(seen: SchedulingSnapshot) -> None:
     (waiting,) = seen.claims
     fleet, tree = NodeTable(seen), tree_of(seen)
-    preemptor = Preemptor(fleet=fleet, placer=Placer(fleet), tree=tree, running=seen.running, at=AT)
+    preemptor = Preemptor(
+        fleet=fleet, placer=PlacementFinder(fleet), tree=tree, running=seen.running, at=AT
+    )
     before = [tree.check(name, NPU, 4) for name in seen.queues], fleet.state.tolist()
 
     preemptor.make_room(waiting, NPU, avoid=None)

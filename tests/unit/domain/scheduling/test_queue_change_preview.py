@@ -8,7 +8,7 @@ from datetime import timedelta
 from controlplane.domain.quotas.documents import Documents, queue_snapshots
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.domain.scheduling.plans import SchedulingPolicy
-from controlplane.domain.scheduling.queue_change_preview import TreeEffects, preview_effects
+from controlplane.domain.scheduling.queue_change_preview import QueueChangeEffects, preview_effects
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.unit.domain.quotas.queue_trees import CHIP, document, tree
 from tests.unit.domain.scheduling.fleets import AT, claim, node, role, running, snapshot
@@ -34,7 +34,7 @@ def entitled(cards: int, *, cap: int | None = None) -> Documents:
     return {**TREE, "owner": owner}
 
 
-def of(before: Documents, after: Documents, *, wanted: int = 4) -> TreeEffects:
+def of(before: Documents, after: Documents, *, wanted: int = 4) -> QueueChangeEffects:
     return preview_effects(
         world(before, wanted=wanted), before, after, at=AT, policy=SchedulingPolicy()
     )

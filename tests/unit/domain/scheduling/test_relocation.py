@@ -10,13 +10,13 @@ import pytest
 from controlplane.domain.quotas.claims import RoleShape
 from controlplane.domain.scheduling.defragmentation import (
     CapacityPlanner,
-    FitClaim,
+    FitClaimGoal,
     plan_defragmentation,
 )
 from controlplane.domain.scheduling.node_table import NodeTable
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.plans import ClaimPlacement
-from controlplane.domain.scheduling.relocation import Relocator, RunningReplicas
+from controlplane.domain.scheduling.relocation import Relocator, SingleReplicaClaims
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import (
     ReplicaDemand,
@@ -52,7 +52,7 @@ def planner_for(
     seen: SchedulingSnapshot, *, moves: int = 2
 ) -> tuple[NodeTable, Relocator, CapacityPlanner]:
     fleet = NodeTable(seen)
-    mover = Relocator(Placer(fleet), seen.running, at=AT, restart=hours(0.1))
+    mover = Relocator(PlacementFinder(fleet), seen.running, at=AT, restart=hours(0.1))
     return fleet, mover, CapacityPlanner(mover, moves=moves, tries=64)
 
 
@@ -61,7 +61,7 @@ def making_way(
 ) -> list[RunningClaim]:
     fleet = NodeTable(seen)
     nowhere = np.zeros(len(fleet.rows), dtype=np.bool_)
-    found = RunningReplicas(fleet, seen.running).replaceable_workloads(
+    found = SingleReplicaClaims(fleet, seen.running).replaceable_workloads(
         ReplicaDemand.of(asked, WANTED, NPU), avoid=nowhere, excluded=staying
     )
     return [running for _, running in found]
@@ -70,7 +70,7 @@ def making_way(
 def test_one_takes_the_place_of_another_that_goes_first() -> None:
     """The example of the module: every rest but the largest is too small for whom it would have to take."""
     seen = sharing((320, 470), (470, 320), (650,))
-    found = plan_defragmentation(seen, FitClaim(claim=WANTED, chip=NPU), at=AT)
+    found = plan_defragmentation(seen, FitClaimGoal(claim=WANTED, chip=NPU), at=AT)
     first, second = found.moves
     assert [replica.node for replica in first.target] == ["n2"]
     assert first.source == second.target
@@ -103,7 +103,7 @@ def test_nobody_gives_way_for_less_than_it_costs() -> None:
 
 def test_who_would_have_nowhere_to_go_does_not_give_way() -> None:
     seen = sharing((320, 470), (470, 320), (650, 320))
-    assert not plan_defragmentation(seen, FitClaim(claim=WANTED, chip=NPU), at=AT).moves
+    assert not plan_defragmentation(seen, FitClaimGoal(claim=WANTED, chip=NPU), at=AT).moves
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.node_table import NodeTable, TotalCapacity
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.reservations import Reservations
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
@@ -309,7 +309,7 @@ def test_the_earliest_start_is_what_trying_every_end_in_turn_finds(
         running=at_work,
     )
     (waiting,) = seen.claims
-    if Placer(NodeTable(seen)).place(waiting, NPU) is not None:
+    if PlacementFinder(NodeTable(seen)).place(waiting, NPU) is not None:
         return
 
     starts = [
@@ -321,7 +321,7 @@ def test_the_earliest_start_is_what_trying_every_end_in_turn_finds(
     fleet = NodeTable(seen)
     reservations = Reservations(
         fleet=fleet,
-        placer=Placer(fleet),
+        placer=PlacementFinder(fleet),
         capacity=TotalCapacity(fleet),
         running=seen.running,
         at=AT,
@@ -338,4 +338,4 @@ def _fits_at(seen: SchedulingSnapshot, waiting: ClaimSnapshot, ends: object) -> 
     for view in seen.running:
         if view.ends_at is not None and view.ends_at <= ends:  # type: ignore[operator]
             fleet.free(view)
-    return Placer(fleet).place(waiting, NPU) is not None
+    return PlacementFinder(fleet).place(waiting, NPU) is not None

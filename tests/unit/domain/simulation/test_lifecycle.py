@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controlplane.domain.simulation.lifecycle import (
     SimulatedFault,
     SimulatedFaultKind,
-    Stage,
+    SimulatedStage,
     WorkProgress,
     is_affected,
     launch_snapshot,
@@ -32,28 +32,28 @@ SLOW = SimulatedFault(
 @pytest.mark.parametrize(
     ("minutes", "stage"),
     [
-        (0, Stage.PREPARING),
-        (0.99, Stage.PREPARING),
-        (1, Stage.STARTING),
-        (2, Stage.RUNNING),
-        (61.99, Stage.RUNNING),
-        (62, Stage.EXITED),
-        (600, Stage.EXITED),
+        (0, SimulatedStage.PREPARING),
+        (0.99, SimulatedStage.PREPARING),
+        (1, SimulatedStage.STARTING),
+        (2, SimulatedStage.RUNNING),
+        (61.99, SimulatedStage.RUNNING),
+        (62, SimulatedStage.EXITED),
+        (600, SimulatedStage.EXITED),
     ],
 )
-def test_it_prepares_starts_runs_and_ends(minutes: float, stage: Stage) -> None:
+def test_it_prepares_starts_runs_and_ends(minutes: float, stage: SimulatedStage) -> None:
     assert launch_snapshot(RECORD, (), after(minutes=minutes)).stage is stage
 
 
 def test_at_sixty_times_the_speed_an_hour_is_a_minute() -> None:
     fast = record(speed=60.0)
-    assert launch_snapshot(fast, (), after(seconds=61)).stage is Stage.RUNNING
-    assert launch_snapshot(fast, (), after(seconds=62)).stage is Stage.EXITED
+    assert launch_snapshot(fast, (), after(seconds=61)).stage is SimulatedStage.RUNNING
+    assert launch_snapshot(fast, (), after(seconds=62)).stage is SimulatedStage.EXITED
 
 
 def test_a_reporting_launch_succeeds_once_its_outputs_are_handed_over() -> None:
     waiting = launch_snapshot(record(reports=True), (), after(hours=3))
-    assert (waiting.stage, waiting.finishing) == (Stage.RUNNING, True)
+    assert (waiting.stage, waiting.finishing) == (SimulatedStage.RUNNING, True)
     snapshot = launch_snapshot(
         record(reports=True, handed_over_at=after(hours=2)), (), after(hours=3)
     )
@@ -72,7 +72,9 @@ def test_a_failure_does_not_depend_on_a_report(code: int, cause: str) -> None:
 
 def test_a_stop_ends_it_when_it_has_saved() -> None:
     stopped = record(stop_at=after(minutes=30), kill_at=after(minutes=31))
-    assert launch_snapshot(stopped, (), after(minutes=30, seconds=9)).stage is Stage.RUNNING
+    assert (
+        launch_snapshot(stopped, (), after(minutes=30, seconds=9)).stage is SimulatedStage.RUNNING
+    )
     outcome = launch_snapshot(stopped, (), after(minutes=30, seconds=10)).outcome
     assert outcome is not None
     assert (outcome.cause, outcome.exit_code) == ("stopped", 143)
@@ -125,7 +127,7 @@ def test_a_card_repaired_before_the_start_does_not_affect_the_launch() -> None:
 def test_processes_on_an_unreachable_node_are_lost_after_a_while() -> None:
     assert launch_snapshot(RECORD, (UNREACHABLE,), after(minutes=24)).message == "n1 is unreachable"
     lost = launch_snapshot(RECORD, (UNREACHABLE,), after(minutes=25))
-    assert (lost.stage, lost.ended) == (Stage.LOST, True)
+    assert (lost.stage, lost.ended) == (SimulatedStage.LOST, True)
 
 
 def test_a_node_that_answers_again_in_time_loses_no_process() -> None:
@@ -135,13 +137,13 @@ def test_a_node_that_answers_again_in_time_loses_no_process() -> None:
         since=UNREACHABLE.since,
         until=after(minutes=24),
     )
-    assert launch_snapshot(RECORD, (back,), after(minutes=26)).stage is Stage.RUNNING
+    assert launch_snapshot(RECORD, (back,), after(minutes=26)).stage is SimulatedStage.RUNNING
 
 
 def test_one_slow_card_holds_up_the_whole_gang() -> None:
     # Half of the work is done when it gets slow; the other half takes three times as long.
-    assert launch_snapshot(RECORD, (SLOW,), after(minutes=121)).stage is Stage.RUNNING
-    assert launch_snapshot(RECORD, (SLOW,), after(minutes=122)).stage is Stage.EXITED
+    assert launch_snapshot(RECORD, (SLOW,), after(minutes=121)).stage is SimulatedStage.RUNNING
+    assert launch_snapshot(RECORD, (SLOW,), after(minutes=122)).stage is SimulatedStage.EXITED
 
 
 @given(

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from controlplane.domain.architectures import Architecture, parse_architecture
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.sizing import (
-    Adapter,
+    LoraAdapter,
     MixedPrecision,
     TrainingWorkload,
     adapter_parameters,
@@ -79,14 +79,14 @@ def test_zero_divides_what_its_stage_says_as_in_figure_one_of_its_paper() -> Non
 def test_an_adapter_trains_only_itself() -> None:
     # 16 · 32 · (4 · 8,192 + 3 · 15,104): the 40 million that PEFT counts for such a model.
     assert adapter_parameters(LLAMA_7B, rank=16) == 39_976_960
-    held = training_memory(LLAMA_7B, replace(WANTED, adapter=Adapter(rank=16, base=HALF)))
+    held = training_memory(LLAMA_7B, replace(WANTED, adapter=LoraAdapter(rank=16, base=HALF)))
     assert held.weights == 2 * LLAMA_7B.parameters + 4 * 39_976_960
     assert held.gradients == 4 * 39_976_960
     assert held.optimizer == 8 * 39_976_960
 
 
 def test_qlora_keeps_the_frozen_weights_in_four_bits() -> None:
-    frozen = Adapter(rank=16, base=weight_scheme("nf4-double"))
+    frozen = LoraAdapter(rank=16, base=weight_scheme("nf4-double"))
     held = training_memory(LLAMA_7B, replace(WANTED, adapter=frozen))
     embedding = 2 * 32_000 * 4096
     body = LLAMA_7B.parameters - embedding
@@ -145,7 +145,7 @@ def test_training_is_within_a_quarter_of_what_was_published(published: Published
 
 
 def test_the_largest_batch_fits_and_one_more_row_does_not() -> None:
-    wanted = replace(WANTED, adapter=Adapter(rank=16, base=HALF), recompute=True)
+    wanted = replace(WANTED, adapter=LoraAdapter(rank=16, base=HALF), recompute=True)
     rows = largest_batch(LLAMA, wanted, chip=CARD)
     limit = CARD.memory * 0.95
     assert training_memory(LLAMA, replace(wanted, batch=rows)).total <= limit
@@ -165,7 +165,8 @@ trainings = some.builds(
     length=some.integers(8, 8192),
     accumulation=some.integers(1, 8),
     mixed=some.sampled_from(MixedPrecision),
-    adapter=some.none() | some.builds(Adapter, rank=some.integers(1, 256), base=some.just(HALF)),
+    adapter=some.none()
+    | some.builds(LoraAdapter, rank=some.integers(1, 256), base=some.just(HALF)),
     recompute=some.booleans(),
     drops_gradients=some.booleans(),
     fused_attention=some.booleans(),

@@ -35,7 +35,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.kubernetes.node_conditions import signal_levels, signal_table
 from controlplane.domain.common.reasons import Reason, truncate_reason
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.ports.clusters import ClusterDiagnosis, ClusterSignal, UnreadableSource
 
 #: Where events about nodes are, which have no namespace.
@@ -62,7 +62,7 @@ def diagnose(api: KubernetesApi, *, at: datetime) -> ClusterDiagnosis:
     for node in nodes:
         found.signals += node_conditions.node_condition_signals(node)
         found.signals += node_conditions.nvsentinel_condition_signals(node)
-    with found.reading(Origin.EVENT):
+    with found.reading(SignalOrigin.EVENT):
         events = api.list(_NODE_EVENTS, query={"fieldSelector": "involvedObject.kind=Node"})
         found.signals += node_conditions.node_event_signals(events, at=at)
         found.signals += node_conditions.nvsentinel_event_signals(events, at=at)
@@ -88,7 +88,7 @@ class SignalCollector:
     unreadable: list[UnreadableSource] = field(default_factory=list)
 
     @contextmanager
-    def reading(self, origin: Origin) -> Iterator[None]:
+    def reading(self, origin: SignalOrigin) -> Iterator[None]:
         """A source that we may not read ends the block, and is noted."""
         try:
             yield
@@ -106,7 +106,7 @@ class SignalCollector:
             ),
             _SHOWN,
         )
-        unread = UnreadableSource(origin=Origin.MINDCLUSTER, node=node, reason=reason)
+        unread = UnreadableSource(origin=SignalOrigin.MINDCLUSTER, node=node, reason=reason)
         self.unreadable.append(unread)
         if node:
             code = "unreadable ConfigMap"
@@ -115,10 +115,10 @@ class SignalCollector:
 
 def _read_mindcluster(api: KubernetesApi, *, at: datetime, into: SignalCollector) -> None:
     maps: Sequence[Object] = ()
-    with into.reading(Origin.MINDCLUSTER):
+    with into.reading(SignalOrigin.MINDCLUSTER):
         maps = _aggregated_config_maps(api)
     if not maps:
-        with into.reading(Origin.MINDCLUSTER):
+        with into.reading(SignalOrigin.MINDCLUSTER):
             maps = _single_config_maps(api)
     for each in maps:
         read_config_map(each, into=into)
@@ -127,8 +127,8 @@ def _read_mindcluster(api: KubernetesApi, *, at: datetime, into: SignalCollector
             "node.signal.config_map_missing",
             "there is no MindCluster ConfigMap with the state of the cards",
         )
-        into.unreadable.append(UnreadableSource(origin=Origin.MINDCLUSTER, reason=reason))
-    with into.reading(Origin.EVENT):
+        into.unreadable.append(UnreadableSource(origin=SignalOrigin.MINDCLUSTER, reason=reason))
+    with into.reading(SignalOrigin.EVENT):
         path = f"/api/v1/namespaces/{signal_table('mindcluster')['own_namespace']}/events"
         events = api.list(path, query={"fieldSelector": "involvedObject.kind=Pod"})
         into.signals += mindcluster_event_signals(events, at=at)
@@ -166,7 +166,7 @@ def mindcluster_event_signals(events: Iterable[Object], *, at: datetime) -> Iter
         if found := _EVENT.search(event.message):
             yield _signal(
                 found["node"],
-                origin=Origin.EVENT,
+                origin=SignalOrigin.EVENT,
                 code=f"{found['code']} of {found['card']}.{found['device']}",
                 level=FaultLevel.NOTE,
                 message=event.message,
@@ -350,7 +350,12 @@ def _parse_card_indices(names: str) -> list[int]:
 
 
 def _signal(
-    node: str, *, code: str, message: str, origin: Origin = Origin.MINDCLUSTER, **others: Any
+    node: str,
+    *,
+    code: str,
+    message: str,
+    origin: SignalOrigin = SignalOrigin.MINDCLUSTER,
+    **others: Any,
 ) -> ClusterSignal:
     return ClusterSignal(
         node=node,

@@ -46,7 +46,13 @@ from controlplane.domain.common.topology import (
     network_labels,
     parse_card_groups,
 )
-from controlplane.ports.chips import GROUP_LABELS, ChipPlugin, FoundCards, PodExtras, discover_cards
+from controlplane.ports.chips import (
+    GROUP_LABELS,
+    ChipPlugin,
+    DiscoveredCards,
+    VendorPodSettings,
+    discover_cards,
+)
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 
 #: The chip that represents CPUs where an operator wants work on nodes without accelerators.
@@ -98,7 +104,7 @@ def cards_of_node(
 
 
 def _number_cards(
-    found_cards: Iterable[FoundCards], *, cpu_cards: int, divided: Mapping[str, int]
+    found_cards: Iterable[DiscoveredCards], *, cpu_cards: int, divided: Mapping[str, int]
 ) -> tuple[NodeCard, ...]:
     """:param divided: how many physical cards are divided into slices, by chip."""
     kinds = sorted(
@@ -137,7 +143,7 @@ def _number_cards(
 
 
 def _count_divided_cards(
-    node: Object, found: Iterable[FoundCards], plugins: Iterable[ChipPlugin]
+    node: Object, found: Iterable[DiscoveredCards], plugins: Iterable[ChipPlugin]
 ) -> dict[str, int]:
     """How many physical cards of each chip are divided into slices: at least one, where it is unreported."""
     labels = labels_of(node)
@@ -353,7 +359,7 @@ class _NodeInventory:
         return {**selected, **remediation_labels(self.node), **labels_of(self.node)}
 
 
-def _card_rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
+def _card_rings(found: Iterable[DiscoveredCards]) -> tuple[Group, ...]:
     """Of a node with one kind of card; indices of several kinds would run together."""
     known = [each for each in found if each.chip and not each.chip.slice_of]
     if len(known) != 1:
@@ -364,7 +370,7 @@ def _card_rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
     return tuple(ring for ring in rings if ring)
 
 
-def _found_card_types(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, ...]:
+def _found_card_types(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[DiscoveredCards, ...]:
     """Cards by resource, and slices of a known profile, those that are not healthy among them."""
     labels, annotations = dict(labels_of(node)), dict(annotations_of(node))
     amounts = [nested_field(node, "status", which) for which in ("capacity", "allocatable")]
@@ -388,7 +394,7 @@ def _is_valid_grouping(groups: str) -> bool:
         return False
 
 
-def _parse_device_indices(extras: PodExtras, text: str) -> set[int]:
+def _parse_device_indices(extras: VendorPodSettings, text: str) -> set[int]:
     """``Ascend910-0,Ascend910-3`` → {0, 3}."""
     pattern = re.escape(extras.device_name).replace(re.escape("{index}"), r"(\d{1,4})")
     found = (re.fullmatch(pattern, device.strip()) for device in text.split(","))

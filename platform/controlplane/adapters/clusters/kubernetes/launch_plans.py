@@ -25,7 +25,7 @@ from controlplane.adapters.clusters.kubernetes import object_names
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.inventory import NodeCard
 from controlplane.domain.common.reasons import Reason
-from controlplane.ports.chips import PodExtras
+from controlplane.ports.chips import VendorPodSettings
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import Launch, LaunchRole
 
@@ -62,7 +62,7 @@ class LaunchPlan:
     #: By role's name, in index order.
     replicas: Mapping[str, Sequence[PlannedReplica]]
     #: What the chip vendor requires of pods.
-    extras: PodExtras
+    extras: VendorPodSettings
     #: The Launch in whose folder checkpoints lie: itself, or the first of those that it continues.
     checkpoints: str
     #: Version of the API by which cards are claimed; empty where device plug-ins offer all of them.

@@ -47,7 +47,7 @@ from controlplane.adapters.clusters.kubernetes.team_isolation import PodSecurity
 from controlplane.adapters.clusters.launch_validation import NAME_PATTERN, check_launch, check_name
 from controlplane.domain.common.reasons import Reason, reason_as_json, truncate_reason
 from controlplane.ports import registry
-from controlplane.ports.chips import PodExtras
+from controlplane.ports.chips import VendorPodSettings
 from controlplane.ports.clusters import (
     ClusterError,
     ClusterUnavailable,
@@ -318,14 +318,14 @@ class PodLauncher:
         self.api.merge_if_found(pod_path(pod), {"metadata": {"finalizers": remaining}})
 
 
-def _pod_extras(replicas: Mapping[str, Sequence[PlannedReplica]]) -> PodExtras:
+def _pod_extras(replicas: Mapping[str, Sequence[PlannedReplica]]) -> VendorPodSettings:
     """What the chip vendor requires of pods."""
     chips = {card.chip for each in replicas.values() for one in each for card in one.cards}
     for chip in sorted(chips):
         known = registry.chip_by_name(chip)
         if known is not None:
             return registry.chip_plugin(known).profile().pods.of(known)
-    return PodExtras()
+    return VendorPodSettings()
 
 
 def _resolve_host(host: str) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     object_name,
     parse_time,
 )
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.ports.clusters import (
     NODE_UNREACHABLE,
     REMEDIATION_LABEL,
@@ -111,7 +111,7 @@ def node_condition_signals(node: Object) -> Iterator[ClusterSignal]:
             parts = (condition.get("reason"), condition.get("message"))
             yield ClusterSignal(
                 node=object_name(node),
-                origin=Origin.SILENCE if code == NODE_UNREACHABLE else Origin.CONDITION,
+                origin=SignalOrigin.SILENCE if code == NODE_UNREACHABLE else SignalOrigin.CONDITION,
                 code=code,
                 level=_OWN_LEVELS.get(code) or signal_levels("conditions")[code],
                 message=": ".join(str(word) for word in parts if word),
@@ -159,7 +159,7 @@ def node_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[Cl
         if about == "node" and event.reason in known:
             yield ClusterSignal(
                 node=node,
-                origin=Origin.EVENT,
+                origin=SignalOrigin.EVENT,
                 code=event.reason,
                 level=known[event.reason],
                 message=event.message,
@@ -175,7 +175,7 @@ def nvsentinel_event_signals(events: Iterable[Object], *, at: datetime) -> Itera
             yield ClusterSignal(
                 node=node,
                 index=_find_card_index(event.message),
-                origin=Origin.EVENT,
+                origin=SignalOrigin.EVENT,
                 code=kind,
                 level=FaultLevel.NOTE,
                 vendor=str(signal_table("nvsentinel")["vendor"]),
@@ -202,7 +202,7 @@ def nvsentinel_condition_signals(node: Object) -> Iterator[ClusterSignal]:
                 yield ClusterSignal(
                     node=object_name(node),
                     index=_find_card_index(entry),
-                    origin=Origin.NVSENTINEL,
+                    origin=SignalOrigin.NVSENTINEL,
                     code=code,
                     level=None if coded else level,
                     vendor=str(own["vendor"]),

@@ -181,7 +181,7 @@ def _link_or_copy(name: str, *, descriptor: int, to: Path, owner: int) -> bool:
 APPEARS_WITHIN = 30.0
 
 
-class Gang:
+class GangPeers:
     """The other replicas of a Launch, as one of them sees them."""
 
     def __init__(self, launch: Launch, *, folder: LaunchFolder, besides: tuple[str, int]) -> None:

@@ -22,7 +22,7 @@ _SHORTEST_SECRET = 8
 _REDACTED = b"[secret]"
 
 
-class Redaction:
+class SecretRedactor:
     """Replaces secrets in a stream of bytes, also where a secret is cut by the chunks' border."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -64,7 +64,7 @@ class BoundedLog:
         self._handle = os.open(path, flags, 0o600)
         self._remaining = max(0, limit - os.fstat(self._handle).st_size)
         self._limit = limit
-        self._redaction = Redaction(secrets)
+        self._redaction = SecretRedactor(secrets)
         self._left_out = 0
         self._lost = 0
         self.tail = b""

@@ -30,7 +30,7 @@ from controlplane.adapters.clusters.local.job_processes import (
     placeholder_values,
 )
 from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, LocalReplicaState
-from controlplane.adapters.clusters.local.preparation import Gang
+from controlplane.adapters.clusters.local.preparation import GangPeers
 from controlplane.adapters.clusters.local.process_runs import (
     NoPortFree,
     PortLease,
@@ -70,7 +70,7 @@ class ReplicaSupervisor:
         self._own = self._folder.replica(role, index)
         self._role = next(each for each in record.launch.roles if each.name == role)
         self._index = index
-        self._gang = Gang(record.launch, folder=self._folder, besides=(role, index))
+        self._gang = GangPeers(record.launch, folder=self._folder, besides=(role, index))
         self._log = BoundedLog(
             self._own.log,
             limit=record.log_limit,

@@ -19,7 +19,7 @@ from controlplane.adapters.clusters.simulated.launches import (
 from controlplane.adapters.clusters.simulated.store import SimulationStore, StoredLaunch
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
-from controlplane.domain.health.faults import FaultLevel, Origin
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.simulation import fleets, reports, run_profiles
 from controlplane.domain.simulation.lifecycle import (
     LaunchSnapshot,
@@ -134,7 +134,7 @@ class SimulatedCluster:
             signals=tuple(
                 ClusterSignal(
                     node=fault.node,
-                    origin=Origin.SILENCE,
+                    origin=SignalOrigin.SILENCE,
                     code=NODE_UNREACHABLE,
                     level=FaultLevel.ISOLATE,
                     message=fault.message,

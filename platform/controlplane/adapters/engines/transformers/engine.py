@@ -23,20 +23,20 @@ from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.engines import (
+    ArgumentVerification,
     EngineProfile,
-    FlagsChecked,
+    EngineTask,
     ModelFacts,
     RenderRequest,
-    Task,
 )
 from controlplane.ports.launches import EngineEnvironment, Launch
 
-FIELDS: Mapping[Task, tuple[SpecField, ...]] = {
+FIELDS: Mapping[EngineTask, tuple[SpecField, ...]] = {
     # It is part of this product, so there is no version to choose.
-    Task.FINETUNE: tuple(field for field in FINETUNE if field.name != "engine_version"),
-    Task.EVALUATE: EVALUATE,
-    Task.SCRIPT: SCRIPT,
-    Task.SERVE: fields_named(SERVE, "model_name", "queue_size", "precision"),
+    EngineTask.FINETUNE: tuple(field for field in FINETUNE if field.name != "engine_version"),
+    EngineTask.EVALUATE: EVALUATE,
+    EngineTask.SCRIPT: SCRIPT,
+    EngineTask.SERVE: fields_named(SERVE, "model_name", "queue_size", "precision"),
 }
 
 #: Handled by the product before the runtime starts, or unsupported by the runtime.
@@ -56,8 +56,8 @@ _ONE_PROCESS = Reason(
 )
 _PARALLEL = ("tensor", "pipeline", "data", "context", "expert", "zero_stage")
 
-LIMITS: Mapping[Task, tuple[FieldLimit, ...]] = {
-    Task.FINETUNE: (
+LIMITS: Mapping[EngineTask, tuple[FieldLimit, ...]] = {
+    EngineTask.FINETUNE: (
         FieldLimit(
             field="precision",
             values=("float16",),
@@ -146,38 +146,40 @@ class TransformersEngine:
     def profile(self) -> EngineProfile:
         return EngineProfile(
             title="Transformers",
-            flags=FlagsChecked.RUN,
+            flags=ArgumentVerification.RUN,
             formats=frozenset({quantization.COMPRESSED_TENSORS}),
             memory=_MEMORY,
         )
 
-    def runs_on(self, task: Task, chip: Chip) -> str:
+    def runs_on(self, task: EngineTask, chip: Chip) -> str:
         """What the runtime does itself needs a device of its torch; a script brings what it needs."""
-        return "" if task is Task.SCRIPT else runtime_launches.missing_torch(chip)
+        return "" if task is EngineTask.SCRIPT else runtime_launches.missing_torch(chip)
 
     def environment(self) -> EngineEnvironment:
         """torch by itself, then everything else by the hashed lock."""
         return runtime_launches.runtime_environment()
 
-    def fields(self, task: Task) -> tuple[SpecField, ...]:
+    def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         """What can be set, with labels, limits and defaults, for forms and API descriptions."""
         return FIELDS[task]
 
     def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         limits = LIMITS.get(task, ())
-        return (method_limit(chip), *limits) if task is Task.FINETUNE else limits
+        return (method_limit(chip), *limits) if task is EngineTask.FINETUNE else limits
 
-    def recommended_values(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+    def recommended_values(
+        self, task: EngineTask, *, model: ModelFacts | None
+    ) -> Mapping[str, Any]:
         """Values that suit the model better than the defaults."""
-        if task is not Task.FINETUNE or model is None:
+        if task is not EngineTask.FINETUNE or model is None:
             return {}
         return training.recommended_values(parameters=model.parameters)
 
     def check(
         self,
-        task: Task,
+        task: EngineTask,
         spec: Mapping[str, Any],
         *,
         chip: Chip | None,
@@ -190,16 +192,16 @@ class TransformersEngine:
             *spec_fields.check_fields(table, spec),
             *spec_fields.check_limits(table, spec, limits),
         )
-        if task is Task.FINETUNE and not wrong:
+        if task is EngineTask.FINETUNE and not wrong:
             wrong = tuple(training.check_grpo_batches(self.normalise(task, spec)))
-        if model is None or task is Task.SCRIPT:
+        if model is None or task is EngineTask.SCRIPT:
             return wrong
         return (*wrong, *_check_model(task, spec, model=model))
 
-    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalise(self, task: EngineTask, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The spec with every default written out. LoRA has a default learning rate of its own."""
         complete = spec_fields.with_defaults(FIELDS[task], spec)
-        if task is Task.FINETUNE and "learning_rate" not in spec:
+        if task is EngineTask.FINETUNE and "learning_rate" not in spec:
             complete["learning_rate"] = training.default_learning_rate(
                 objective=complete["objective"], method=complete["method"]
             )
@@ -211,7 +213,7 @@ class TransformersEngine:
         :raises ValueError: unless there is exactly one placement; this engine does not cross nodes.
         """
         spec = self.normalise(request.task, request.spec)
-        limited = request.task is Task.SCRIPT
+        limited = request.task is EngineTask.SCRIPT
         return runtime_launches.runtime_launch(
             request,
             spec=runtime_spec(spec),
@@ -220,9 +222,9 @@ class TransformersEngine:
 
 
 def _check_model(
-    task: Task, spec: Mapping[str, Any], *, model: ModelFacts
+    task: EngineTask, spec: Mapping[str, Any], *, model: ModelFacts
 ) -> Iterator[FieldFinding]:
-    if task is Task.FINETUNE:
+    if task is EngineTask.FINETUNE:
         yield from quantization.check_not_quantized(
             name=model.name,
             scheme=model.scheme or model.format,
@@ -239,7 +241,7 @@ def _check_model(
             engine="transformers",
             formats=frozenset({quantization.COMPRESSED_TENSORS}),
         )
-    if task is Task.FINETUNE and model.architecture not in TRAINABLE:
+    if task is EngineTask.FINETUNE and model.architecture not in TRAINABLE:
         yield FieldFinding(
             field="model",
             message=Reason(
@@ -262,5 +264,5 @@ def _check_model(
                 architecture=model.architecture or "model of unknown architecture",
             ),
         )
-    name = {Task.FINETUNE: "max_length", Task.EVALUATE: "max_new_tokens"}.get(task, "")
+    name = {EngineTask.FINETUNE: "max_length", EngineTask.EVALUATE: "max_new_tokens"}.get(task, "")
     yield from model.check_length(spec, name)
