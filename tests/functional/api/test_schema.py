@@ -142,7 +142,7 @@ def test_constraints_are_in_the_schema(schema: dict[str, Any]) -> None:
     for name in ("DeploymentCreateRequest", "ScaleRequest", "StepSubmitRequest"):
         replicas = schemas[name]["properties"]["replicas"]
         assert (replicas["minimum"], replicas["maximum"]) == (1, 64), name
-    assert schemas["KeyCreateRequest"]["properties"]["concurrency"]["minimum"] == 1
+    assert schemas["ApiKeyCreateRequest"]["properties"]["concurrency"]["minimum"] == 1
     queue = schemas["QueueWriteRequest"]["properties"]
     assert (queue["weight"]["minimum"], queue["weight"]["exclusiveMinimum"]) == (0, True)
     assert (queue["max_running_per_user"]["minimum"], queue["name"]["maxLength"]) == (1, 60)
