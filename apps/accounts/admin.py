@@ -110,7 +110,7 @@ class ScopedAdmin(GuardedAdmin[Row]):
         teams = _teams_granting(request, self.view_permission)
         if self.team_path:
             return rows.filter(**{f"{self.team_path}__in": teams})
-        seen = teams or selectors.company_allows(request.user, self.view_permission)
+        seen = teams or selectors.has_company_permission(request.user, self.view_permission)
         return rows if seen else rows.none()
 
     def get_object(
@@ -150,7 +150,7 @@ class ScopedAdmin(GuardedAdmin[Row]):
             return False
         teams = _teams_granting(request, permission)
         if not self.team_path:
-            return bool(teams) or selectors.company_allows(request.user, permission)
+            return bool(teams) or selectors.has_company_permission(request.user, permission)
         if obj is None:
             return bool(teams)
         owner: Any = obj

@@ -12,13 +12,15 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         # Models can be imported only now.
         from apps.accounts.models import CompanyRoleBinding, Membership  # noqa: PLC0415
-        from apps.accounts.services import staff_derive  # noqa: PLC0415
+        from apps.accounts.services import staff_status_update  # noqa: PLC0415
         from apps.accounts.web import login_security  # noqa: F401, PLC0415
 
         def derive(instance: Membership | CompanyRoleBinding, **_more: Any) -> None:
-            staff_derive(instance.user)
+            staff_status_update(instance.user)
 
         # Access to the admin follows every change of a role.
         for signal in (post_save, post_delete):
             for sender in (Membership, CompanyRoleBinding):
-                signal.connect(derive, sender=sender, weak=False, dispatch_uid="staff_derive")
+                signal.connect(
+                    derive, sender=sender, weak=False, dispatch_uid="staff_status_update"
+                )

@@ -51,14 +51,14 @@ def company_roles_of(user: RequestUser) -> frozenset[CompanyRole]:
     return frozenset(CompanyRole(role) for role in current)
 
 
-def company_allows(user: RequestUser, permission: Permission) -> bool:
+def has_company_permission(user: RequestUser, permission: Permission) -> bool:
     """Whether they have the permission for what belongs to every team."""
     return is_company_administrator(user) or any(
         permission in COMPANY_GRANTS[role] for role in company_roles_of(user)
     )
 
 
-def users_allowed(permission: Permission) -> QuerySet[User]:
+def users_with_permission(permission: Permission) -> QuerySet[User]:
     """Return active users with the permission for objects that belong to every team."""
     roles = [role.value for role in CompanyRole if permission in COMPANY_GRANTS[role]]
     bound = CompanyRoleBinding.objects.filter(role__in=roles).values("user_id")
@@ -123,7 +123,7 @@ def roles_granting(permission: Permission) -> list[str]:
     return [role.value for role in TeamRole if permission in GRANTS[role]]
 
 
-def teams_where(user: RequestUser, permission: Permission) -> QuerySet[Team]:
+def teams_with_permission(user: RequestUser, permission: Permission) -> QuerySet[Team]:
     """Teams in which they have that permission."""
     teams = teams_of(user)
     if not isinstance(user, User) or user.is_superuser:
@@ -149,7 +149,10 @@ def users_visible(user: RequestUser) -> QuerySet[User]:
 
 def can_view_audit_log(user: RequestUser) -> bool:
     """Whether there is any audit trail for them."""
-    return is_company_administrator(user) or teams_where(user, Permission.MANAGE_TEAM).exists()
+    return (
+        is_company_administrator(user)
+        or teams_with_permission(user, Permission.MANAGE_TEAM).exists()
+    )
 
 
 def audit_visible(user: RequestUser) -> QuerySet[AuditEntry]:
@@ -157,12 +160,12 @@ def audit_visible(user: RequestUser) -> QuerySet[AuditEntry]:
     entries = AuditEntry.objects.select_related("team")
     if is_company_administrator(user):
         return entries
-    return entries.filter(team__in=teams_where(user, Permission.MANAGE_TEAM))
+    return entries.filter(team__in=teams_with_permission(user, Permission.MANAGE_TEAM))
 
 
 def audit_teams(user: RequestUser) -> QuerySet[Team]:
     """Return the teams whose audit log the user can see."""
-    return teams_where(user, Permission.MANAGE_TEAM)
+    return teams_with_permission(user, Permission.MANAGE_TEAM)
 
 
 def require(user: RequestUser, permission: Permission, *, team: Team | None) -> None:
@@ -171,7 +174,7 @@ def require(user: RequestUser, permission: Permission, *, team: Team | None) -> 
     :raises PermissionRefused: naming the missing permission and who can grant it.
     """
     if team is None:
-        if not company_allows(user, permission):
+        if not has_company_permission(user, permission):
             raise PermissionRefused(_company_refusal(user, permission))
         return
     roles = roles_of(user, team)

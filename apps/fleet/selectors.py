@@ -148,7 +148,7 @@ def stored_cluster_checks(cluster: Cluster) -> tuple[ClusterCheck, ...]:
 
 def operates_fleet(user: accounts.RequestUser) -> bool:
     """Whether they operate the fleet, by a role of the whole company: nodes run the work of every team."""
-    return accounts.company_allows(user, Permission.OPERATE_FLEET)
+    return accounts.has_company_permission(user, Permission.OPERATE_FLEET)
 
 
 def require_operator(user: accounts.RequestUser) -> None:

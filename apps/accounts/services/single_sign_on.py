@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from apps.accounts.models import ExternalIdentity, Team, User
 from apps.accounts.services.audit_log import audit
-from apps.accounts.services.teams import memberships_sync, staff_derive
+from apps.accounts.services.teams import memberships_sync, staff_status_update
 from apps.accounts.services.users import company_roles_sync, is_last_administrator
 from controlplane.domain.accounts.single_sign_on import (
     Identity,
@@ -218,6 +218,6 @@ def _set_administrator_role(
     binding.granted_administrator = user.is_superuser = granted
     binding.save(update_fields=["granted_administrator"])
     user.save(update_fields=["is_superuser"])
-    staff_derive(user)
+    staff_status_update(user)
     action = "user.promote" if granted else "user.demote"
     audit(actor=None, action=action, uid=user.uid, name=user.username, by=provider.name)

@@ -29,7 +29,7 @@ class NameTaken(Exception):
         self.field = field
 
 
-def staff_derive(user: User) -> None:
+def staff_status_update(user: User) -> None:
     """Derive ``is_staff``, the access to the admin, from the roles of the user."""
     current = user.memberships.filter(role__in=[role.value for role in ADMIN_ROLES])
     is_staff = user.is_superuser or current.exists() or user.company_role_bindings.exists()

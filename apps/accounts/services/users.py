@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from apps.accounts.models import CompanyRoleBinding, Membership, Team, User
 from apps.accounts.selectors import RequestUser, require
 from apps.accounts.services.audit_log import audit
-from apps.accounts.services.teams import membership_set, staff_derive
+from apps.accounts.services.teams import membership_set, staff_status_update
 from controlplane.domain.common.permissions import CompanyRole, Permission, TeamRole
 
 #: Fields that users change themselves.
@@ -141,7 +141,7 @@ def user_set_administrator(*, user: User, is_administrator: bool, actor: User) -
         return
     user.is_superuser = is_administrator
     user.save(update_fields=["is_superuser"])
-    staff_derive(user)
+    staff_status_update(user)
     action = "user.promote" if is_administrator else "user.demote"
     audit(actor=actor, action=action, uid=user.uid, name=user.username)
 

@@ -169,14 +169,14 @@ _VERSION = """
 """
 
 
-def heat_version() -> str:
+def fleet_map_version() -> str:
     """Another text whenever the picture would be another one."""
     with connection.cursor() as cursor:
         cursor.execute(_VERSION)
         return "|".join(map(str, cursor.fetchone()))
 
 
-def heat_nodes(*, at: datetime, only: FleetMapScope) -> Sequence[FleetMapNode]:
+def fleet_map_nodes(*, at: datetime, only: FleetMapScope) -> Sequence[FleetMapNode]:
     """Every node with cards, by cluster, place in the network and name."""
     asked: dict[str, datetime | str] = {"at": at, "chip": only.chip, "cluster": only.cluster}
     with connection.cursor() as cursor:
@@ -209,7 +209,7 @@ def _topology_sort_key(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int,
     return tuple(natural_sort_key(name) for name in network_domains(labels).values())
 
 
-def heat_tree(
+def fleet_map_tree(
     nodes: Sequence[FleetMapNode], *, by: HeatMapMetric | None
 ) -> Mapping[str, FleetMapPart]:
     """Every part by its key, the fleet under the empty one, summed; ``by`` None: without figures."""
@@ -256,14 +256,14 @@ def _child_domain(
     return found
 
 
-def heat_document(nodes: Sequence[FleetMapNode], *, at: datetime) -> str:
+def fleet_map_document(nodes: Sequence[FleetMapNode], *, at: datetime) -> str:
     """What the picture is drawn from, as JSON; ``static/js/topology-data.js`` reads it.
 
     ``domains`` and ``nodes`` are as in ``apps.quotas.selectors.topology``, without claims. A node goes
     on with ``indices`` (0 where they count from 0), ``ages`` (seconds before ``at``) and the figures in the order
     of ``heats``, a line of numbers or nulls for each.
     """
-    parts = heat_tree(nodes, by=None)
+    parts = fleet_map_tree(nodes, by=None)
     domains = [one for one in parts[""].every() if one.kind != NODE]
     places = {one.key: number for number, one in enumerate(domains)}
     chips: dict[str, int] = {}

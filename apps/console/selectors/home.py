@@ -89,13 +89,13 @@ class HomeSummary:
         return [one for one in self.deployments if one.state in _SERVING]
 
     @property
-    def needing(self) -> int:
+    def requiring_action(self) -> int:
         """How many things wait for somebody to act."""
         duties = self.duties
         return len(self.failed) + len(self.unhealthy) + len(duties.cards) + len(duties.controllers)
 
     @property
-    def changing(self) -> bool:
+    def is_changing(self) -> bool:
         """Whether it would look different a moment later without anybody's doing."""
         moving = any(one.state in _MOVING for one in self.deployments)
         return bool(self.running or self.waiting) or moving

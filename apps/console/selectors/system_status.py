@@ -26,7 +26,7 @@ from apps.serving import selectors as serving
 from apps.serving.models import Gateway
 from apps.telemetry.selectors.sources import agent_counts
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.health.controllers import StalledComponent, find_culprit
+from controlplane.domain.health.controllers import StalledComponent, find_stalled_component
 from controlplane.outbox import broker, messages
 from controlplane.persistence.leases import lease_holder
 from controlplane.ports import registry
@@ -134,7 +134,7 @@ _BLAMED: Mapping[StalledComponent, tuple[ComponentCondition, ComponentCondition]
 
 def _process_components(controllers: Controllers, *, waiting: BrokerQueues) -> Iterator[Component]:
     """Worker and beat, judged by what they do: neither answers questions."""
-    blamed = find_culprit(
+    blamed = find_stalled_component(
         ((controller.interval, controller.times) for controller in controllers.all),
         waiting=waiting.calls,
         at=controllers.at,

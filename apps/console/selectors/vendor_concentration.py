@@ -56,7 +56,7 @@ class DeploymentAlternatives:
     known: bool = False
 
     @property
-    def stuck(self) -> bool:
+    def has_no_alternative(self) -> bool:
         """It is known, and no source says that it runs anywhere else."""
         return self.known and not (self.supported or self.experimental)
 
@@ -128,7 +128,9 @@ def _model_migrations(
         for name, cards in vendors.items():
             serving.setdefault(name, Counter())[row.pk] = cards
         moves.append(_model_migration(row, vendors, key=row.catalog_key or ""))
-    return sorted(moves, key=lambda one: (not one.stuck, -one.cards, one.deployment.name)), serving
+    return sorted(
+        moves, key=lambda one: (not one.has_no_alternative, -one.cards, one.deployment.name)
+    ), serving
 
 
 def _cards_in_use(uids: Sequence[str]) -> Mapping[str, Counter[str]]:

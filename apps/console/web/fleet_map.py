@@ -27,10 +27,9 @@ from apps.console.selectors.fleet_map import (
     FleetMapPart,
     FleetMapScope,
     HeatMapMetric,
-    heat_document,
-    heat_nodes,
-    heat_tree,
-    heat_version,
+    fleet_map_document,
+    fleet_map_nodes,
+    fleet_map_tree,
 )
 from apps.fleet import selectors as fleet
 from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE
@@ -90,7 +89,7 @@ class FleetMapFilter(FilterForm):
             self.choice(name).choices = [*everything, *((value, value) for value in values)]
 
     @property
-    def narrowing(self) -> FleetMapScope:
+    def scope(self) -> FleetMapScope:
         return FleetMapScope(chip=self.chosen("chip") or "", cluster=self.chosen("cluster") or "")
 
     @property
@@ -120,7 +119,7 @@ def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
         raise Http404
     heat = None if by == STATE else HeatMapMetric(by)
     filters = _map_filter(request)
-    parts = heat_tree(heat_nodes(at=timezone.now(), only=filters.narrowing), by=heat)
+    parts = fleet_map_tree(fleet_map_nodes(at=timezone.now(), only=filters.scope), by=heat)
     here = parts.get(request.GET.get("at", ""))
     if here is None:
         raise Http404
@@ -188,7 +187,7 @@ def _with_query(address: str, asked: Mapping[str, str]) -> str:
 
 
 def _requested_map_version(request: HttpRequest) -> str:
-    asked = f"{heat_version()}|{request.GET.urlencode()}"
+    asked = f"{fleet_map_version()}|{request.GET.urlencode()}"
     return f'"{sha256(asked.encode()).hexdigest()[:24]}"'
 
 
@@ -199,8 +198,8 @@ def _requested_map_version(request: HttpRequest) -> str:
 def fleet_map_cards(request: AuthenticatedRequest) -> HttpResponse:
     """Every card with its newest figures, as the picture is drawn from it; 304 while nothing has changed."""
     at = timezone.now()
-    nodes = heat_nodes(at=at, only=_map_filter(request).narrowing)
-    return HttpResponse(heat_document(nodes, at=at), content_type="application/json")
+    nodes = fleet_map_nodes(at=at, only=_map_filter(request).scope)
+    return HttpResponse(fleet_map_document(nodes, at=at), content_type="application/json")
 
 
 @login_required

@@ -103,7 +103,7 @@ def vendor_concentration(request: AuthenticatedRequest) -> HttpResponseBase:
             for one in found.vendors
         ],
         "verdict": _concentration_summary(found),
-        "stuck": sum(one.stuck for one in found.moves),
+        "stuck": sum(one.has_no_alternative for one in found.moves),
     }
     return render(request, "console/vendor_concentration.html", context)
 

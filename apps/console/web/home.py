@@ -22,7 +22,7 @@ def home(request: AuthenticatedRequest) -> HttpResponse:
     shown = home_of_user(request.user, at=timezone.now())
     context = {"home": shown, "steps": _first_step_rows(shown.steps) if shown.steps else []}
     template = "console/home.html"
-    return render_page(request, template, context, fragment="now", changing=shown.changing)
+    return render_page(request, template, context, fragment="now", changing=shown.is_changing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

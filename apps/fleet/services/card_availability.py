@@ -81,7 +81,7 @@ def nodes_isolate(*, nodes: Collection[int], at: datetime) -> frozenset[int]:
     return frozenset(pk for pk, cordoned in locked if not cordoned)
 
 
-def nodes_return(*, nodes: Collection[int], uncordon: Collection[int] = ()) -> None:
+def nodes_return_to_service(*, nodes: Collection[int], uncordon: Collection[int] = ()) -> None:
     """Record that these nodes are not isolated any more, and uncordon some: those that isolation cordoned."""
     # Also nodes that were removed with their cluster, which the default manager hides.
     Node._base_manager.filter(pk__in=nodes).update(isolated_since=None)
@@ -102,7 +102,7 @@ METRICS_STALE = Reason("card.metrics.stale", "no metrics within the heartbeat ti
 
 
 @transaction.atomic
-def cards_metrics_stale(*, cards: Collection[int]) -> int:
+def cards_mark_metrics_stale(*, cards: Collection[int]) -> int:
     """Mark usable cards without recent metrics as unknown; return how many changed.
 
     Cards that are withheld for another reason are not changed. ``cards`` are primary keys.
@@ -115,7 +115,7 @@ def cards_metrics_stale(*, cards: Collection[int]) -> int:
 
 
 @transaction.atomic
-def cards_metrics_fresh(*, cards: Collection[int]) -> int:
+def cards_mark_metrics_fresh(*, cards: Collection[int]) -> int:
     """Mark those cards as usable again; return how many changed."""
     return _change_state(
         cards, was=(CardState.UNKNOWN, METRICS_STALE), becomes=(CardState.USABLE, "")

@@ -37,10 +37,10 @@ from apps.jobs.services.requests import (
 from apps.jobs.services.resources import DEFAULT_ENGINE, engine_for, expand_chip_names
 from apps.jobs.services.saved_filters import (
     FilterRefused,
-    filter_default,
-    filter_delete,
-    filter_rename,
-    filter_save,
+    saved_filter_delete,
+    saved_filter_rename,
+    saved_filter_save,
+    saved_filter_set_default,
 )
 from apps.jobs.services.termination import (
     AttemptTermination,
@@ -76,10 +76,6 @@ __all__ = [
     "expand_chip_names",
     "file_receive",
     "file_record",
-    "filter_default",
-    "filter_delete",
-    "filter_rename",
-    "filter_save",
     "job_cancel",
     "job_check",
     "job_compare_launches",
@@ -95,5 +91,9 @@ __all__ = [
     "request_compare_launches",
     "resumable_attempt",
     "retry_decision",
+    "saved_filter_delete",
+    "saved_filter_rename",
+    "saved_filter_save",
+    "saved_filter_set_default",
     "spec_of",
 ]

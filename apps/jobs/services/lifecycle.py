@@ -31,7 +31,7 @@ from apps.jobs.services.requests import (
     deleted_inputs_check,
     job_resolve,
 )
-from apps.jobs.services.resources import equal_chips, replicas_of
+from apps.jobs.services.resources import interchangeable_chips, replicas_of
 from apps.jobs.services.secret_variables import (
     secret_variables_missing,
     secret_variables_store,
@@ -190,7 +190,7 @@ def claim_request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quo
         terms=quotas.ClaimTerms(
             preemptible=True,
             runtime=None if job.run_seconds is None else timedelta(seconds=job.run_seconds),
-            equal_chips=equal_chips(job.asked_chips or job.chips, job.chips),
+            interchangeable_chips=interchangeable_chips(job.asked_chips or job.chips, job.chips),
             in_line_since=in_line_since,
             continues=in_line_since is not None,
         ),

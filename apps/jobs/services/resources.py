@@ -119,7 +119,7 @@ def _find_named_chips(group: str) -> Sequence[Chip]:
     return [chip for chip in registry.chips().values() if _chips_of_group(group, chip)]
 
 
-def equal_chips(requested: Sequence[str], chips: Sequence[str]) -> int:
+def interchangeable_chips(requested: Sequence[str], chips: Sequence[str]) -> int:
     """Number of leading chips that are equally preferred: all of a group, or the one that is named.
 
     CPUs are never equal to accelerators.

@@ -18,7 +18,7 @@ class FilterRefused(Exception):
 
 
 @transaction.atomic
-def filter_save(*, owner: User, name: str, query: str) -> SavedFilter:
+def saved_filter_save(*, owner: User, name: str, query: str) -> SavedFilter:
     """Create the filter of that name, or replace its query.
 
     :raises FilterRefused: if the name is invalid, the query is empty or too long, or there are too many filters.
@@ -54,7 +54,7 @@ def filter_save(*, owner: User, name: str, query: str) -> SavedFilter:
 
 
 @transaction.atomic
-def filter_rename(*, saved: SavedFilter, name: str) -> None:
+def saved_filter_rename(*, saved: SavedFilter, name: str) -> None:
     """:raises FilterRefused: if the name is invalid, or another filter has it."""
     name = _validated_name(name)
     others = SavedFilter.objects.filter(owner=saved.owner_id, name=name).exclude(pk=saved.pk)
@@ -70,14 +70,14 @@ def filter_rename(*, saved: SavedFilter, name: str) -> None:
 
 
 @transaction.atomic
-def filter_default(*, saved: SavedFilter, enabled: bool) -> None:
+def saved_filter_set_default(*, saved: SavedFilter, enabled: bool) -> None:
     """Make it the only default filter of the list, or remove the default."""
     SavedFilter.objects.filter(owner=saved.owner_id, is_default=True).update(is_default=False)
     if enabled:
         SavedFilter.objects.filter(pk=saved.pk).update(is_default=True)
 
 
-def filter_delete(*, saved: SavedFilter) -> None:
+def saved_filter_delete(*, saved: SavedFilter) -> None:
     saved.delete()
 
 

@@ -152,7 +152,7 @@ class PriorityField(forms.TypedChoiceField):
         if chosen and chosen not in dict(choices) and _is_number(chosen):
             choices.append((chosen, chosen))
         self.choices = sorted(choices, key=lambda choice: -int(choice[0]))
-        if not accounts.teams_where(user, Permission.MANAGE_QUEUES).exists():
+        if not accounts.teams_with_permission(user, Permission.MANAGE_QUEUES).exists():
             reason = gettext("for queue admins of the team")
             disable_choices(self, {str(row.value): reason for row in classes if row.value > 0})
 

@@ -145,7 +145,7 @@ def saved_filter_url(saved: SavedFilter) -> str:
 def filter_save(request: AuthenticatedRequest) -> HttpResponse:
     query = query_to_save(request.POST.get("query", ""))
     try:
-        saved = services.filter_save(
+        saved = services.saved_filter_save(
             owner=request.user, name=request.POST.get("name", ""), query=query
         )
     except services.FilterRefused as refusal:
@@ -165,10 +165,12 @@ def filter_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """``act`` is ``rename``, ``default``, ``no-default`` or ``delete``."""
     saved = get_object_or_404(selectors.saved_filters(request.user), uid=uid)
     actions = {
-        "rename": lambda: services.filter_rename(saved=saved, name=request.POST.get("name", "")),
-        "default": lambda: services.filter_default(saved=saved, enabled=True),
-        "no-default": lambda: services.filter_default(saved=saved, enabled=False),
-        "delete": lambda: services.filter_delete(saved=saved),
+        "rename": lambda: services.saved_filter_rename(
+            saved=saved, name=request.POST.get("name", "")
+        ),
+        "default": lambda: services.saved_filter_set_default(saved=saved, enabled=True),
+        "no-default": lambda: services.saved_filter_set_default(saved=saved, enabled=False),
+        "delete": lambda: services.saved_filter_delete(saved=saved),
     }
     action = request.POST.get("act", "")
     deleted = action == "delete"

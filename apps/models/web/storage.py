@@ -103,7 +103,7 @@ def _retention_context(request: AuthenticatedRequest) -> dict[str, Any]:
     teams = list(accounts.teams_of(request.user))
     own, default = selectors.retention_rules_by_team()
     found = _plan_of_teams(retention_plan(at=at), teams)
-    editable = accounts.teams_where(request.user, Permission.MANAGE_TEAM)
+    editable = accounts.teams_with_permission(request.user, Permission.MANAGE_TEAM)
     may_edit = frozenset(editable.values_list("pk", flat=True))
     return {
         "rows": [

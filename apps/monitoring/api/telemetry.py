@@ -441,7 +441,7 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
     @idempotent
     @action(detail=True, methods=["post"], url_path="try")
     def attempt(self, request: Request, uid: str) -> Response:
-        trial = sources.source_try(source=self.get_object(), actor=acting_user(request))
+        trial = sources.source_test(source=self.get_object(), actor=acting_user(request))
         return Response(SourceTrialSerializer(trial).data)
 
 

@@ -181,15 +181,15 @@ def _deliver_post(post: _Post | str) -> DeliveryOutcome:
 
 def _webhook_call_of(post: _Post, *, timestamp: int) -> ReceiverPost:
     if post.kind is ReceiverKind.FEISHU:
-        return messages.feishu_call(
+        return messages.feishu_post(
             post.message, url=post.url, secret=post.secret, timestamp=timestamp
         )
     if post.kind is ReceiverKind.DINGTALK:
-        return messages.dingtalk_call(
+        return messages.dingtalk_post(
             post.message, url=post.url, secret=post.secret, timestamp=timestamp
         )
     if post.kind is ReceiverKind.SLACK:
-        return messages.slack_call(post.message, url=post.url)
+        return messages.slack_post(post.message, url=post.url)
     return ReceiverPost(url=post.url, body=post.body)
 
 

@@ -22,8 +22,8 @@ from django.db.models import Q
 
 from apps.fleet.services.card_availability import (
     METRICS_STALE,
-    cards_metrics_fresh,
-    cards_metrics_stale,
+    cards_mark_metrics_fresh,
+    cards_mark_metrics_stale,
 )
 from apps.monitoring.selectors.health import health_policy_state
 from apps.monitoring.services.ingestion import readings_record
@@ -116,7 +116,7 @@ def stale_cards_reconcile(*, at: datetime) -> int:
     }
     lost = _find_stale_cards()
     again = {one for one in lost if _is_fresh(one, sources, at=at)}
-    changed = cards_metrics_fresh(cards=[one.card for one in again])
+    changed = cards_mark_metrics_fresh(cards=[one.card for one in again])
     policy = health_policy_state().policy
     share = policy.stall_share
     silences = _stale_cards_by_source(sources, at=at)
@@ -130,7 +130,7 @@ def stale_cards_reconcile(*, at: datetime) -> int:
         if source_stalled(source=source, reason=reason) and reason:
             log.warning("silence of cards is not acted upon", extra={"source": source.name})
         if silence.cards and not reason:
-            changed += cards_metrics_stale(cards=silence.cards)
+            changed += cards_mark_metrics_stale(cards=silence.cards)
     return changed
 
 

@@ -29,7 +29,7 @@ from controlplane.domain.alerts.rules import (
     AlertRuleSpec,
     AlertSample,
     MeasureTopic,
-    all_matchers_fit,
+    all_matchers_match,
 )
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
@@ -53,7 +53,9 @@ _LOOKUPS: Mapping[AlertOperator, str] = {
 def rule_alert_samples(rule: AlertRuleSpec, *, at: datetime) -> tuple[AlertSample, ...]:
     """What the rule has to look at, of the things that its matchers fit."""
     read = _READERS[MEASURES[rule.measure].topic]
-    return tuple(sample for sample in read(rule, at) if all_matchers_fit(rule.where, sample.labels))
+    return tuple(
+        sample for sample in read(rule, at) if all_matchers_match(rule.where, sample.labels)
+    )
 
 
 def _sample_subject(rule: AlertRuleSpec) -> str:
@@ -275,7 +277,7 @@ def _fault_times(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
         }
         stood = (fault.ended_at or at) - fault.began_at
         long_enough = stood >= rule.lasts and rule.op.holds(fault.level, rule.threshold)
-        if long_enough and all_matchers_fit(rule.where, labels):
+        if long_enough and all_matchers_match(rule.where, labels):
             key = (fault.node_id, fault.card_id)
             counts[key] = counts.get(key, 0) + 1
     return list(counts.values())
@@ -297,7 +299,7 @@ def _cards_beyond_threshold(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
         )
         keys |= set(hours.values_list("card_id", flat=True).distinct())
     cards = Card.objects.filter(pk__in=keys).select_related("node__cluster").order_by("pk")
-    return [card.pk for card in cards if all_matchers_fit(rule.where, _card_labels(card))]
+    return [card.pk for card in cards if all_matchers_match(rule.where, _card_labels(card))]
 
 
 def _card_labels(card: Card) -> dict[str, str]:

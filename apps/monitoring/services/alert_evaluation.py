@@ -35,7 +35,7 @@ from controlplane.domain.alerts.lifecycle import (
     NoticeKind,
     NotificationEpisode,
     Silence,
-    next_standing,
+    next_progress,
     notice_due,
     receivers_of,
 )
@@ -134,7 +134,7 @@ def _advance_alerts(
     for key in [*turn.alerts, *(key for key in seen if key not in turn.alerts)]:
         alert, sample = turn.alerts.get(key), seen.get(key)
         before = None if alert is None else _alert_standing(alert)
-        after = next_standing(
+        after = next_progress(
             before,
             holds=False if sample is None else turn.rule.holds(sample),
             at=turn.at,

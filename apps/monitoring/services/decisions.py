@@ -18,7 +18,7 @@ from apps.monitoring.services.isolations import (
     isolated_with,
     isolations_begin,
     isolations_end,
-    open_at,
+    open_isolations_at,
 )
 from apps.quotas.models import Allocation
 from apps.quotas.services import claims_evict
@@ -267,7 +267,7 @@ def _release_targets(
     back = [each for each in decided if each.action is HealthAction.RELEASE]
     if not back:
         return set()
-    standing = open_at(nodes=[context.nodes[each.node].pk for each in back])
+    standing = open_isolations_at(nodes=[context.nodes[each.node].pk for each in back])
     done, rows = set(), []
     for each in back:
         card = context.card_of.get(each.card)

@@ -72,7 +72,7 @@ def isolations_begin(
     :param cards: all of the nodes, locked by ``cards_lock``.
     :return: those that began or became stricter, in the order of their orders.
     """
-    standing = open_at(nodes=[order.node.pk for order in orders])
+    standing = open_isolations_at(nodes=[order.node.pk for order in orders])
     begun: list[tuple[IsolationRequest, Isolation]] = []
     changed: dict[int, Card] = {}
     of_node = _group_by_node(cards)
@@ -98,7 +98,7 @@ def isolations_begin(
     return [isolation for _, isolation in begun]
 
 
-def open_at(*, nodes: Iterable[int]) -> dict[tuple[int, int | None], Isolation]:
+def open_isolations_at(*, nodes: Iterable[int]) -> dict[tuple[int, int | None], Isolation]:
     """What is out of use of those nodes, by (node, card), locked."""
     rows = Isolation.objects.select_for_update(no_key=True, of=("self",)).filter(
         node__in=list(nodes), ended_at=None
@@ -200,7 +200,7 @@ def isolations_end(
     :raises IllegalTransition: if one of them is not where that event leads on from, or ended meanwhile.
     """
     cards = card_availability.cards_lock(nodes={row.node_id for row in rows})
-    standing = open_at(nodes={row.node_id for row in rows})
+    standing = open_isolations_at(nodes={row.node_id for row in rows})
     ending = {row.pk for row in rows}
     still_out = {
         card.pk
@@ -223,7 +223,7 @@ def isolations_end(
     card_availability.cards_release(
         cards=[card for pk, card in free.items() if pk not in still_out]
     )
-    card_availability.nodes_return(
+    card_availability.nodes_return_to_service(
         nodes=[row.node_id for row in rows if row.card_id is None],
         uncordon=[row.node_id for row in rows if row.cordoned_node],
     )
@@ -311,7 +311,7 @@ def _with_node_isolations(reason: str) -> str:
 
 
 def _claim_for_user(orders: Sequence[IsolationRequest], *, actor: User) -> list[Isolation]:
-    standing = open_at(nodes=[order.node.pk for order in orders])
+    standing = open_isolations_at(nodes=[order.node.pk for order in orders])
     rules = []
     for order in orders:
         row = standing.get(order.place)
@@ -407,7 +407,9 @@ def isolations_removed(*, at: datetime) -> int:
         at=at,
         ended_at=at,
     )
-    card_availability.nodes_return(nodes=[row.node_id for row in gone if row.card_id is None])
+    card_availability.nodes_return_to_service(
+        nodes=[row.node_id for row in gone if row.card_id is None]
+    )
     return len(gone)
 
 

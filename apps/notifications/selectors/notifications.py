@@ -16,7 +16,7 @@ from django.utils import timezone, translation
 from django.utils.translation import ngettext
 
 from apps.accounts.models import Membership, Team, User
-from apps.accounts.selectors import RequestUser, roles_granting, users_allowed
+from apps.accounts.selectors import RequestUser, roles_granting, users_with_permission
 from apps.notifications.models import Mail, Notification, NotificationPreference
 from apps.notifications.selectors.messages import (
     NotificationLine,
@@ -111,7 +111,7 @@ def _candidate_recipients(
     active = User.objects.filter(is_active=True)
     own = Q(pk=creator.pk) if creator is not None else Q(pk=None)
     if audience is NotificationAudience.OPERATORS:
-        return list(users_allowed(Permission.OPERATE_FLEET).order_by("pk"))
+        return list(users_with_permission(Permission.OPERATE_FLEET).order_by("pk"))
     if audience is NotificationAudience.ASKER or team is None:
         return list(active.filter(own))
     memberships = Membership.objects.filter(team=team)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Prefetch, QuerySet
 
 from apps.accounts.models import Team
-from apps.accounts.selectors import RequestUser, teams_where
+from apps.accounts.selectors import RequestUser, teams_with_permission
 from apps.notifications.models import Event, Webhook, WebhookDelivery, WebhookTry
 from apps.notifications.selectors.messages import event_url
 from controlplane.domain.alerts.deliveries import DeliveryState
@@ -33,7 +33,7 @@ SENDABLE = tuple(
 
 def webhooks_visible(user: RequestUser) -> QuerySet[Webhook]:
     """Those of teams that they may manage: an address can be a secret."""
-    teams = teams_where(user, Permission.MANAGE_TEAM)
+    teams = teams_with_permission(user, Permission.MANAGE_TEAM)
     return Webhook.objects.filter(team__in=teams).select_related("team", "created_by")
 
 

@@ -95,7 +95,7 @@ def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue | Non
     documents = queue_trees.tree_documents()
     saved = documents[queue.uid] if queue else None
     draft = QueueDraft(
-        documents=documents, rights=queue_trees.tree_rights(request.user), saved=saved
+        documents=documents, rights=queue_trees.tree_permissions(request.user), saved=saved
     )
     data = request.POST or None
     form = QueueForm(
@@ -175,7 +175,7 @@ def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> H
     documents = queue_trees.tree_documents()
     document = documents[queue.uid]
     draft = QueueDraft(
-        documents=documents, rights=queue_trees.tree_rights(request.user), saved=document
+        documents=documents, rights=queue_trees.tree_permissions(request.user), saved=document
     )
     form = QueueMoveForm(request.POST or None, initial={"parent": document.parent})
     form.choice("parent").choices = tuple(draft.parents())
@@ -264,7 +264,7 @@ class BulkEditRow:
 
 def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     """Edit many queues; ``?uid=`` (repeated) are the queues, ``?of=`` is the chip, or state and weight."""
-    documents, rights = queue_trees.tree_documents(), queue_trees.tree_rights(request.user)
+    documents, rights = queue_trees.tree_documents(), queue_trees.tree_permissions(request.user)
     dimension = request.GET.get("of", _STATE_AND_WEIGHT)
     chosen = set(request.GET.getlist("uid"))
     editable = {

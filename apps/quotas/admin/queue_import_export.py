@@ -71,7 +71,7 @@ def export_tree(request: HttpRequest) -> HttpResponse:
     :raises PermissionDenied: if the user manages only a part and ``?of=`` is missing.
     :raises Http404: if the user cannot change that queue.
     """
-    documents, rights = queue_trees.tree_documents(), queue_trees.tree_rights(request.user)
+    documents, rights = queue_trees.tree_documents(), queue_trees.tree_permissions(request.user)
     uid = request.GET.get("of", "")
     if not uid and not rights.everything:
         raise PermissionDenied

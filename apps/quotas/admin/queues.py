@@ -83,7 +83,7 @@ class QueueAdmin(ScopedAdmin[Queue]):
         self._require_view(request)
         seen, documents = queue_tree(request.user), queue_trees.tree_documents()
         scope = queue_table.EditScope(
-            documents=documents, rights=queue_trees.tree_rights(request.user)
+            documents=documents, rights=queue_trees.tree_permissions(request.user)
         )
         warnings: dict[str, list[str]] = {}
         for warning in validate_tree_change(

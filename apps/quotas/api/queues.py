@@ -28,7 +28,7 @@ from apps.quotas.models import Queue, QueueChange
 from apps.quotas.selectors.queue_trees import (
     change_differences,
     change_documents,
-    standings_by_queue,
+    queue_statuses_by_queue,
     tree_documents,
     tree_fingerprint,
 )
@@ -402,7 +402,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
 
     def get_serializer_context(self) -> dict[str, Any]:
         shown = self.action in ("list", "retrieve")
-        standings = {"standings": standings_by_queue()} if shown else {}
+        standings = {"standings": queue_statuses_by_queue()} if shown else {}
         return {**super().get_serializer_context(), **standings}
 
     @extend_schema(
@@ -477,7 +477,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         if code == status.HTTP_204_NO_CONTENT:
             return Response(status=code, headers=headers)
         (uid,) = change.after
-        context = {**self.get_serializer_context(), "standings": standings_by_queue()}
+        context = {**self.get_serializer_context(), "standings": queue_statuses_by_queue()}
         queue = selectors.queues_visible(self.request.user).get(uid=uid)
         shown = QueueSerializer(queue, context=context)
         return Response(shown.data, status=code, headers=headers)

@@ -49,9 +49,9 @@ def relocated_teams(plan: Defragmentation) -> Sequence[Team]:
 
 def can_propose(user: accounts.RequestUser) -> bool:
     """Whether the user manages queues of any team or operates the fleet."""
-    if accounts.company_allows(user, Permission.OPERATE_FLEET):
+    if accounts.has_company_permission(user, Permission.OPERATE_FLEET):
         return True
-    return accounts.teams_where(user, Permission.MANAGE_QUEUES).exists()
+    return accounts.teams_with_permission(user, Permission.MANAGE_QUEUES).exists()
 
 
 def require_proposing(user: accounts.RequestUser) -> None:
@@ -87,7 +87,7 @@ def require_moving(user: accounts.RequestUser, teams: Iterable[Team]) -> None:
 
 
 def _not_permitted(user: accounts.RequestUser, teams: Iterable[Team]) -> list[Team]:
-    if accounts.company_allows(user, Permission.OPERATE_FLEET):
+    if accounts.has_company_permission(user, Permission.OPERATE_FLEET):
         return []
     roles = accounts.roles_by_team(user)
     return [

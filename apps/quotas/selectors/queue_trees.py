@@ -54,7 +54,7 @@ def queue_names() -> dict[str, str]:
     return dict(Queue.objects.values_list("uid", "name"))
 
 
-def standings_by_queue() -> Mapping[str, Sequence[tuple[str, QueueStatus]]]:
+def queue_statuses_by_queue() -> Mapping[str, Sequence[tuple[str, QueueStatus]]]:
     """Quota and usage of each queue by uid: for each chip with quota or usage, and for all chips."""
     views, capacities = queue_views(queues_active()), capacity_by_chip()
     found: dict[str, list[tuple[str, QueueStatus]]] = {uid: [] for uid in views}
@@ -122,11 +122,11 @@ def _cards_in_use() -> dict[str, dict[str, int]]:
     return used
 
 
-def tree_rights(user: accounts.RequestUser) -> QueuePermissions:
+def tree_permissions(user: accounts.RequestUser) -> QueuePermissions:
     """What the user may change in the tree."""
     if accounts.is_company_administrator(user):
         return QueuePermissions(everything=True)
-    teams = accounts.teams_where(user, Permission.MANAGE_QUEUES)
+    teams = accounts.teams_with_permission(user, Permission.MANAGE_QUEUES)
     return QueuePermissions(teams=frozenset(teams.values_list("slug", flat=True)))
 
 
@@ -136,7 +136,7 @@ def changes_visible(user: accounts.RequestUser) -> QuerySet[QueueChange]:
     changes = QueueChange.objects.select_related("reverts").order_by("-id")
     if accounts.is_company_administrator(user):
         return changes
-    teams = accounts.teams_where(user, Permission.MANAGE_QUEUES)
+    teams = accounts.teams_with_permission(user, Permission.MANAGE_QUEUES)
     managed = list(Queue.objects.filter(team__in=teams).values_list("uid", flat=True))
     return changes.filter(Q(before__has_any_keys=managed) | Q(after__has_any_keys=managed))
 

@@ -82,7 +82,7 @@ def usage_scope(user: accounts.RequestUser) -> UsageScope:
 def _managed_queues(user: accounts.RequestUser) -> frozenset[int]:
     """Primary keys of queues of teams in which the user manages queues, and of those below."""
     teams = frozenset(
-        accounts.teams_where(user, Permission.MANAGE_QUEUES).values_list("pk", flat=True)
+        accounts.teams_with_permission(user, Permission.MANAGE_QUEUES).values_list("pk", flat=True)
     )
     if not teams:
         return frozenset()

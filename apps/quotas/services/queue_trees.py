@@ -21,7 +21,7 @@ from apps.accounts.services import audit
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Entitlement, Queue, QueueChange
 from apps.quotas.selectors.cycles import current_scheduling_policy
-from apps.quotas.selectors.queue_trees import tree_context, tree_documents, tree_rights
+from apps.quotas.selectors.queue_trees import tree_context, tree_documents, tree_permissions
 from apps.quotas.selectors.queues import queues_active
 from apps.quotas.selectors.visibility import visibility_of
 from controlplane.domain.common.reasons import Reason, join_reasons
@@ -232,7 +232,7 @@ def _lock_tree(edit: TreeEdit) -> Documents:
 
 def _require_permission(before: Documents, after: Documents, user: User) -> None:
     """:raises PermissionRefused: if that user may not make this change of the tree."""
-    if refused := permission_errors(before, after, tree_rights(user)):
+    if refused := permission_errors(before, after, tree_permissions(user)):
         raise PermissionRefused(join_reasons(refused))
 
 

@@ -127,7 +127,7 @@ def deployments(request: AuthenticatedRequest) -> HttpResponseBase:
 
 
 def _may_deploy_somewhere(request: AuthenticatedRequest) -> bool:
-    return accounts.teams_where(request.user, Permission.DEPLOY).exists()
+    return accounts.teams_with_permission(request.user, Permission.DEPLOY).exists()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -184,7 +184,7 @@ def key_new(request: AuthenticatedRequest) -> HttpResponse:
     bound = request.method == "POST"
     form = ApiKeyForm(request.POST if bound else None, user=request.user)
     if not (bound and form.is_valid()):
-        may = accounts.teams_where(request.user, Permission.MANAGE_KEYS).exists()
+        may = accounts.teams_with_permission(request.user, Permission.MANAGE_KEYS).exists()
         context = {"form": form, "denied_reason": "" if may else _denied_message()}
         return render(request, "serving/key_new.html", context, status=422 if bound else 200)
     values = form.cleaned_data

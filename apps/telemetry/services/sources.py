@@ -197,7 +197,7 @@ def source_detach(*, source: Source, actor: User) -> None:
     CardMetrics.objects.filter(source=source).update(source=None)
 
 
-def source_try(*, source: Source, actor: User) -> SourceTrial:
+def source_test(*, source: Source, actor: User) -> SourceTrial:
     """Read it once, keep nothing, and say what it told.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.

@@ -233,7 +233,7 @@ def source_try(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The answer tells what was read; nothing of it is kept."""
     found = _find_source(request, uid)
     try:
-        trial = services.source_try(source=found, actor=request.user)
+        trial = services.source_test(source=found, actor=request.user)
     except SourceRefused as refusal:
         return _source_page(request, found, refusal=render_reason(str(refusal)))
     return _source_page(request, found, trial=trial)

@@ -54,7 +54,7 @@ def lived_in(company: Company, boss: User) -> LivedIn:
     _, trained = company.running()
     jobs.progress_record(attempt=trained, points=[{"step": 1, "loss": 2.0}], at=company.at)
     company.finish(trained)
-    jobs.filter_save(owner=company.engineer, name="failures", query="state=failed")
+    jobs.saved_filter_save(owner=company.engineer, name="failures", query="state=failed")
     _, evaluated = company.running(kind=JobKind.EVALUATE, output_name="")
     company.finish(evaluated, {"report.json": b"{}"})
     company.turn_jobs()

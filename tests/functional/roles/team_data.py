@@ -16,7 +16,7 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import company_roles_set, membership_set, token_create
 from apps.fleet.models import Card, Node
 from apps.jobs.models import Attempt, Job
-from apps.jobs.services.saved_filters import filter_save
+from apps.jobs.services.saved_filters import saved_filter_save
 from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersion
 from apps.models.selectors.catalog import published_catalog
 from apps.models.services.catalog import catalog_load
@@ -305,7 +305,7 @@ def _notifications(word: str, team: Team, owner: User, names: dict[str, str]) ->
         "notification": line.uid,
         "webhook": webhook.uid,
         "delivery": delivery.uid,
-        "filter": filter_save(owner=owner, name=f"{word}-filter", query="state=failed").uid,
+        "filter": saved_filter_save(owner=owner, name=f"{word}-filter", query="state=failed").uid,
     }
 
 

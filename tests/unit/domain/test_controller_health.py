@@ -16,7 +16,7 @@ from controlplane.domain.health.controllers import (
     allowed_lag,
     controller_health,
     controller_lag,
-    find_culprit,
+    find_stalled_component,
 )
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -162,9 +162,9 @@ def test_the_culprit_is_found_by_what_turns_and_what_waits(
     controllers: list[RunTimes], waiting: int | None, blamed: StalledComponent
 ) -> None:
     given = [(QUICK, run_times) for run_times in controllers]
-    assert find_culprit(given, waiting=waiting, at=AT) is blamed
+    assert find_stalled_component(given, waiting=waiting, at=AT) is blamed
 
 
 def test_slow_loops_that_are_not_late_yet_hide_nothing() -> None:
     controllers = [(QUICK, good(40)), *[(SLOW, good(200))] * 5]
-    assert find_culprit(controllers, waiting=2, at=AT) is StalledComponent.WORKER
+    assert find_stalled_component(controllers, waiting=2, at=AT) is StalledComponent.WORKER

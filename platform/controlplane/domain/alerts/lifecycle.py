@@ -34,7 +34,7 @@ from controlplane.domain.alerts.rules import (
     AlertSeverity,
     LabelMatcher,
     Labels,
-    all_matchers_fit,
+    all_matchers_match,
 )
 
 #: So long people are left alone with further alerts of a group that they know of.
@@ -97,7 +97,7 @@ class Silence:
     ends_at: datetime
 
     def covers(self, labels: Labels, *, at: datetime) -> bool:
-        return self.began_at <= at < self.ends_at and all_matchers_fit(self.matchers, labels)
+        return self.began_at <= at < self.ends_at and all_matchers_match(self.matchers, labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class NotificationRoute:
 
     def matches(self, labels: Labels, *, severity: AlertSeverity) -> bool:
         """Whether it is at least that bad and every matcher fits."""
-        return severity.rank >= self.severity.rank and all_matchers_fit(self.matchers, labels)
+        return severity.rank >= self.severity.rank and all_matchers_match(self.matchers, labels)
 
 
 def receivers_of(
@@ -143,7 +143,7 @@ class AlertProgress:
     resolved_at: datetime | None = None
 
 
-def next_standing(
+def next_progress(
     standing: AlertProgress | None,
     *,
     holds: bool | None,
@@ -200,7 +200,7 @@ def simulate_firings(
     standing: AlertProgress | None = None
     for at, value in values:
         holds = None if value is None else rule.op.holds(value, rule.threshold)
-        standing = next_standing(standing, holds=holds, at=at, lasts=rule.lasts, keeps=rule.keeps)
+        standing = next_progress(standing, holds=holds, at=at, lasts=rule.lasts, keeps=rule.keeps)
         if standing is not None and standing.state is AlertState.RESOLVED:
             found.append(
                 FiringAlert(began_at=standing.fired_at or at, ended_at=standing.resolved_at)

@@ -65,7 +65,7 @@ class ReceiverPost:
     body: bytes
 
 
-def feishu_call(
+def feishu_post(
     message: ReceiverMessage, *, url: str, secret: bytes, timestamp: int
 ) -> ReceiverPost:
     """``timestamp`` in seconds; without a secret nothing is signed."""
@@ -111,7 +111,7 @@ def feishu_call(
 _DINGTALK_MARKUP = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_#[]<>!|~"})
 
 
-def dingtalk_call(
+def dingtalk_post(
     message: ReceiverMessage, *, url: str, secret: bytes, timestamp: int
 ) -> ReceiverPost:
     """``timestamp`` in seconds; without a secret nothing is signed."""
@@ -132,7 +132,7 @@ def dingtalk_call(
     return ReceiverPost(url=url, body=_encode_json(content))
 
 
-def slack_call(message: ReceiverMessage, *, url: str) -> ReceiverPost:
+def slack_post(message: ReceiverMessage, *, url: str) -> ReceiverPost:
     marks = {
         MessageSeverity.BAD: ":red_circle:",
         MessageSeverity.WARNING: ":large_orange_circle:",

@@ -180,7 +180,7 @@ def parse_matcher(text: str) -> LabelMatcher:
     return LabelMatcher(label=found[1], value=found[3], differs=found[2] == "!=")
 
 
-def all_matchers_fit(matchers: Iterable[LabelMatcher], labels: Labels) -> bool:
+def all_matchers_match(matchers: Iterable[LabelMatcher], labels: Labels) -> bool:
     return all(matcher.fits(labels) for matcher in matchers)
 
 

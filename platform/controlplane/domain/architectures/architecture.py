@@ -124,7 +124,7 @@ class Architecture:
         return 0 if self.attention is Attention.NONE else self.layers - recurrent
 
     @property
-    def full_layers(self) -> int:
+    def full_attention_layers(self) -> int:
         """Layers that cache something of every token of the context."""
         return self.cached_layers - self.windowed_layers
 

@@ -117,7 +117,7 @@ class StalledComponent(StrEnum):
     UNKNOWN = "unknown"
 
 
-def find_culprit(
+def find_stalled_component(
     controllers: Iterable[tuple[timedelta, RunTimes]], *, waiting: int | None, at: datetime
 ) -> StalledComponent:
     """Who is to blame for the state of the loops, each given by its interval and turns.

@@ -208,7 +208,7 @@ def cache_bytes(
     """Of that many sequences of ``context`` tokens, on one card of the fullest stage."""
     layer = _kv_bytes_per_layer(architecture, value_bytes=value_bytes, tensor=tensor, latent=latent)
     seen = min(context, architecture.window) if architecture.window else context
-    tokens = architecture.full_layers * context + architecture.windowed_layers * seen
+    tokens = architecture.full_attention_layers * context + architecture.windowed_layers * seen
     whole = sequences * (
         tokens * layer
         + _recurrent_state_bytes(architecture, value_bytes=value_bytes, tensor=tensor)

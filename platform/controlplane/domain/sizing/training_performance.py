@@ -135,7 +135,7 @@ def training_operations(
 def _attention_operations(architecture: Architecture, *, length: int) -> float:
     """Scores and their sums, forward and backward. Recurrent layers have none."""
     encoder = architecture.attention is Attention.NONE
-    full = architecture.layers if encoder else architecture.full_layers
+    full = architecture.layers if encoder else architecture.full_attention_layers
     seen = min(length, architecture.window) if architecture.window else length
     tokens = full * length + architecture.windowed_layers * seen
     part = architecture.latent

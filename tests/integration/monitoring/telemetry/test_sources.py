@@ -19,7 +19,7 @@ from apps.monitoring.reconcilers.metric_sources import sources_read
 from apps.monitoring.services.ingestion import source_delete
 from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.selectors.sources import due_sources, sources_visible
-from apps.telemetry.services.sources import SourceRefused, source_change, source_create, source_try
+from apps.telemetry.services.sources import SourceRefused, source_change, source_create, source_test
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.persistence.leases import lease_rows
@@ -168,7 +168,7 @@ def test_trying_a_source_keeps_nothing_and_names_strangers(
     cluster = cluster_of(nodes=1)
     source = source_of(cluster, options=options(server))
 
-    trial = source_try(source=source, actor=operator)
+    trial = source_test(source=source, actor=operator)
 
     assert (trial.cards, trial.nodes, trial.strangers) == (2, ("n1",), ("n1",))
     assert CardMetrics.objects.count() == 0
@@ -177,7 +177,7 @@ def test_trying_a_source_keeps_nothing_and_names_strangers(
     with pytest.raises(
         SourceRefused, match=r"none of the exporters \(1\) responded; the first, 127.0.0.1:9/m"
     ):
-        source_try(source=source, actor=operator)
+        source_test(source=source, actor=operator)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from controlplane.domain.alerts.messages import (
     ReceiverKind,
     ReceiverMessage,
     ReceiverPost,
-    dingtalk_call,
-    feishu_call,
+    dingtalk_post,
+    feishu_post,
     response_error,
-    slack_call,
+    slack_post,
 )
 
 AT = 1_764_000_000
@@ -36,7 +36,7 @@ def content(call: ReceiverPost) -> Any:
 
 
 def test_feishu_gets_a_signed_card() -> None:
-    call = feishu_call(HOT, url="https://chat.example.com/hook/1", secret=b"secret", timestamp=AT)
+    call = feishu_post(HOT, url="https://chat.example.com/hook/1", secret=b"secret", timestamp=AT)
     assert call.url == "https://chat.example.com/hook/1"
     assert content(call) == {
         "timestamp": "1764000000",
@@ -74,7 +74,7 @@ def test_feishu_gets_a_signed_card() -> None:
 
 def test_dingtalk_gets_markdown_with_its_signature_in_the_address() -> None:
     url = "https://chat.example.com/robot/send?access_token=t"
-    call = dingtalk_call(HOT, url=url, secret=b"secret", timestamp=AT)
+    call = dingtalk_post(HOT, url=url, secret=b"secret", timestamp=AT)
     assert parse_qs(urlsplit(call.url).query) == {
         "access_token": ["t"],
         "timestamp": ["1764000000000"],
@@ -92,7 +92,7 @@ def test_dingtalk_gets_markdown_with_its_signature_in_the_address() -> None:
 
 
 def test_slack_gets_blocks_and_a_text_for_notifications() -> None:
-    call = slack_call(HOT, url="https://chat.example.com/services/1")
+    call = slack_post(HOT, url="https://chat.example.com/services/1")
     assert content(call) == {
         "text": "Cards are too hot: 2 alerts",
         "blocks": [
@@ -123,9 +123,9 @@ def test_slack_gets_blocks_and_a_text_for_notifications() -> None:
 
 
 def test_without_a_secret_nothing_is_signed() -> None:
-    assert "sign" not in content(feishu_call(HOT, url="https://a", secret=b"", timestamp=AT))
+    assert "sign" not in content(feishu_post(HOT, url="https://a", secret=b"", timestamp=AT))
     assert (
-        dingtalk_call(HOT, url="https://a/b?c=d", secret=b"", timestamp=AT).url == "https://a/b?c=d"
+        dingtalk_post(HOT, url="https://a/b?c=d", secret=b"", timestamp=AT).url == "https://a/b?c=d"
     )
 
 
@@ -137,13 +137,13 @@ def test_a_name_from_outside_calls_nobody_and_stays_within_the_bounds() -> None:
         link="https://ninefold.example.com",
         link_text="Open",
     )
-    chat = content(slack_call(evil, url="https://a"))
+    chat = content(slack_post(evil, url="https://a"))
     assert len(chat["blocks"][0]["text"]["text"]) <= LONGEST_TITLE
     section = chat["blocks"][1]["text"]["text"]
     assert len(section) <= LONGEST_TEXT
     assert section.startswith("&lt;!everyone&gt; &amp; [a](b) # big\n")
     assert chat["text"].startswith("&lt;!channel&gt;")
-    markdown = content(dingtalk_call(evil, url="https://a", secret=b"", timestamp=AT))["markdown"]
+    markdown = content(dingtalk_post(evil, url="https://a", secret=b"", timestamp=AT))["markdown"]
     assert "\\<\\!everyone\\> & \\[a\\](b) \\# big" in markdown["text"]
 
 

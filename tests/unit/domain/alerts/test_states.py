@@ -18,7 +18,7 @@ from controlplane.domain.alerts.lifecycle import (
     NotificationEpisode,
     NotificationRoute,
     Silence,
-    next_standing,
+    next_progress,
     notice_due,
     receivers_of,
 )
@@ -33,7 +33,7 @@ def walked(*seen: tuple[int, bool | None], lasts: int = 0, keeps: int = 0) -> Al
     """What becomes of an alert that is seen so at those seconds."""
     standing: AlertProgress | None = None
     for second, holds in seen:
-        standing = next_standing(
+        standing = next_progress(
             standing,
             holds=holds,
             at=NOON + timedelta(seconds=second),
@@ -84,7 +84,7 @@ def test_a_turn_that_comes_twice_changes_nothing(
     once = walked(*sorted(seen, key=lambda one: one[0]), lasts=lasts, keeps=keeps)
     if once is not None and once.state is not AlertState.RESOLVED:
         last = sorted(seen, key=lambda one: one[0])[-1]
-        again = next_standing(
+        again = next_progress(
             once,
             holds=last[1],
             at=NOON + timedelta(seconds=last[0]),
@@ -107,7 +107,7 @@ class World:
     def turn(self, holding: frozenset[int], silenced: frozenset[int], at: datetime) -> None:
         for key in {*self.alerts, *holding}:
             before = self.alerts.pop(key, None)
-            after = next_standing(before, holds=key in holding, at=at, lasts=MINUTE, keeps=MINUTE)
+            after = next_progress(before, holds=key in holding, at=at, lasts=MINUTE, keeps=MINUTE)
             if after is not None and after.state is not AlertState.RESOLVED:
                 self.alerts[key] = after
             else:

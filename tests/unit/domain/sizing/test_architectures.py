@@ -44,7 +44,7 @@ def test_published_models_have_the_parameters_that_are_published(
 
 def test_five_of_six_layers_of_gemma_3_have_a_window() -> None:
     built = parse_architecture(model_configs.GEMMA3_27B)
-    assert (built.window, built.windowed_layers, built.full_layers) == (1024, 52, 10)
+    assert (built.window, built.windowed_layers, built.full_attention_layers) == (1024, 52, 10)
     assert built.name == "Gemma3ForConditionalGeneration"
 
 

@@ -238,7 +238,7 @@ class VolcanoLauncher(PodLauncher):
         super().__init__(api, profile=profile, installation=installation, find=find)
         self._queue = queue
 
-    def target(self, launch: Launch) -> SchedulingTarget:
+    def scheduling_target(self, launch: Launch) -> SchedulingTarget:
         """:raises LaunchRefused: if a label of the Launch cannot be followed here."""
         uid, priority = launch.labels.get(QUEUE, ""), self._priority_class(launch)
         queue = object_names.queue_name(uid, installation=self.installation) if uid else self._queue
@@ -266,14 +266,14 @@ class VolcanoLauncher(PodLauncher):
 
     def _ensure_namespace(self, plan: LaunchPlan) -> None:
         """Checked once, before the first object of a Launch."""
-        queue = self.target(plan.launch).queue
+        queue = self.scheduling_target(plan.launch).queue
         queues.check_accepts_work(queue, self.api.list(object_sync.QUEUES_PATH))
         if priority := self._priority_class(plan.launch):
             self.api.ensure(priority)
         super()._ensure_namespace(plan)
 
     def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[Manifest]:
-        target, owner = self.target(plan.launch), dict(record)
+        target, owner = self.scheduling_target(plan.launch), dict(record)
         serves = jobs.is_service(plan.launch)
         for manifest in super()._owned_manifests(plan, record):
             if manifest["kind"] == "Pod":
