@@ -20,13 +20,13 @@ from pathlib import Path
 
 import polib
 
+from controlplane.adapters.engines.transformers.engine import SCRIPT
 from controlplane.domain.common.spec_fields import SpecField
 from controlplane.domain.health import faults
 from controlplane.domain.jobs import retries
 from controlplane.domain.quotas.documents import QUEUE_FIELDS
 from controlplane.domain.quotas.queues import QUOTA_FIELDS
 from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE
-from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports import registry

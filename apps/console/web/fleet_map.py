@@ -30,6 +30,7 @@ from apps.console.selectors.fleet_map import (
     fleet_map_document,
     fleet_map_nodes,
     fleet_map_tree,
+    fleet_map_version,
 )
 from apps.fleet import selectors as fleet
 from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE

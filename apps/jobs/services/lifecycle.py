@@ -190,7 +190,7 @@ def claim_request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quo
         terms=quotas.ClaimTerms(
             preemptible=True,
             runtime=None if job.run_seconds is None else timedelta(seconds=job.run_seconds),
-            interchangeable_chips=interchangeable_chips(job.asked_chips or job.chips, job.chips),
+            equal_chips=interchangeable_chips(job.asked_chips or job.chips, job.chips),
             in_line_since=in_line_since,
             continues=in_line_since is not None,
         ),

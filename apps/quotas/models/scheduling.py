@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
-from django.db import models
+from django.db import connection, models
 
 from apps.accounts.models import Team, User
 from apps.quotas.models.claims import Claim
 from apps.quotas.models.queues import Queue
 from controlplane.domain.scheduling.what_if import WhatIfState
 from controlplane.persistence.models import UidModel
+
+#: Upper bounds of the histograms of cycle durations, in seconds.
+CYCLE_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class ForecastRun(models.Model):
@@ -77,3 +81,28 @@ class CyclePhase(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.cycles} cycles"
+
+    @classmethod
+    def record_cycle(cls, *, seconds: Mapping[str, float]) -> None:
+        """Add one cycle to the histogram of each of its phases; several processes may do so at once."""
+        rows = [
+            (name, spent, [int(spent <= bound) for bound in CYCLE_SECONDS])
+            for name, spent in sorted(seconds.items())
+        ]
+        with connection.cursor() as cursor:
+            cursor.executemany(_ADD_CYCLE, rows)
+
+
+_ADD_CYCLE = """
+    INSERT INTO quotas_cyclephase AS phase (name, cycles, seconds, within)
+    VALUES (%s, 1, %s, %s)
+    ON CONFLICT (name) DO UPDATE
+       SET cycles = phase.cycles + 1,
+           seconds = phase.seconds + EXCLUDED.seconds,
+           within = ARRAY(
+               SELECT coalesce(before, 0) + more
+                 FROM unnest(phase.within, EXCLUDED.within)
+                      WITH ORDINALITY AS bound(before, more, place)
+                ORDER BY place
+           )
+"""

@@ -7,11 +7,8 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from apps.quotas.models import CyclePhase
+from apps.quotas.models.scheduling import CYCLE_SECONDS, CyclePhase
 from controlplane.domain.scheduling.plans import SchedulingPolicy
-
-#: Upper bounds of the histograms, in seconds.
-CYCLE_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,6 @@ from apps.quotas.services.claims import (
     claims_revoke,
     pending_limit_check,
 )
-from apps.quotas.services.cycles import cycle_durations_record
 from apps.quotas.services.queue_trees import (
     TreeConflict,
     TreeOutdated,
@@ -68,7 +67,6 @@ __all__ = [
     "claims_release",
     "claims_request",
     "claims_revoke",
-    "cycle_durations_record",
     "nominations_prune",
     "nominations_release",
     "pending_limit_check",

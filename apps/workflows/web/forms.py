@@ -20,12 +20,12 @@ from apps.accounts.models import User
 from apps.fleet import selectors as fleet
 from apps.jobs.services import engine_for
 from apps.jobs.web.forms import QueuedForm, number_field
+from apps.jobs.web.job_page import spec_rows
 from apps.models import selectors as models
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.selectors import engine_task
 from apps.workflows.services import PipelineRequest, StepRequest
-from apps.workflows.web.step_labels import LabelledValue, format_settings
 from controlplane.domain.common.spec_fields import FieldFinding, at_path
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.pipelines import (
@@ -38,6 +38,7 @@ from controlplane.domain.pipelines import (
 from controlplane.domain.specs.evaluation import METRICS, SCHEMES
 from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
+from controlplane.web.templatetags.ninefold import humanized, number
 
 _MAX_SLUG_LENGTH = 80
 _METRIC_LABELS: Mapping[str, Promise] = {
@@ -59,6 +60,14 @@ _FAILURE_ACTIONS: Sequence[tuple[str, Any]] = (
     (GateFailureAction.STOP.value, _("wait for approval")),
     (GateFailureAction.SKIP.value, _("skip the remaining steps")),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledValue:
+    """A label and a formatted value."""
+
+    name: str
+    value: str
 
 
 def _failure_action_field() -> forms.ChoiceField:
@@ -503,3 +512,17 @@ def form_initial(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
             for section in FORM_SECTIONS
         },
     }
+
+
+def format_settings(spec: Mapping[str, Any]) -> tuple[LabelledValue, ...]:
+    """The fields of a spec; nested fields have the name of their group as prefix."""
+    return tuple(
+        LabelledValue(name=humanized(name), value=_format_setting(value))
+        for name, value in spec_rows(spec)
+    )
+
+
+def _format_setting(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(humanized(one) if isinstance(one, str) else str(one) for one in value)
+    return number(value)

@@ -25,8 +25,13 @@ from apps.jobs.services import SpecRefused
 from apps.models.services.versions import GateOverrideRefused
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step
-from apps.workflows.web.forms import PipelineForm, form_initial, form_supports
-from apps.workflows.web.step_labels import pipeline_step_row
+from apps.workflows.web.forms import (
+    LabelledValue,
+    PipelineForm,
+    form_initial,
+    form_supports,
+    format_settings,
+)
 from controlplane.domain.common.permissions import roles_grant
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.pipelines import PipelineState, permissions_for_steps
@@ -34,6 +39,7 @@ from controlplane.web.forms import only_unfilled
 from controlplane.web.pages import Tab, render_page, row_action, run_action
 from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import Column, Table
+from controlplane.web.templatetags.ninefold import filesize, humanized, number
 
 
 class PipelineFilter(TeamFilterForm):
@@ -87,6 +93,30 @@ class PipelineActions:
     retry: str
     clone: str
     override: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStepRow:
+    step: Step
+    settings: tuple[LabelledValue, ...]
+    metrics: tuple[LabelledValue, ...]
+
+
+def pipeline_step_row(step: Step) -> PipelineStepRow:
+    """The step with its settings and metrics."""
+    return PipelineStepRow(
+        step=step,
+        settings=format_settings(step.spec),
+        metrics=tuple(
+            LabelledValue(name=humanized(name), value=_format_metric(name, value))
+            for name, value in sorted(step.metrics.items())
+        ),
+    )
+
+
+def _format_metric(name: str, value: float) -> str:
+    # Sizes are in bytes.
+    return filesize(int(value)) if "size" in name.split("_") else number(value)
 
 
 @login_required

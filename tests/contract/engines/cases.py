@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from controlplane.adapters.engines.transformers.engine import SCRIPT
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import SpecField
 from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE
-from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.engines import Engine, EngineTask, RenderRequest

@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.console.web import self_monitoring
 from apps.fleet.models import Cluster
-from apps.quotas.services import cycle_durations_record
+from apps.quotas.models import CyclePhase
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import reconcile_runs
 from tests import factories
@@ -118,7 +118,7 @@ def test_controllers_report_lag_and_runs(client: Client, home: Path) -> None:
 @pytest.mark.django_db
 def test_cycles_report_the_duration_of_phases(client: Client, home: Path) -> None:
     for seconds in (0.02, 0.2, 45.0):
-        cycle_durations_record(seconds={"plan": seconds})
+        CyclePhase.record_cycle(seconds={"plan": seconds})
     found = samples(client)["ninefold_cycle_seconds"]
     counts = {one.labels["le"]: one.value for one in found if one.name.endswith("_bucket")}
     assert [counts[bound] for bound in ("0.01", "0.025", "0.1", "0.25", "30.0", "+Inf")] == [

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from apps.quotas.reconcilers import cycles
-from controlplane.domain.scheduling.planner import plan
+from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import (
     SchedulerState,
     SchedulingPlan,

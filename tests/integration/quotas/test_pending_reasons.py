@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from apps.quotas.reconcilers import pending_reasons
-from apps.quotas.reconcilers.pending_reasons import (
+from apps.quotas.reconcilers import cycles
+from apps.quotas.reconcilers.cycles import (
     MAX_CHANGED_BATCH,
     MAX_CHANGED_PER_SECOND,
     MAX_NEW_PER_SECOND,
@@ -40,7 +40,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(pending_reasons, "monotonic", clock)
+    monkeypatch.setattr(cycles, "monotonic", clock)
     return clock
 
 

@@ -7,8 +7,7 @@
 4. **Place** the whole gang on the first of its chips that has room (``placement``).
 5. **Preempt**: a claim that is entitled to cards and found none has others evicted for it (``preemption``).
 6. **Reserve**: of the claims still pending, the first reserve nodes; later claims overtake them only where that
-does
-   not delay them (``reservations``).
+   does not delay them (``reservations``).
 
 Claims of one equivalence class are left pending together. Nothing here reads the clock, a database or a random
 number: the same snapshot and state always give the same plan.
@@ -17,13 +16,20 @@ Where the attempts of a cycle are too few, a *round* takes several cycles, and i
 the next. Each of these spends half of its attempts on the first claims in order, as always; with the rest the
 queues alternate, only with what the round has not tried yet. So claims that find no room never keep others from
 being tried.
+
+A cycle is a no-op if it starts and evicts nothing and evaluates all claims. While nodes, queues, running claims
+and the claims that were pending stay the same, the next plan would give the same reasons, and claims that arrived
+behind one of their equivalence class have the reason of that one: ``plan`` then decides only the new claims. The
+start of a reservation and the typical requests change with time alone, so a no-op plan is valid for a moment
+only.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import chain, groupby
 from typing import NamedTuple
 
@@ -62,6 +68,7 @@ from controlplane.domain.scheduling.plans import (
     SchedulerState,
     SchedulingPlan,
     SchedulingPolicy,
+    UnchangedPlan,
 )
 from controlplane.domain.scheduling.preemption import PreemptionPlan, Preemptor
 from controlplane.domain.scheduling.reservations import Reservations
@@ -82,8 +89,58 @@ _PER_CLAIM_CODES = frozenset(
 )
 #: While a round of attempts goes on, the part of them for the first claims in order.
 _IN_ORDER = 0.5
+#: How long the plan of a no-op cycle is valid.
+NO_OP_PLAN_VALID_FOR = timedelta(seconds=1)
 #: Reasons for which neither eviction nor a reservation helps on a chip.
 _HOPELESS_CODES = PERMANENT_CODES | {PendingCode.AWAITING_FASTER_CHIP}
+
+
+def plan(
+    snapshot: SchedulingSnapshot, policy: SchedulingPolicy, state: SchedulerState, at: datetime
+) -> SchedulingPlan:
+    """Plan as ``plan_cycle`` does; after a no-op cycle, only the claims that arrived since the last plan.
+
+    :param state: of the plan before.
+    :raises ValueError: if a claim accepts no chip.
+    """
+    last = state.no_op
+    if (
+        last is not None
+        and (pending := _reasons_for_new_claims(last, snapshot, policy, at)) is not None
+    ):
+        return SchedulingPlan(
+            pending=pending, state=replace(state, no_op=last._replace(snapshot=snapshot))
+        )
+    decided = plan_cycle(snapshot, policy, at, state)
+    moved = decided.placements or decided.revocations
+    if moved or state.deferred or decided.state.deferred or decided.any_not_evaluated:
+        return decided
+    no_op = UnchangedPlan(snapshot, policy, at, decided.class_reasons)
+    return replace(decided, state=replace(decided.state, no_op=no_op))
+
+
+def _reasons_for_new_claims(
+    last: UnchangedPlan, snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
+) -> PendingClaims | None:
+    """Return why claims that arrived since are pending; None if a new plan is needed."""
+    before = last.snapshot
+    if policy != last.policy or not timedelta(0) <= at - last.at < NO_OP_PLAN_VALID_FOR:
+        return None
+    if (before.nodes, before.running) != (snapshot.nodes, snapshot.running):
+        return None
+    known = len(before.claims)
+    if before.queues != snapshot.queues or before.claims != snapshot.claims[:known]:
+        return None
+    if len(snapshot.claims) == known:
+        # No claim arrived: the plan was requested because time has passed.
+        return None
+    refused: list[PendingGroup] = []
+    for claim in snapshot.claims[known:]:
+        verdict = last.class_reasons.get(claim.equivalence_class)
+        if verdict is None or claim.position < verdict.behind:
+            return None
+        refused.append(PendingGroup(verdict.reason, (claim,)))
+    return PendingClaims(refused)
 
 
 def plan_cycle(

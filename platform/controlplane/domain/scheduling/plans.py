@@ -216,7 +216,7 @@ class SchedulerState:
     #: Uids of claims that did not start as the next cycle would have evicted them. It decides last for these, and
     #: cards that are nominated for them are released.
     deferred: frozenset[str] = frozenset()
-    #: The last plan, if it changed nothing: what did not change since need not be planned again (``planner``).
+    #: The last plan, if it changed nothing: what did not change since need not be planned again (``cycle.plan``).
     no_op: UnchangedPlan | None = field(default=None, repr=False, compare=False)
 
 

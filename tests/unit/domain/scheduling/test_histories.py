@@ -16,8 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.planner import plan
+from controlplane.domain.scheduling.cycle import plan, plan_cycle
 from controlplane.domain.scheduling.plans import (
     Revocation,
     SchedulerState,

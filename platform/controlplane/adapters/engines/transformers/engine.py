@@ -15,11 +15,16 @@ from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, fields_named
+from controlplane.domain.common.spec_fields import (
+    FieldFinding,
+    FieldKind,
+    FieldLimit,
+    SpecField,
+    fields_named,
+)
 from controlplane.domain.sizing import EngineMemory, MixedPrecision, ServingTraits
 from controlplane.domain.specs import training
 from controlplane.domain.specs.evaluation import EVALUATE
-from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.engines import (
@@ -30,6 +35,31 @@ from controlplane.ports.engines import (
     RenderRequest,
 )
 from controlplane.ports.launches import EngineEnvironment, Launch
+
+SCRIPT = (
+    SpecField(
+        name="argv",
+        label="Command",
+        help='Program and arguments, such as ["python", "train.py"]; python is that of the engine.',
+        kind=FieldKind.TEXTS,
+    ),
+    SpecField(
+        name="environment",
+        label="Environment",
+        help="Environment variables of the program.",
+        kind=FieldKind.VARIABLES,
+        default={},
+    ),
+    SpecField(
+        name="maximum_run_time_seconds",
+        label="Maximum run time",
+        help="Seconds after which the program is terminated.",
+        kind=FieldKind.INTEGER,
+        default=3600,
+        least=1,
+        most=30 * 24 * 3600,
+    ),
+)
 
 FIELDS: Mapping[EngineTask, tuple[SpecField, ...]] = {
     # It is part of this product, so there is no version to choose.

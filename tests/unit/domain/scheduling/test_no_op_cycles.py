@@ -9,9 +9,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.scheduling import planner
-from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.planner import NO_OP_PLAN_VALID_FOR
+from controlplane.domain.scheduling import cycle
+from controlplane.domain.scheduling.cycle import NO_OP_PLAN_VALID_FOR, plan_cycle
 from controlplane.domain.scheduling.plans import SchedulerState, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import AT, claim, node, role, running, snapshot
@@ -33,7 +32,7 @@ class Planner:
     def plan(
         self, seen: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
     ) -> SchedulingPlan:
-        found = planner.plan(seen, policy, self.state, at)
+        found = cycle.plan(seen, policy, self.state, at)
         self.state = found.state
         return found
 
@@ -47,7 +46,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[SchedulingSnapshot]:
         snapshots.append(seen)
         return plan_cycle(seen, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(planner, "plan_cycle", noted)
+    monkeypatch.setattr(cycle, "plan_cycle", noted)
     return snapshots
 
 
