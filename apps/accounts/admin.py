@@ -57,7 +57,7 @@ def enter_admin(request: HttpRequest, _context: Any = None) -> HttpResponse:
     if request.user.is_staff:
         return redirect("admin:index")
     raise selectors.PermissionRefused(
-        _("the admin is for queue admins, operators and administrators; you are none of these")
+        _("the admin requires the role queue admin, operator or administrator")
     )
 
 

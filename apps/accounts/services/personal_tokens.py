@@ -82,12 +82,12 @@ def _check_token_request(
 ) -> None:
     now = timezone.now()
     if not scopes:
-        raise TokenRefused(_("choose at least one scope; “read” is the smallest"), field="scopes")
+        raise TokenRefused(_("choose at least one scope; “read” grants the least"), field="scopes")
     longest: int = settings.NINEFOLD_TOKEN_MAX_DAYS
     # A minute of tolerance: a client that requests the maximum computed it a moment ago.
     if longest and (expires_at is None or expires_at > now + timedelta(days=longest, minutes=1)):
         raise TokenRefused(
-            _("a token may live for %(days)d days at most here; choose an earlier end")
+            _("a token is valid for at most %(days)d days; choose an earlier expiry")
             % {"days": longest},
             field="expires_at",
         )
@@ -95,7 +95,7 @@ def _check_token_request(
         raise TokenRefused(_("you are not in that team"), field="team")
     if team is None and user.confined_to is not None:
         raise TokenRefused(
-            _("your token is for the team %(team)s only; name that team for the new one too")
+            _("your token is limited to team %(team)s; limit the new token to the same team")
             % {"team": user.confined_to.name},
             field="team",
         )

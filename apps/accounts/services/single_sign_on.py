@@ -64,8 +64,8 @@ def identity_link(*, user: User, identity: Identity, provider: Provider, at: dat
     if binding is not None and binding.user_id != user.pk:
         raise SignOnRefused(
             _(
-                "this account of %(provider)s belongs to %(name)s here; log out there and choose your own, "
-                "or ask an administrator of the company"
+                "this account of %(provider)s is linked to %(name)s; sign out there and choose "
+                "your own account, or ask an administrator of the company"
             )
             % {"provider": provider.name, "name": binding.user.username}
         )
@@ -94,13 +94,16 @@ def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: Provide
     user = binding.user
     if not user.has_usable_password() or (provider.required and not user.is_superuser):
         raise SignOnRefused(
-            _("you could not log in any more; set a password first")
+            _("without the link you could not sign in; set a password first")
             if not user.has_usable_password()
-            else _("everybody logs in by %(provider)s here") % {"provider": provider.name}
+            else _("all users sign in with %(provider)s") % {"provider": provider.name}
         )
     if binding.granted_administrator and is_last_administrator(user):
         raise SignOnRefused(
-            _("%(name)s is the last administrator of the company; make somebody else one first")
+            _(
+                "%(name)s is the last administrator of the company; appoint another "
+                "administrator first"
+            )
             % {"name": user.username}
         )
     memberships_sync(user=user, granted={}, provider=provider.name)
@@ -130,8 +133,8 @@ def _create_user_for(identity: Identity) -> ExternalIdentity:
         UnicodeUsernameValidator()(identity.username)
     except ValidationError:
         message = _(
-            "the user name %(name)s has characters that are not allowed here (letters, digits and @.+-_ "
-            "are); an administrator can choose another claim for it"
+            "the user name %(name)s contains characters other than letters, digits and "
+            "@.+-_; an administrator can map another claim to the user name"
         )
         raise SignOnRefused(message % {"name": repr(identity.username)}) from None
     if len(identity.username) > _USERNAME_LENGTH:
@@ -142,18 +145,18 @@ def _create_user_for(identity: Identity) -> ExternalIdentity:
     if User.objects.filter(username__iexact=identity.username).exists():
         raise SignOnRefused(
             _(
-                "there is an account named %(name)s here that is not linked to your sign-on. If it is yours, "
-                "log in with its password and link the two on your profile; otherwise an administrator of "
-                "the company can rename it"
+                "an account named %(name)s exists and is not linked to your single sign-on. If "
+                "it is yours, sign in with its password and link it on your profile; otherwise "
+                "an administrator of the company can rename it"
             )
             % {"name": identity.username}
         )
     if identity.email and User.objects.filter(email__iexact=identity.email).exists():
         raise SignOnRefused(
             _(
-                "an account here has your address %(email)s and is not linked to your sign-on. If it is "
-                "yours, log in with its password and link the two on your profile; otherwise an "
-                "administrator of the company can correct its address"
+                "an account with the e-mail %(email)s exists and is not linked to your single "
+                "sign-on. If it is yours, sign in with its password and link it on your profile; "
+                "otherwise an administrator of the company can correct its e-mail"
             )
             % {"email": identity.email}
         )

@@ -43,7 +43,7 @@ def _check_free(*, name: str, slug: str, beside: Team | None = None) -> None:
     if others.filter(name=name).exists():
         raise NameTaken(_("a team named %(name)s already exists") % {"name": name}, field="name")
     if others.filter(slug=slug).exists():
-        message = _("another team has the address /teams/%(slug)s already") % {"slug": slug}
+        message = _("the URL /teams/%(slug)s is used by another team") % {"slug": slug}
         raise NameTaken(message, field="slug")
 
 
@@ -131,8 +131,8 @@ def _check_sign_on(
     if from_provider:
         raise MembershipRefused(
             _(
-                "%(name)s has the role %(role)s by a group of the sign-on provider and would have it "
-                "again after the next log-in; take them out of the group there"
+                "%(name)s has the role %(role)s from a group of the sign-on provider and would "
+                "regain it at the next sign-in; remove them from the group there"
             )
             % {"name": user.username, "role": from_provider[0].replace("_", " ")}
         )
@@ -150,8 +150,8 @@ def _check_administered(
     if current.exists() and not others.exists():
         raise MembershipRefused(
             _(
-                "%(name)s is the last administrator of %(team)s; make somebody else one first, or ask an "
-                "administrator of the company"
+                "%(name)s is the last administrator of %(team)s; appoint another administrator "
+                "first, or ask an administrator of the company"
             )
             % {"name": user.username, "team": team.name}
         )

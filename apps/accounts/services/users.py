@@ -64,7 +64,7 @@ def user_create(
             _("a user named %(name)s already exists") % {"name": username}, field="username"
         )
     if email and User.objects.filter(email__iexact=email).exists():
-        message = _("a user with the address %(email)s already exists") % {"email": email}
+        message = _("a user with the e-mail %(email)s already exists") % {"email": email}
         raise UserChangeRefused(message, field="email")
     user = User.objects.create_user(username, email)
     audit(actor=actor, action="user.create", uid=user.uid, name=username, email=email)
@@ -162,8 +162,8 @@ def company_roles_set(
         if actor is not None and role not in roles and row.source == Membership.GrantSource.SIGN_ON:
             raise UserChangeRefused(
                 _(
-                    "%(name)s has the company role %(role)s by a group of the sign-on provider; remove them "
-                    "from the group there"
+                    "%(name)s has the company role %(role)s from a group of the sign-on provider; "
+                    "remove them from the group there"
                 )
                 % {"name": user.username, "role": role}
             )
@@ -225,7 +225,10 @@ def _check_administrator_left(*, without: User) -> None:
     """:raises UserChangeRefused: if they are the only administrator of the company."""
     if is_last_administrator(without):
         raise UserChangeRefused(
-            _("%(name)s is the last administrator of the company; make somebody else one first")
+            _(
+                "%(name)s is the last administrator of the company; appoint another "
+                "administrator first"
+            )
             % {"name": without.username}
         )
 
@@ -247,7 +250,7 @@ def profile_change(*, user: User, values: dict[str, Any]) -> list[str]:
 def email_check(*, user: User, email: str) -> None:
     """:raises UserChangeRefused: if the e-mail is another account's."""
     if User.objects.filter(email__iexact=email).exclude(pk=user.pk).exists():
-        message = _("a user with the address %(email)s already exists") % {"email": email}
+        message = _("a user with the e-mail %(email)s already exists") % {"email": email}
         raise UserChangeRefused(message, field="email")
 
 

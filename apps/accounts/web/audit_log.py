@@ -26,25 +26,25 @@ from apps.accounts.web.role_labels import COMPANY_ROLE_LABELS, ROLE_LABELS
 from controlplane.web.tables import Column, FilterForm, Table
 
 AUDIT_MESSAGES: Mapping[str, Promise] = {
-    "alert_receiver.create": _("%(actor)s made the receiver of alerts %(name)s"),
-    "alert_receiver.delete": _("%(actor)s deleted the receiver of alerts %(name)s"),
-    "alert_receiver.pause": _("%(actor)s sends no more alerts to %(name)s"),
-    "alert_receiver.resume": _("%(actor)s sends alerts to %(name)s again"),
-    "alert_route.change": _("%(actor)s changed the route of alerts %(name)s"),
-    "alert_route.create": _("%(actor)s made the route of alerts %(name)s"),
-    "alert_route.delete": _("%(actor)s deleted the route of alerts %(name)s"),
+    "alert_receiver.create": _("%(actor)s created the alert receiver %(name)s"),
+    "alert_receiver.delete": _("%(actor)s deleted the alert receiver %(name)s"),
+    "alert_receiver.pause": _("%(actor)s disabled the alert receiver %(name)s"),
+    "alert_receiver.resume": _("%(actor)s enabled the alert receiver %(name)s"),
+    "alert_route.change": _("%(actor)s changed the alert route %(name)s"),
+    "alert_route.create": _("%(actor)s created the alert route %(name)s"),
+    "alert_route.delete": _("%(actor)s deleted the alert route %(name)s"),
     "alert_rule.change": _("%(actor)s changed the alert rule %(name)s"),
-    "alert_rule.create": _("%(actor)s made the alert rule %(name)s"),
+    "alert_rule.create": _("%(actor)s created the alert rule %(name)s"),
     "alert_rule.delete": _("%(actor)s deleted the alert rule %(name)s"),
-    "alert_silence.begin": _("%(actor)s silenced alerts: %(name)s"),
-    "alert_silence.end": _("%(actor)s ended a silence of alerts: %(name)s"),
-    "audit.prune": _("%(actor)s let old audit entries go"),
+    "alert_silence.begin": _("%(actor)s created the silence %(name)s"),
+    "alert_silence.end": _("%(actor)s expired the silence %(name)s"),
+    "audit.prune": _("%(actor)s deleted old audit events"),
     "cluster.check": _("%(actor)s checked the connection to the cluster %(name)s"),
     "cluster.change": _("%(actor)s changed the cluster %(name)s"),
     "cluster.create": _("%(actor)s added the cluster %(name)s"),
     "cluster.remove": _("%(actor)s removed the cluster %(name)s"),
     "code.upload": _("%(actor)s uploaded code"),
-    "company_roles.set": _("%(actor)s set the company roles of %(name)s: %(roles)s"),
+    "company_roles.set": _("%(actor)s set the company roles of %(name)s to %(roles)s"),
     "dataset.add_version": _("%(actor)s added a version to the dataset %(name)s"),
     "dataset.change": _("%(actor)s changed the dataset %(name)s"),
     "dataset.create": _("%(actor)s uploaded the dataset %(name)s"),
@@ -54,125 +54,128 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "defragmentation_plan.propose": _("%(actor)s proposed a defragmentation plan: %(name)s"),
     "deployment.create": _("%(actor)s created the deployment %(name)s"),
     "deployment.delete": _("%(actor)s deleted the deployment %(name)s"),
-    "deployment.revise": _("%(actor)s gave the deployment %(name)s a new revision"),
+    "deployment.revise": _("%(actor)s created a revision of the deployment %(name)s"),
     "deployment.scale": _("%(actor)s scaled the deployment %(name)s"),
     "deployment.start": _("%(actor)s started the deployment %(name)s"),
     "deployment.stop": _("%(actor)s stopped the deployment %(name)s"),
     "fault.acknowledge": _("%(actor)s acknowledged the fault %(name)s"),
     "health_policy.change": _("%(actor)s changed the health policy"),
     "health_rule.change": _("%(actor)s changed the health rule %(name)s"),
-    "health_rule.create": _("%(actor)s made the health rule %(name)s"),
+    "health_rule.create": _("%(actor)s created the health rule %(name)s"),
     "health_rule.delete": _("%(actor)s deleted the health rule %(name)s"),
     "held_back.isolate": _(
-        "%(actor)s took %(count)s places of %(name)s out of use that the guard held back: %(reason)s"
+        "%(actor)s isolated %(count)s cards or nodes of %(name)s whose isolation was "
+        "suppressed: %(reason)s"
     ),
     "held_back.leave": _(
-        "%(actor)s left %(count)s places of %(name)s in use that the guard held back: %(reason)s"
+        "%(actor)s dismissed %(count)s suppressed isolations of %(name)s: %(reason)s"
     ),
-    "identity.link": _("%(actor)s linked their sign-on account"),
-    "identity.unlink": _("%(actor)s unlinked the sign-on account of %(name)s"),
-    "isolation.begin": _("%(actor)s took %(name)s out of use: %(reason)s"),
-    "isolation.release": _("%(actor)s gave %(name)s back: %(reason)s"),
-    "isolation.test": _("%(actor)s asked for a burn-in of %(name)s"),
+    "identity.link": _("%(actor)s linked their single sign-on account"),
+    "identity.unlink": _("%(actor)s unlinked the single sign-on account of %(name)s"),
+    "isolation.begin": _("%(actor)s isolated %(name)s: %(reason)s"),
+    "isolation.release": _("%(actor)s returned %(name)s to service: %(reason)s"),
+    "isolation.test": _("%(actor)s requested a burn-in run of %(name)s"),
     "job.auto_retry": _(
         "%(actor)s retried the job %(name)s: %(cause)s (retry %(retry)s of %(max_retries)s)"
     ),
     "job.cancel": _("%(actor)s cancelled the job %(name)s"),
     "job.retry": _("%(actor)s retried the job %(name)s"),
     "job.submit": _("%(actor)s submitted the job %(name)s"),
-    "key.create": _("%(actor)s made the key %(name)s"),
-    "key.rotate": _("%(actor)s replaced the key %(name)s"),
+    "key.create": _("%(actor)s created the key %(name)s"),
+    "key.rotate": _("%(actor)s rotated the key %(name)s"),
     "key.revoke": _("%(actor)s revoked the key %(name)s"),
     "membership.change": _("%(actor)s changed the membership “%(name)s”"),
-    "membership.create": _("%(actor)s made the membership “%(name)s”"),
-    "membership.delete": _("%(actor)s ended the membership “%(name)s”"),
+    "membership.create": _("%(actor)s created the membership “%(name)s”"),
+    "membership.delete": _("%(actor)s deleted the membership “%(name)s”"),
     "membership.migrate": _(
-        "%(name)s is no longer operator of a team, with which they operated the fleet; roles there: %(roles)s"
+        "%(name)s lost the team role operator, which granted access to the fleet; "
+        "remaining roles: %(roles)s"
     ),
-    "membership.remove": _("%(actor)s took %(name)s out of the team"),
-    "membership.set": _("%(actor)s gave %(name)s the roles: %(roles)s"),
-    "membership.sync": _("By the sign-on provider %(name)s has the roles: %(roles)s"),
+    "membership.remove": _("%(actor)s removed %(name)s from the team"),
+    "membership.set": _("%(actor)s set the roles of %(name)s to %(roles)s"),
+    "membership.sync": _("The sign-on provider set the roles of %(name)s to %(roles)s"),
     "model.accept": _("%(actor)s accepted the quantized model %(name)s: %(reason)s"),
     "model.cancel": _("%(actor)s cancelled the import of %(name)s"),
-    "model.fetch": _("%(actor)s asked for the model %(name)s from %(repository)s"),
+    "model.fetch": _("%(actor)s started the import of %(name)s from %(repository)s"),
     "model.import": _("%(actor)s imported the model %(name)s"),
     "model.register": _("%(actor)s registered the model %(name)s"),
     "model.reject": _("%(actor)s rejected the quantized model %(name)s: %(reason)s"),
-    "model.retry": _("%(actor)s tried the import of %(name)s again"),
+    "model.retry": _("%(actor)s retried the import of %(name)s"),
     "modelline.change": _("%(actor)s changed the model %(name)s"),
     "node.cordon": _("%(actor)s cordoned the node %(name)s"),
-    "node.uncordon": _("%(actor)s opened the node %(name)s again"),
+    "node.uncordon": _("%(actor)s uncordoned the node %(name)s"),
     "email.change": _("%(actor)s changed their e-mail"),
-    "node_token.create": _("%(actor)s made a token for the agent of %(name)s"),
-    "node_token.revoke": _("%(actor)s revoked a token of the agent of %(name)s"),
+    "node_token.create": _("%(actor)s created an agent token for the node %(name)s"),
+    "node_token.revoke": _("%(actor)s revoked an agent token of the node %(name)s"),
     "password.change": _("%(actor)s changed their password"),
-    "password.set": _("%(actor)s set a password by a link"),
+    "password.set": _("%(actor)s set a password with a link"),
     "pipeline.approve_anyway": _(
         "%(actor)s approved the pipeline %(name)s despite its failed gate: %(reason)s"
     ),
     "pipeline.cancel": _("%(actor)s cancelled the pipeline %(name)s"),
-    "pipeline.retry": _("%(actor)s took the pipeline %(name)s up again"),
+    "pipeline.retry": _("%(actor)s retried the pipeline %(name)s"),
     "pipeline.submit": _("%(actor)s submitted the pipeline %(name)s"),
-    "priority_class.create": _("%(actor)s made the priority class %(name)s"),
+    "priority_class.create": _("%(actor)s created the priority class %(name)s"),
     "priority_class.delete": _("%(actor)s deleted the priority class %(name)s"),
     "priority_class.edit": _("%(actor)s changed the priority class %(name)s"),
     "profile.change": _("%(actor)s changed their profile"),
     "queue.change": _("%(actor)s changed the queue %(name)s"),
     "queue.close": _("%(actor)s closed the queue %(name)s"),
-    "queue.create": _("%(actor)s made the queue %(name)s"),
+    "queue.create": _("%(actor)s created the queue %(name)s"),
     "queue.edit": _("%(actor)s changed the queue %(name)s"),
-    "queue.import": _("%(actor)s changed the queue %(name)s with a file"),
+    "queue.import": _("%(actor)s changed the queue %(name)s by importing a file"),
     "queue.move": _("%(actor)s moved the queue %(name)s"),
     "queue.open": _("%(actor)s opened the queue %(name)s"),
-    "rate.change": _("%(actor)s changed what an hour of %(name)s costs"),
+    "rate.change": _("%(actor)s changed the card-hour rate of %(name)s"),
     "queue.retire": _("%(actor)s retired the queue %(name)s"),
-    "queue.revert": _("%(actor)s took a change of the queue %(name)s back"),
+    "queue.revert": _("%(actor)s reverted a change of the queue %(name)s"),
     "retentionrule.change": _("%(actor)s changed the retention rules of %(name)s"),
     "retentionrule.create": _("%(actor)s changed the retention rules of %(name)s"),
-    "retentionrule.delete": _("%(actor)s dropped the retention rules of %(name)s"),
-    "rollout.begin": _("%(actor)s began the rollout %(name)s"),
-    "route_weights.set": _("%(actor)s set the weights of the route %(name)s: %(weights)s"),
-    "session.begin": _("%(actor)s logged in"),
-    "session.end": _("%(actor)s logged out"),
-    "session.end_all": _("%(actor)s logged out everywhere else"),
-    "session.refuse": _("A log-in as “%(name)s” failed"),
-    "source.change": _("%(actor)s changed the source of figures %(name)s"),
-    "source.create": _("%(actor)s made the source of figures %(name)s"),
-    "source.delete": _("%(actor)s deleted the source of figures %(name)s"),
+    "retentionrule.delete": _("%(actor)s deleted the retention rules of %(name)s"),
+    "rollout.begin": _("%(actor)s started the maintenance rollout %(name)s"),
+    "route_weights.set": _("%(actor)s set the weights of the route %(name)s to %(weights)s"),
+    "session.begin": _("%(actor)s signed in"),
+    "session.end": _("%(actor)s signed out"),
+    "session.end_all": _("%(actor)s signed out other browsers"),
+    "session.refuse": _("A sign-in as “%(name)s” failed"),
+    "source.change": _("%(actor)s changed the metric source %(name)s"),
+    "source.create": _("%(actor)s created the metric source %(name)s"),
+    "source.delete": _("%(actor)s deleted the metric source %(name)s"),
     "storage.delete": _("%(actor)s deleted the files of %(name)s"),
     "storage.pin": _("%(actor)s protected the files of %(name)s from deletion"),
     "storage.quota": _("%(actor)s changed the storage quota of %(name)s"),
-    "storage.remove": _("The files of %(name)s were removed for good; done by %(actor)s"),
+    "storage.remove": _("%(actor)s permanently deleted the files of %(name)s"),
     "storage.restore": _("%(actor)s restored the files of %(name)s"),
     "storage.retention": _("The files of %(name)s were deleted by a retention rule"),
     "storage.rules": _("%(actor)s changed the retention rules of %(name)s"),
     "storage.unpin": _("%(actor)s no longer protects the files of %(name)s from deletion"),
     "storagequota.change": _("%(actor)s changed the storage quota of %(name)s"),
     "storagequota.create": _("%(actor)s changed the storage quota of %(name)s"),
-    "storagequota.delete": _("%(actor)s lifted the storage quota of %(name)s"),
+    "storagequota.delete": _("%(actor)s removed the storage quota of %(name)s"),
     "team.change": _("%(actor)s changed the team %(name)s"),
-    "team.create": _("%(actor)s made the team %(name)s"),
+    "team.create": _("%(actor)s created the team %(name)s"),
     "team.rename": _("%(actor)s renamed a team to %(name)s"),
-    "token.create": _("%(actor)s made the personal token %(name)s"),
+    "token.create": _("%(actor)s created the personal token %(name)s"),
     "token.revoke": _("%(actor)s revoked the personal token %(name)s"),
     "user.change": _("%(actor)s changed the account %(name)s"),
-    "user.create": _("%(actor)s made the account %(name)s"),
-    "user.deactivate": _("%(actor)s deactivated %(name)s"),
-    "user.demote": _("%(name)s no longer administers the company; done by %(actor)s"),
-    "user.enrol": _("%(name)s came by the sign-on provider for the first time"),
+    "user.create": _("%(actor)s created the account %(name)s"),
+    "user.deactivate": _("%(actor)s deactivated the account %(name)s"),
+    "user.demote": _("%(actor)s removed the company administrator role from %(name)s"),
+    "user.enrol": _("%(name)s signed in with the sign-on provider for the first time"),
     "user.keep": _(
-        "%(name)s lost the group of administrators at the sign-on provider and stays one as the last"
+        "%(name)s left the administrators' group of the sign-on provider and stays "
+        "administrator because no other is left"
     ),
-    "user.invite": _("%(actor)s made a link by which %(name)s sets a password"),
-    "user.promote": _("%(actor)s made %(name)s an administrator of the company"),
-    "user.reactivate": _("%(actor)s reactivated %(name)s"),
-    "user.unlock": _("%(actor)s let %(name)s try to log in again"),
+    "user.invite": _("%(actor)s created a password link for %(name)s"),
+    "user.promote": _("%(actor)s gave %(name)s the company administrator role"),
+    "user.reactivate": _("%(actor)s reactivated the account %(name)s"),
+    "user.unlock": _("%(actor)s unlocked the account %(name)s"),
     "webhook.change": _("%(actor)s changed the webhook %(name)s"),
-    "webhook.create": _("%(actor)s made the webhook %(name)s"),
+    "webhook.create": _("%(actor)s created the webhook %(name)s"),
     "webhook.delete": _("%(actor)s deleted the webhook %(name)s"),
     "webhook.pause": _("%(actor)s paused the webhook %(name)s"),
     "webhook.resume": _("%(actor)s resumed the webhook %(name)s"),
-    "webhook.rotate": _("%(actor)s gave the webhook %(name)s a new secret"),
+    "webhook.rotate": _("%(actor)s rotated the secret of the webhook %(name)s"),
 }
 #: Actions in entries of version 0.1.0 → their present names; entries cannot be changed.
 RENAMED_ACTIONS: Mapping[str, str] = {
@@ -190,7 +193,7 @@ def audit_message(entry: AuditEntry) -> str:
     template = AUDIT_MESSAGES.get(RENAMED_ACTIONS.get(entry.action, entry.action))
     if template is None:
         return f"{actor}: {entry.action} {entry.object_name}".rstrip()
-    name = entry.object_name or gettext("somebody unknown")
+    name = entry.object_name or gettext("unknown user")
     values = {"actor": actor, "name": name, "roles": _format_roles(entry.detail)}
     # An old entry may lack parameters of today's message.
     return str(template) % defaultdict(str, {**entry.detail, **values})
@@ -209,7 +212,7 @@ class DateInput(forms.DateInput):
 
 
 class AuditFilter(FilterForm):
-    who = forms.CharField(label=gettext_lazy("Who"), required=False, max_length=150)
+    who = forms.CharField(label=gettext_lazy("Actor"), required=False, max_length=150)
     # All known actions: those that occur would need a scan of the whole table.
     action = forms.ChoiceField(
         label=gettext_lazy("Action"),
@@ -257,12 +260,12 @@ COLUMNS = (
         key="team", label=gettext_lazy("Team"), csv=lambda row: row.team.slug if row.team else ""
     ),
     Column(key="object_uid", label=gettext_lazy("Object")),
-    Column(key="remote_address", label=gettext_lazy("From where")),
+    Column(key="remote_address", label=gettext_lazy("Source address")),
 )
 #: The CSV has the parts of the message and the details in columns of their own.
 CSV_COLUMNS = (
     *COLUMNS,
-    Column(key="actor_name", label=gettext_lazy("Who")),
+    Column(key="actor_name", label=gettext_lazy("Actor")),
     Column(key="object_name", label=gettext_lazy("Name")),
     Column(key="detail", label=gettext_lazy("Details"), csv=lambda row: _format_detail(row.detail)),
     Column(key="request_id", label=gettext_lazy("Request")),
@@ -274,9 +277,7 @@ def audit_page(request: AuthenticatedRequest) -> HttpResponseBase:
     """For administrators: of a team its entries, of the company all."""
     if not selectors.can_view_audit_log(request.user):
         raise PermissionRefused(
-            gettext(
-                "the audit trail is for administrators of a team or of the company; you are neither"
-            )
+            gettext("the audit log requires the role administrator of a team or of the company")
         )
     entries = selectors.audit_visible(request.user)
     filters = AuditFilter(request.GET, teams=selectors.audit_teams(request.user))

@@ -55,9 +55,7 @@ class PasswordChangeView(auth.PasswordChangeView):
         services.audit(
             actor=form.user, action="password.change", uid=form.user.uid, name=form.user.username
         )
-        messages.success(
-            self.request, _("The password was changed; other browsers have to log in again.")
-        )
+        messages.success(self.request, _("Password changed. Other browsers have to sign in again."))
         return response
 
 
@@ -105,7 +103,7 @@ class PasswordSetView(auth.PasswordResetConfirmView):
             services.audit(
                 actor=user, action="password.set", uid=user.uid, name=user.username, by="link"
             )
-        messages.success(self.request, _("The password was set. You can log in with it."))
+        messages.success(self.request, _("Password set. You can sign in with it."))
         return response
 
 
@@ -115,7 +113,7 @@ def log_out_other_sessions(request: AuthenticatedRequest) -> HttpResponse:
     """Every other browser; this one stays."""
     services.sessions_end_elsewhere(user=request.user)
     update_session_auth_hash(request, request.user)
-    messages.success(request, _("Every other browser has to log in again."))
+    messages.success(request, _("All other browsers have to sign in again."))
     return redirect("profile")
 
 

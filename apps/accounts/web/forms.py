@@ -42,21 +42,27 @@ class LoginForm(AuthenticationForm):
         provider = settings.NINEFOLD_OIDC
         if provider and provider.required and not selectors.is_company_administrator(user):
             message = _(
-                "Everybody logs in by %(provider)s here; passwords are for administrators of the company."
+                "All users sign in with %(provider)s; passwords are for administrators of the "
+                "company."
             )
             raise forms.ValidationError(message, params={"provider": provider.name})
 
 
 class TokenForm(PlainForm):
     name = forms.CharField(
-        label=_("Name"), max_length=80, help_text=_("What it is for, to tell it apart later.")
+        label=_("Name"),
+        max_length=80,
+        help_text=_("The purpose of the token, for example “nightly export”."),
     )
     scopes = forms.MultipleChoiceField(
-        label=_("May be used for"),
+        label=_("Scopes"),
         choices=[(scope.value, SCOPE_LABELS[scope]) for scope in Scope],
         widget=forms.CheckboxSelectMultiple,
         initial=[Scope.READ.value],
-        help_text=_("As little as its program needs. Never more than you may do yourself."),
+        help_text=_(
+            "Choose the least that the program needs. A token never grants more than your "
+            "own permissions."
+        ),
     )
     expires = forms.ChoiceField(
         label=_("Expires after"), choices=EXPIRIES, required=False, initial="90"
@@ -66,7 +72,7 @@ class TokenForm(PlainForm):
         queryset=Team.objects.none(),
         required=False,
         to_field_name="uid",
-        empty_label=_("every team of mine"),
+        empty_label=_("all my teams"),
     )
     more = ("team",)
 
@@ -135,14 +141,16 @@ class NewTeamForm(TeamNameForm):
     slug = forms.SlugField(
         label=_("Short name"),
         max_length=40,
-        help_text=_("In addresses and in the groups of the sign-on provider; it stays."),
+        help_text=_(
+            "Used in URLs and in groups of the sign-on provider. It cannot be changed later."
+        ),
     )
 
     def clean_slug(self) -> str:
         slug: str = self.cleaned_data["slug"]
         # The URL of the form that creates teams.
         if slug == "new":
-            raise forms.ValidationError(_("“new” is taken by this page; choose another."))
+            raise forms.ValidationError(_("“new” is reserved; choose another user name."))
         return slug
 
 
@@ -164,7 +172,9 @@ class CompanyRolesForm(PlainForm):
         choices=list(COMPANY_ROLE_LABELS.items()),
         widget=forms.CheckboxSelectMultiple,
         required=False,
-        help_text=_("They apply to every team's nodes and cards, whichever team the person is in."),
+        help_text=_(
+            "Apply to the nodes and cards of all teams, independent of the person's own teams."
+        ),
     )
 
     def clean_company_roles(self) -> frozenset[CompanyRole]:
@@ -191,13 +201,13 @@ class NewMemberForm(RolesForm):
         if not found:
             raise forms.ValidationError(
                 _(
-                    "Nobody here is called %(text)s. An administrator of the company can add them, or they "
-                    "log in once by the sign-on provider."
+                    "No user is named %(text)s. An administrator of the company can add the person, "
+                    "or they sign in once with the sign-on provider."
                 ),
                 params={"text": text},
             )
         if len(found) > 1:
-            message = _("Several people have the address %(text)s; give the user name.")
+            message = _("Several users have the e-mail %(text)s; enter the user name.")
             raise forms.ValidationError(message, params={"text": text})
         return found[0]
 
@@ -224,7 +234,7 @@ class NewUserForm(RolesForm):
         if bool(values.get("team")) != bool(values.get("roles")):
             self.add_error(
                 "roles" if values.get("team") else "team",
-                _("A team and a role go together: choose both, or neither."),
+                _("Choose both a team and a role, or neither."),
             )
         return values
 
@@ -234,7 +244,7 @@ class ProfileForm(PlainForm):
     last_name = forms.CharField(label=_("Last name"), max_length=150, required=False)
     language = forms.ChoiceField(
         label=_("Language"),
-        choices=[("", _("as the browser asks")), *settings.LANGUAGES],
+        choices=[("", _("browser default")), *settings.LANGUAGES],
         required=False,
     )
     time_zone = forms.ChoiceField(label=_("Time zone"), required=False)

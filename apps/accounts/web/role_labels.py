@@ -26,16 +26,16 @@ ROLE_LABELS: dict[TeamRole, Promise] = {
 }
 COMPANY_ROLE_LABELS: dict[CompanyRole, Promise] = {CompanyRole.OPERATOR: _("operator")}
 PERMISSION_LABELS: dict[Permission, Promise] = {
-    Permission.VIEW: _("look at everything of the team"),
+    Permission.VIEW: _("view all objects of the team"),
     Permission.CONTRIBUTE: _("upload datasets and register models"),
     Permission.RUN: _("submit, cancel and retry jobs"),
     Permission.DEPLOY: _("create, change and stop deployments"),
-    Permission.MANAGE_KEYS: _("make and revoke gateway keys"),
+    Permission.MANAGE_KEYS: _("create and revoke gateway keys"),
     Permission.MANAGE_QUEUES: _("change the team's queues"),
     Permission.OPERATE_FLEET: _(
         "operate the fleet: clusters, nodes, cards, health, alerts, metric sources and rollouts"
     ),
-    Permission.MANAGE_TEAM: _("manage members, webhooks and the team's audit trail"),
+    Permission.MANAGE_TEAM: _("manage members and webhooks, and view the team's audit log"),
 }
 SCOPE_LABELS: dict[Scope, Promise] = {
     Scope.READ: _("read"),
@@ -45,9 +45,9 @@ SCOPE_LABELS: dict[Scope, Promise] = {
     Scope.ADMIN: _("administration"),
     Scope.ALL: _("everything"),
 }
-_READS: Promise = _("look at what you may look at")
+_READS: Promise = _("view everything that you can view")
 _COMPANY: Promise = _("everything in every team, in the fleet and in the queue tree")
-_ALL: Promise = _("whatever you may do, making further tokens included")
+_ALL: Promise = _("everything that you can do, including creating tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ def _provider_client(provider: Provider) -> Any:
         )
         raise ProviderFailed(
             _(
-                "%(provider)s calls itself %(issuer)s; an administrator has to correct "
+                "the issuer of %(provider)s is %(issuer)s; an administrator has to correct "
                 "NINEFOLD_OIDC_ISSUER"
             )
             % {"provider": provider.name, "issuer": issuer},
@@ -94,8 +94,8 @@ def _discovered_issuer(client: Any, provider: Provider) -> str:
 def _provider_unreachable(provider: Provider, error: Exception) -> ProviderFailed:
     log.warning("the sign-on provider does not answer", extra={"error": str(error)})
     message = _(
-        "%(provider)s does not answer just now. Try again in a minute; if it stays away, tell an "
-        "administrator, who can log in by password."
+        "%(provider)s does not respond. Try again in a minute. If it stays unavailable, "
+        "tell an administrator, who can sign in with a password."
     )
     return ProviderFailed(message % {"provider": provider.name}, status=503)
 
@@ -160,14 +160,15 @@ def _provider_failure(provider: Provider, error: Exception) -> ProviderFailed:
     code = str(getattr(error, "error", ""))
     log.warning("a log-in by the sign-on provider failed", extra={"error": str(error)})
     if code == "access_denied":
-        message = _("%(provider)s did not let you in. Try again, or choose another account there.")
+        message = _("%(provider)s denied access. Try again, or choose another account there.")
         return ProviderFailed(message % {"provider": provider.name}, status=403)
     if isinstance(error, ClaimsRefused):
-        message = _("%(provider)s does not say enough about you: %(error)s. Tell an administrator.")
+        message = _("The response of %(provider)s is incomplete: %(error)s. Tell an administrator.")
         return ProviderFailed(message % {"provider": provider.name, "error": error}, status=502)
     message = _(
-        "What %(provider)s says about you could not be verified, so you were not logged in. Start again; "
-        "if it happens again, tell an administrator: the server's log has the reason."
+        "The response of %(provider)s could not be verified, so you are not signed in. "
+        "Start again. If it happens again, tell an administrator: the server's log "
+        "contains the reason."
     )
     return ProviderFailed(message % {"provider": provider.name}, status=502)
 
@@ -206,7 +207,7 @@ def begin_link(request: AuthenticatedRequest, token: str) -> HttpResponse:
     except signing.BadSignature:
         expected = None
     if expected != [request.user.uid, request.user.get_session_auth_hash()]:
-        messages.error(request, _("That link is too old; use the one on this page."))
+        messages.error(request, _("The link has expired; use the one on this page."))
         return redirect("profile")
     return _redirect_to_provider(request, remember={"link": request.user.uid})
 
@@ -233,13 +234,13 @@ def sign_on_callback(request: HttpRequest) -> HttpResponse:
         if linked_uid := remembered.get("link"):
             user = request.user
             if not isinstance(user, User) or user.uid != linked_uid:
-                raise SignOnRefused(_("you are logged in as somebody else by now; start again"))
+                raise SignOnRefused(_("you are signed in as another user now; start again"))
             services.identity_link(
                 user=user, identity=identity, provider=provider, at=timezone.now()
             )
             messages.success(
                 request,
-                _("Linked. You can log in by %(provider)s now.") % {"provider": provider.name},
+                _("Linked. You can sign in with %(provider)s now.") % {"provider": provider.name},
             )
             return redirect("profile")
         user = services.user_sign_in(identity=identity, provider=provider, at=timezone.now())
@@ -275,5 +276,5 @@ def unlink_identity(request: AuthenticatedRequest, pk: int) -> HttpResponse:
     except SignOnRefused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, _("Unlinked. You log in by password from now on."))
+        messages.success(request, _("Unlinked. Sign in with your password from now on."))
     return redirect("profile")

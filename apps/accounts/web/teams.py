@@ -72,7 +72,7 @@ def team_new(request: AuthenticatedRequest) -> HttpResponse:
         except services.NameTaken as refusal:
             form.add_error(refusal.field, str(refusal))
         else:
-            messages.success(request, _("The team was made. Add its people now."))
+            messages.success(request, _("Team created. Add its members now."))
             return redirect("team", created.slug)
     return render(request, "accounts/team_new.html", {"form": form})
 
@@ -93,7 +93,9 @@ def team(request: AuthenticatedRequest, slug: str) -> HttpResponse:
         except services.MembershipRefused as refusal:
             form.add_error(None, str(refusal))
         else:
-            messages.success(request, _("%(name)s is in the team now.") % {"name": user.username})
+            messages.success(
+                request, _("%(name)s was added to the team.") % {"name": user.username}
+            )
             return redirect("team", row.slug)
     return render(request, "accounts/team.html", _team_context(request, row, form=form))
 
@@ -146,9 +148,7 @@ def member(request: AuthenticatedRequest, slug: str, uid: str) -> HttpResponse:
             except services.MembershipRefused as refusal:
                 form.add_error(None, str(refusal))
             else:
-                messages.success(
-                    request, _("The roles of %(name)s were changed.") % {"name": user.username}
-                )
+                messages.success(request, _("Roles of %(name)s changed.") % {"name": user.username})
                 still = selectors.teams_of(request.user).filter(pk=row.pk).exists()
                 return redirect("team", row.slug) if still else redirect("teams")
     context = {
@@ -194,7 +194,7 @@ def member_remove(request: AuthenticatedRequest, slug: str, uid: str) -> HttpRes
         request,
         lambda: services.membership_set(team=row, user=user, roles=frozenset(), actor=request.user),
         back=reverse("teams") if out else reverse("team", args=[row.slug]),
-        done=_("%(name)s is no longer in the team.") % {"name": user.username},
+        done=_("%(name)s was removed from the team.") % {"name": user.username},
         refusals=(services.MembershipRefused,),
     )
 

@@ -36,7 +36,7 @@ _STATES = (
     ("inactive", gettext_lazy("deactivated")),
     ("admin", gettext_lazy("administrators of the company")),
     ("operator", gettext_lazy("operators of the company")),
-    ("never", gettext_lazy("never logged in")),
+    ("never", gettext_lazy("never signed in")),
 )
 _STATE_LOOKUPS: dict[str, dict[str, Any]] = {
     "active": {"is_active": True},
@@ -191,20 +191,22 @@ _action = row_action(load=_user_or_404, page="person", refusals=(UserChangeRefus
 @_action
 def activate_user(request: AuthenticatedRequest, row: User) -> str:
     services.user_set_active(user=row, is_active=True, actor=request.user)
-    return _("%(name)s may log in again.") % {"name": row.username}
+    return _("%(name)s can sign in again.") % {"name": row.username}
 
 
 @_action
 def deactivate_user(request: AuthenticatedRequest, row: User) -> str:
     services.user_set_active(user=row, is_active=False, actor=request.user)
-    done = _("%(name)s is logged out everywhere and cannot log in; their tokens stopped working.")
+    done = _(
+        "%(name)s was signed out everywhere and cannot sign in. Their tokens are no longer valid."
+    )
     return done % {"name": row.username}
 
 
 @_action
 def unlock_user(request: AuthenticatedRequest, row: User) -> str:
     services.user_unlock(user=row, actor=request.user)
-    return _("%(name)s may try to log in again at once.") % {"name": row.username}
+    return _("%(name)s was unlocked and can sign in again.") % {"name": row.username}
 
 
 @_action
@@ -213,9 +215,9 @@ def toggle_administrator(request: AuthenticatedRequest, row: User) -> str:
     up = request.POST.get("to") == "administrator"
     services.user_set_administrator(user=row, is_administrator=up, actor=request.user)
     done = (
-        _("%(name)s administers the company now.")
+        _("%(name)s is an administrator of the company now.")
         if up
-        else _("%(name)s no longer administers the company.")
+        else _("%(name)s is no longer an administrator of the company.")
     )
     return done % {"name": row.username}
 
@@ -229,4 +231,4 @@ def company_roles(request: AuthenticatedRequest, row: User) -> str:
     services.company_roles_set(
         user=row, roles=form.cleaned_data["company_roles"], actor=request.user
     )
-    return _("The company roles of %(name)s were changed.") % {"name": row.username}
+    return _("Company roles of %(name)s changed.") % {"name": row.username}

@@ -40,7 +40,7 @@ def test_every_member_sees_who_is_in_the_team_and_what_roles_mean(staffed: Staff
     for role in TeamRole:
         assert f"a-{role.value}" in page
     assert "submit, cancel and retry jobs" in page
-    assert "Add somebody" not in page
+    assert "Add person" not in page
 
 
 @pytest.mark.parametrize("role", [one for one in TeamRole if one is not TeamRole.ADMINISTRATOR])
