@@ -67,7 +67,7 @@ def sign_in(page: Page, product: Product) -> None:
     """On the log-in page, wherever that leads."""
     page.get_by_label("User name").fill("admin")
     page.get_by_label("Password").fill(product.password)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_somebody_new_talks_to_their_own_model_within_twelve_clicks(
     page.keyboard.type("admin")
     page.keyboard.press("Tab")
     page.keyboard.type(fresh_product.password)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
 
     page.get_by_role("link", name="Upload: Upload a dataset").click()
     with page.expect_file_chooser() as chooser:
@@ -263,7 +263,7 @@ def test_logging_out_in_another_tab_breaks_neither_a_live_page_nor_a_form(
     other = context.new_page()
     other.goto("/")
     other.get_by_label("Account of admin").click()
-    other.get_by_role("button", name="Log out").click()
+    other.get_by_role("button", name="Sign out").click()
     expect(other).to_have_url(re.compile("/login"))
 
     expect(live).to_have_url(re.compile(r"/login\?next="), timeout=MINUTE)

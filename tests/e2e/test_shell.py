@@ -146,7 +146,7 @@ def test_a_live_chart_grows_and_then_stops_asking(design: Page) -> None:
 def test_a_chart_without_figures_and_one_that_failed_say_so(design: Page) -> None:
     expect(design.locator("[data-chart$='/empty']")).to_contain_text("No metrics")
     failed = design.locator("[data-chart$='/failing']")
-    expect(failed.get_by_role("alert")).to_contain_text("did not load")
+    expect(failed.get_by_role("alert")).to_contain_text("could not be loaded")
     failed.get_by_role("button", name="Retry").click()
     expect(failed.get_by_role("alert")).to_have_count(1)
 

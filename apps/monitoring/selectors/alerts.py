@@ -161,26 +161,26 @@ MEASURE_LABELS: Mapping[str, str | Promise] = {
     "cards.network_errors": _("network errors of a card"),
     "cards.health": _("health of a card (1 is well)"),
     "faults.level": _("level of a standing fault"),
-    "fleet.unknown_share": _("share of cards of which nothing is known"),
+    "fleet.unknown_share": _("share of cards in state unknown"),
     "fleet.isolated_share": _("share of isolated cards"),
-    "sources.silence": _("silence of a source of figures"),
-    "decisions.held_back": _("decisions held back by a guard in the last hour"),
+    "sources.silence": _("age of the last metrics of a source"),
+    "decisions.held_back": _("actions suppressed by the guard in the last hour"),
     "clusters.silence": _("silence of a cluster"),
     "controllers.unhealthy": _("health of a controller (1 is unhealthy)"),
     "controllers.lag": _("lag of a controller"),
     "product.disk_free": _("free share of a disk of the product"),
     "product.outbox_age": _("age of the oldest pending message"),
-    "queues.wait": _("longest wait in a queue"),
-    "queues.waiting": _("claims that wait in a queue"),
+    "queues.wait": _("longest pending time in a queue"),
+    "queues.waiting": _("pending claims in a queue"),
     "deployments.failure_share": _("share of failed calls to a deployment"),
 }
 
 _TITLES: Mapping[str, str | Promise] = {
-    "source-silent": _("A source of figures is silent"),
+    "source-silent": _("Metric source is stale"),
     "cluster-silent": _("A cluster does not answer"),
-    "cards-unknown": _("Nothing is known of many cards"),
+    "cards-unknown": _("Many cards are in state unknown"),
     "cards-isolated": _("Many cards are isolated"),
-    "isolation-held-back": _("A guard held isolations back: somebody has to look"),
+    "isolation-held-back": _("The guard suppressed isolations: action required"),
     "severe-fault": _("Severe faults stand"),
     "card-hot": _("Cards are too hot"),
     "controller-late": _("A controller is unhealthy"),
@@ -237,9 +237,9 @@ def notice_message(notice: AlertNotice) -> ReceiverMessage:
     kind, group = NoticeKind(notice.kind), notice.group
     if group is None:
         return ReceiverMessage(
-            title=gettext("A test: alerts arrive here"),
+            title=gettext("Test alert"),
             lines=(
-                gettext("Sent by %(name)s; nothing has happened.") % {"name": notice.content["by"]},
+                gettext("Sent by %(name)s to test the receiver.") % {"name": notice.content["by"]},
             ),
             tone=MessageSeverity.INFO,
             link=f"{settings.NINEFOLD_PUBLIC_URL}{reverse('alerts')}",

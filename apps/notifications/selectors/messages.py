@@ -74,8 +74,8 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationLabels] = {
         icon="circle-x",
     ),
     NotificationKind.CARD_ISOLATED: NotificationLabels(
-        label=_("A card or node was taken out of use"),
-        title=_("%(name)s was taken out of use"),
+        label=_("Card or node isolated"),
+        title=_("%(name)s was isolated"),
         icon="alert-triangle",
     ),
     NotificationKind.CARD_UNPROVED: NotificationLabels(
@@ -87,8 +87,8 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationLabels] = {
         label=_("A card or node is in use again"), title=_("%(name)s is in use again"), icon="check"
     ),
     NotificationKind.HEALTH_HELD_BACK: NotificationLabels(
-        label=_("A decision about the fleet's health waits for a person"),
-        title=_("%(name)s: somebody has to decide"),
+        label=_("Health action requires a decision"),
+        title=_("%(name)s: decision required"),
         icon="hourglass",
     ),
     NotificationKind.WEBHOOK_GIVEN_UP: NotificationLabels(

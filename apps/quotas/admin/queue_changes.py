@@ -114,15 +114,15 @@ class ChangeReview:
     def summary(self) -> str:
         """One sentence that sums up the change."""
         if self.incomplete:
-            return _("Something that was filled in is not right yet.")
+            return _("Some fields are not valid.")
         if self.forbidden:
             return _("You may not change this.")
         if self.preview is None:
-            return _("Change something, and what it would do is told here before it is saved.")
+            return _("The effects of your changes are previewed here before you save.")
         if self.preview.findings:
             return _("This cannot be saved as it is.")
         if not self.preview.differences:
-            return _("Nothing would be different.")
+            return _("No changes.")
         count = len(self.preview.differences)
         values = ngettext("%(count)d change", "%(count)d changes", count) % {"count": count}
         return _("%(told)s. %(consequence)s") % {
@@ -146,7 +146,7 @@ class ChangeReview:
         if not starting:
             return ""
         return ngettext(
-            "%(count)d claim that waits starts", "%(count)d claims that wait start", starting
+            "%(count)d pending claim starts", "%(count)d pending claims start", starting
         ) % {"count": starting}
 
 
@@ -155,12 +155,12 @@ def _stop_summary(reclaims: tuple[PreviewedEviction, ...]) -> str:
     count = len(reclaims)
     if len(teams) == 1:
         return ngettext(
-            "%(count)d claim of %(team)s will be asked to stop",
-            "%(count)d claims of %(team)s will be asked to stop",
+            "%(count)d claim of %(team)s will be evicted",
+            "%(count)d claims of %(team)s will be evicted",
             count,
         ) % {"count": count, "team": teams[0]}
     return ngettext(
-        "%(count)d claim will be asked to stop", "%(count)d claims will be asked to stop", count
+        "%(count)d claim will be evicted", "%(count)d claims will be evicted", count
     ) % {"count": count}
 
 
@@ -300,7 +300,7 @@ def _is_confirmed(proposal: ProposedChange, review: ChangeReview) -> bool:
     typed = proposal.saving.cleaned_data["confirm"].strip()
     if not review.confirmation or typed == review.confirmation:
         return True
-    message = _("Work would be stopped by this. Type %(word)s to confirm it.")
+    message = _("The change evicts running workloads. Type %(word)s to confirm.")
     proposal.saving.add_error("confirm", message % {"word": review.confirmation})
     return False
 

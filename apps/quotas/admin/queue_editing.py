@@ -179,7 +179,7 @@ def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> H
     )
     form = QueueMoveForm(request.POST or None, initial={"parent": document.parent})
     form.choice("parent").choices = tuple(draft.parents())
-    form.fields["parent"].help_text = _("What stands below it moves with it.")
+    form.fields["parent"].help_text = _("Queues below it are moved with it.")
     edit = None
     if form.is_bound and form.is_valid():
         changed = replace(document, parent=form.cleaned_data["parent"])
@@ -308,7 +308,7 @@ def _quota_dimensions(documents: Documents) -> list[tuple[str, str]]:
     return [
         (_STATE_AND_WEIGHT, _("State and weight")),
         *((f"chip:{chip}", chip) for chip in _known_chips(documents)),
-        (f"chip:{TOTAL}", _("All chips together")),
+        (f"chip:{TOTAL}", _("All chips")),
     ]
 
 

@@ -32,7 +32,7 @@ class SaveForm(PlainForm):
         label=_("Reason"),
         required=False,
         max_length=500,
-        help_text=_("Kept in the history beside the change."),
+        help_text=_("Stored with the change in the history."),
     )
     confirm = forms.CharField(label=_("Confirmation"), required=False, max_length=80)
     #: Fingerprint of the tree that the user saw.

@@ -36,15 +36,16 @@ class FileForm(PlainForm):
         label=gettext_lazy("File"),
         required=False,
         help_text=gettext_lazy(
-            "Its text is put in the field below, where it can still be changed."
+            "The contents of the file are copied to the field below and can be edited there."
         ),
         widget=forms.FileInput(attrs={"accept": ".yaml,.yml", "data-file-into": "id_text"}),
     )
     prune = forms.BooleanField(
-        label=gettext_lazy("Retire what the file does not name"),
+        label=gettext_lazy("Retire queues that are not in the file"),
         required=False,
         help_text=gettext_lazy(
-            "Otherwise such queues stay as they are. Queues in which work waits or runs are never retired."
+            "If not set, such queues are not changed. Queues with pending or running claims "
+            "are never retired."
         ),
     )
 
@@ -61,7 +62,7 @@ class FileForm(PlainForm):
             else:
                 values["text"] = upload.read().decode("utf-8", errors="replace")
         if not self.errors and not values.get("text", "").strip():
-            self.add_error("text", _("Choose a file, or paste what it says."))
+            self.add_error("text", _("Choose a file, or paste its contents."))
         return values
 
 
@@ -97,7 +98,7 @@ def import_tree(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         saving=save_form(request.POST or None),
         forms=(form,),
         confirmation_text="stop",
-        done=_("The queues are as the file says."),
+        done=_("Queues imported from the file."),
         back=reverse("admin:quotas_queue_changelist"),
         verb=_("Import"),
     )

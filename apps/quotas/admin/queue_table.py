@@ -223,7 +223,7 @@ def _usage_details(share: QueueShare) -> Iterator[str]:
 #: Label and icon of the action for each state.
 _STATES = (
     (QueueState.OPEN, gettext_lazy("Open it"), "circle-check"),
-    (QueueState.DRAINING, gettext_lazy("Let it drain"), "clock"),
+    (QueueState.DRAINING, gettext_lazy("Drain"), "clock"),
     (QueueState.CLOSED, gettext_lazy("Close it"), "lock"),
 )
 

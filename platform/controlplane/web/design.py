@@ -79,7 +79,7 @@ def design_page(request: HtmxRequest) -> HttpResponseBase:
         return _show_message(request)
     own_url = reverse("design")
     warning = _("Nothing is changed on this page.")
-    bulk = BulkAction(name="nothing", label=_("Do nothing"), href=own_url, warning=warning)
+    bulk = BulkAction(name="nothing", label=_("No action"), href=own_url, warning=warning)
     table = Table(
         request,
         OutboxMessage.objects.all(),

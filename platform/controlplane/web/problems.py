@@ -213,10 +213,13 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     ),
     "address-refused": ProblemType(
         "422",
-        _("The address may not be reached from here: it is private, or its scheme is not allowed."),
+        _(
+            "The egress policy denies the URL: the address is private, or the scheme is not "
+            "allowed."
+        ),
     ),
     "alert-refused": ProblemType(
-        "422", _("The alert rule, route or silence is not valid; errors names the fields.")
+        "422", _("The alert rule, route or silence is not valid; see errors.")
     ),
     "another-node": ProblemType("403", _("The agent's token belongs to another node.")),
     "another-under-way": ProblemType(
@@ -225,41 +228,34 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     "authentication-failed": ProblemType(
         "401", _("The token or password is wrong, has expired or was revoked.")
     ),
-    "bad-request": ProblemType("400", _("The request cannot be read as HTTP should be.")),
-    "blob-missing": ProblemType("410", _("The file was deleted; it cannot be read any more.")),
+    "bad-request": ProblemType("400", _("The request is not valid HTTP.")),
+    "blob-missing": ProblemType("410", _("The file was deleted.")),
     "cluster-marked": ProblemType(
-        "409", _("Ninefold still marks nodes of the cluster as out of use; give them back first.")
+        "409",
+        _("Nodes of the cluster are still isolated by Ninefold; return them to service first."),
     ),
     "cluster-occupied": ProblemType(
-        "409", _("Work runs on the cluster or holds its cards; stop it first.")
+        "409", _("Workloads run on the cluster or have cards allocated; stop them first.")
     ),
-    "cluster-refused": ProblemType(
-        "422", _("The cluster's fields are not valid; errors names them.")
-    ),
+    "cluster-refused": ProblemType("422", _("Fields of the cluster are not valid; see errors.")),
     "cluster-unfit": ProblemType(
-        "422", _("The cluster lacks something that Ninefold needs; errors says what.")
+        "422", _("The cluster does not meet the requirements of Ninefold; see errors.")
     ),
-    "dataset-refused": ProblemType(
-        "422", _("Rows of the file are not valid; errors names row and column.")
-    ),
+    "dataset-refused": ProblemType("422", _("Rows of the file are not valid; see errors.")),
     "defragmentation-plan-stale": ProblemType(
         "409", _("The fleet has changed since the plan was proposed; propose a new one.")
     ),
-    "deletion-refused": ProblemType(
-        "409", _("Something still uses what is to be deleted; the detail names it.")
-    ),
+    "deletion-refused": ProblemType("409", _("The object is still in use; see detail.")),
     "duplicate-upload": ProblemType(
         "409", _("The same rows are a version of the dataset already.")
     ),
     "forbidden": ProblemType("403", _("Your role does not allow this.")),
-    "health-policy-refused": ProblemType(
-        "422", _("The health policy is not valid; errors names the fields.")
+    "health-policy-refused": ProblemType("422", _("The health policy is not valid; see errors.")),
+    "health-rule-refused": ProblemType("422", _("The health rule is not valid; see errors.")),
+    "hub-refused": ProblemType(
+        "422", _("The model hub does not have the requested repository, revision or file.")
     ),
-    "health-rule-refused": ProblemType(
-        "422", _("The health rule is not valid; errors names the fields.")
-    ),
-    "hub-refused": ProblemType("422", _("The model hub does not offer what was asked for.")),
-    "hub-unreachable": ProblemType("502", _("The model hub does not answer; try again later.")),
+    "hub-unreachable": ProblemType("502", _("The model hub does not respond; try again later.")),
     "idempotency-busy": ProblemType(
         "409",
         _(
@@ -270,27 +266,28 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
         "422", _("The Idempotency-Key was used with another body; choose a new one.")
     ),
     "illegal-transition": ProblemType(
-        "409", _("The object is in a state in which this cannot be done.")
+        "409", _("The action is not possible in the current state of the object.")
     ),
-    "internal": ProblemType("500", _("A fault of the server; its log has it under request_id.")),
-    "invalid": ProblemType(
-        "400", _("Fields or parameters are wrong; errors names each with its message.")
+    "internal": ProblemType(
+        "500", _("Internal server error; search the server's log for the request_id.")
     ),
+    "invalid": ProblemType("400", _("Fields or parameters are not valid; see errors.")),
     "isolation-refused": ProblemType(
-        "422", _("The card or node cannot be isolated or given back like that.")
+        "422", _("The card or node cannot be isolated or returned to service; see detail.")
     ),
     "membership-refused": ProblemType(
         "409",
-        _("The membership cannot be changed like that, such as the last administrator leaving."),
+        _(
+            "The change of the membership is refused, for example removing the last "
+            "administrator; see detail."
+        ),
     ),
-    "method-not-allowed": ProblemType("405", _("The address does not take this method.")),
-    "model-refused": ProblemType(
-        "422", _("The files are no model that can be used; the detail says why.")
-    ),
-    "not-acceptable": ProblemType("406", _("The address answers in none of the accepted forms.")),
+    "method-not-allowed": ProblemType("405", _("The URL does not support this method.")),
+    "model-refused": ProblemType("422", _("The files are not a supported model; see detail.")),
+    "not-acceptable": ProblemType("406", _("The URL supports none of the accepted media types.")),
     "not-authenticated": ProblemType("401", _("Send a token: Authorization: Bearer …")),
     "not-found": ProblemType(
-        "404", _("There is nothing at this address for you; it may be another team's.")
+        "404", _("The object does not exist or belongs to a team of which you are not a member.")
     ),
     "nothing-to-move": ProblemType(
         "422", _("No defragmentation plan frees the requested capacity.")
@@ -300,50 +297,36 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     "permission-refused": ProblemType(
         "403", _("Your role or the token's scope does not allow this.")
     ),
-    "push-busy": ProblemType(
-        "503", _("Too many figures are waiting; send them again after Retry-After.")
-    ),
-    "push-outdated": ProblemType("400", _("The figures are older than those that are known.")),
-    "push-refused": ProblemType(
-        "400", _("The pushed text cannot be read; errors names the lines.")
-    ),
-    "queue-file-refused": ProblemType(
-        "422", _("The queue file is not valid; errors names queue and field.")
-    ),
+    "push-busy": ProblemType("503", _("Too many metrics are queued; retry after Retry-After.")),
+    "push-outdated": ProblemType("400", _("The metrics are older than the stored ones.")),
+    "push-refused": ProblemType("400", _("Lines of the pushed text are not valid; see errors.")),
+    "queue-file-refused": ProblemType("422", _("The queue file is not valid; see errors.")),
     "queues-changed": ProblemType(
-        "409, 412", _("Somebody changed the queues meanwhile; read them again and repeat.")
+        "409, 412", _("The queues were changed in the meantime; read them again and retry.")
     ),
-    "queues-refused": ProblemType(
-        "422", _("The queue tree would not be valid; errors names queue and field.")
-    ),
-    "refused": ProblemType("422", _("The request cannot be carried out; the detail says why.")),
-    "registration-refused": ProblemType(
-        "422", _("The model cannot be registered like that; the detail says why.")
-    ),
-    "report-refused": ProblemType(
-        "422", _("The report of an attempt is not valid; errors names the fields.")
-    ),
-    "rollout-refused": ProblemType(
-        "422", _("The rollout over nodes is not valid; errors names the fields.")
-    ),
-    "rule-invalid": ProblemType("422", _("The rule is not valid; errors names the fields.")),
+    "queues-refused": ProblemType("422", _("The resulting queue tree is not valid; see errors.")),
+    "refused": ProblemType("422", _("The request is refused; see detail.")),
+    "registration-refused": ProblemType("422", _("The model cannot be registered; see detail.")),
+    "report-refused": ProblemType("422", _("The report of the attempt is not valid; see errors.")),
+    "rollout-refused": ProblemType("422", _("The maintenance rollout is not valid; see errors.")),
+    "rule-invalid": ProblemType("422", _("The rule is not valid; see errors.")),
     "sizing-refused": ProblemType(
-        "422", _("Memory cannot be worked out for this question; errors names the fields.")
+        "422", _("Memory cannot be estimated for the given values; see errors.")
     ),
-    "source-refused": ProblemType(
-        "422", _("The telemetry source is not valid; errors names the fields.")
-    ),
-    "spec-refused": ProblemType(
-        "422", _("The spec cannot be run; errors names each field with what would be right.")
-    ),
+    "source-refused": ProblemType("422", _("The metric source is not valid; see errors.")),
+    "spec-refused": ProblemType("422", _("The spec is not valid; see errors.")),
     "storage-full": ProblemType("507", _("The server's disk is full.")),
     "storage-quota-exceeded": ProblemType(
-        "409", _("The team's storage quota would be exceeded; delete something or ask for more.")
+        "409",
+        _(
+            "The storage quota of the team would be exceeded; delete files or request a "
+            "larger quota."
+        ),
     ),
     "throttled": ProblemType("429", _("Too many requests; repeat after Retry-After.")),
-    "too-large": ProblemType("413", _("The body is larger than the address takes.")),
+    "too-large": ProblemType("413", _("The body exceeds the maximum size of the endpoint.")),
     "unsupported-media-type": ProblemType("415", _("Send the body as application/json.")),
-    "webhook-refused": ProblemType("422", _("The webhook is not valid; errors names the fields.")),
+    "webhook-refused": ProblemType("422", _("The webhook is not valid; see errors.")),
 }
 
 

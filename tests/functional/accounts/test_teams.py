@@ -70,7 +70,7 @@ def test_somebody_is_added_with_several_roles(staffed: Staffed, named_by: str) -
     invited.save()
     form = {"user": getattr(invited, named_by), "roles": ["engineer", "queue_admin"]}
     done = browser(staffed.lead).post("/teams/maps", form, follow=True)
-    assert "newcomer is in the team now." in done.text
+    assert "newcomer was added to the team." in done.text
     assert roles(invited, staffed.maps) == {"engineer", "queue_admin"}
     entry = AuditEntry.objects.get(action="membership.set", object_uid=invited.uid)
     assert (entry.actor, entry.team) == (staffed.lead, staffed.maps)
@@ -79,7 +79,7 @@ def test_somebody_is_added_with_several_roles(staffed: Staffed, named_by: str) -
 
 def test_nobody_of_that_name_is_said_beside_the_field(staffed: Staffed) -> None:
     page = browser(staffed.lead).post("/teams/maps", {"user": "nemo", "roles": ["viewer"]})
-    assert "Nobody here is called nemo" in page.text
+    assert "No user is named nemo" in page.text
 
 
 def test_adding_a_role_takes_none_away(staffed: Staffed) -> None:
@@ -109,7 +109,7 @@ def test_lowering_oneself_asks_first(staffed: Staffed) -> None:
     client = browser(staffed.lead)
     address = f"/teams/maps/members/{staffed.lead.uid}"
     asked = client.post(address, {"roles": ["viewer"]})
-    assert "take away your own right" in asked.text
+    assert "remove your own permission" in asked.text
     assert roles(staffed.lead, staffed.maps) == {"administrator"}
     client.post(address, {"roles": ["viewer"], "sure": "1"})
     assert roles(staffed.lead, staffed.maps) == {"viewer"}

@@ -95,7 +95,7 @@ def test_an_invitation_is_in_the_language_of_whom_it_is_for(
     User.objects.filter(pk=staffed.root.pk).update(language="en" if chosen else "zh-hans")
     page = browser(staffed.root).post(f"/people/{staffed.other.uid}/invite")
     assert mail.outbox[0].subject == subject
-    assert ("You have the account" in mail.outbox[0].body) is not bool(chosen)
+    assert ("was created for you at Ninefold" in mail.outbox[0].body) is not bool(chosen)
     # The page stays in the inviter's.
     assert f'lang="{"en" if chosen else "zh-hans"}"' in page.text
 
@@ -106,7 +106,7 @@ def test_a_name_or_an_address_is_given_once(staffed: Staffed) -> None:
     name = root.post("/people/new", {"username": "OTHER", "email": ""})
     assert "a user named OTHER already exists" in name.text
     mailed = root.post("/people/new", {"username": "fresh", "email": "Other@acme.example"})
-    assert "a user with the address" in mailed.text
+    assert "a user with the e-mail" in mailed.text
     assert not User.objects.filter(username="fresh").exists()
 
 
@@ -277,7 +277,7 @@ def test_a_reset_is_offered_only_where_mail_is_configured(
     assert "/password/reset" in Client().get("/login").text
     for address in ("ada@acme.example", "nobody@acme.example"):
         sent = Client().post("/password/reset", {"email": address}, follow=True)
-        assert "If an account has that address" in sent.text
+        assert "If an account with this e-mail" in sent.text
     assert [one.to for one in mail.outbox] == [["ada@acme.example"]]
 
 
@@ -300,7 +300,7 @@ def test_an_undelivered_invitation_is_not_reported_as_sent(
         unserved.bind(("127.0.0.1", 0))
         settings.EMAIL_HOST, settings.EMAIL_PORT = unserved.getsockname()
         page = root.post(address).text
-    assert "Give them this link" in page
+    assert "Give the person this link" in page
     assert "/password/set/" in page
 
 
@@ -328,7 +328,7 @@ def test_an_account_gets_a_few_resets_an_hour_whoever_asks(
     settings.NINEFOLD_EMAIL_FROM = "ninefold@acme.example"
     for _ in range(5):
         asked = Client().post("/password/reset", {"email": "other@acme.example"}, follow=True)
-        assert "If an account has that address" in asked.text
+        assert "If an account with this e-mail" in asked.text
     assert len(mail.outbox) == 3
     Client().post("/password/reset", {"email": "root@acme.example"})
     assert len(mail.outbox) == 4

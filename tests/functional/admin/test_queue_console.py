@@ -177,7 +177,7 @@ def test_the_preview_lists_claims_that_the_next_cycle_evicts(
     (gain,) = [one for one in review.gains if one.chip == "cpu"]
     assert (gain.queue, gain.guaranteed_before, gain.guaranteed_after) == ("mine", 0, 2)
     assert (gain.cards_now, len(gain.starting)) == (2, 1)
-    assert review.label == "Save: 1 claim of Routing will be asked to stop"
+    assert review.label == "Save: 1 claim of Routing will be evicted"
     assert review.label in response.content.decode()
     assert not QueueChange.objects.exists()
 

@@ -77,7 +77,7 @@ def test_an_exported_tree_is_imported_without_a_difference(
     assert "default" not in part.content.decode()
     for file in (whole, part):
         review = preview(browser, at("import"), text=file.content.decode()).context["review"]
-        assert review.summary == "Nothing would be different."
+        assert review.summary == "No changes."
 
 
 def test_an_import_is_previewed_as_differences(
@@ -141,7 +141,7 @@ def test_the_history_shows_and_reverts_changes(
     newest = QueueChange.objects.first()
     assert newest is not None
     assert (newest.action, newest.reverts, newest.note) == ("revert", change, "taken back")
-    assert "It was taken back later." in browser.get(address).content.decode()
+    assert "This change was reverted later." in browser.get(address).content.decode()
 
 
 def test_a_change_with_later_changes_is_not_reverted(

@@ -174,5 +174,5 @@ def test_workloads_of_other_teams_are_shown_by_team_and_size_only(
 
     assert [one.uid for one in response.context["review"].reclaims] == [running.uid]
     shown = response.content.decode()
-    assert "work of another team" in shown
+    assert "workload of another team" in shown
     assert "secret sweep" not in shown

@@ -68,7 +68,7 @@ def test_an_empty_form_shows_no_error(browser: Client, cards: str, error: bool) 
     text = browser.post("/jobs/new/script/check", form, headers=HTMX).text
     assert "data-error-field=" in text
     assert ("Fix the following fields" in text) is error
-    assert ("Still to be filled in" in text) is not error
+    assert ("Required fields" in text) is not error
 
 
 def test_the_live_check_shows_findings_and_stores_nothing(

@@ -163,7 +163,7 @@ def test_a_form_that_is_too_old_says_what_next(empty: EmptyCompany) -> None:
     response = Client(enforce_csrf_checks=True).post("/login", {"username": "x"})
     assert response.status_code == 403
     check(response.text)
-    assert "nothing was changed" in response.text
+    assert "Nothing was changed" in response.text
 
 
 def test_a_refusal_says_who_can_change_that(viewer: Client, filled: FilledCompany) -> None:

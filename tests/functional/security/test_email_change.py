@@ -111,7 +111,7 @@ def test_an_address_of_another_account_is_refused_also_at_the_confirmation(mei: 
     other = factories.user("ada")
     User.objects.filter(pk=other.pk).update(email=NEW.upper())
     refused = client.post("/profile/email", {"email": NEW, "password": "open sesame"})
-    assert "a user with the address" in refused.text
+    assert "a user with the e-mail" in refused.text
     assert client.post(link).status_code == 409
     assert email_of(mei) == OLD
 

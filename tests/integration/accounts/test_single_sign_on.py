@@ -182,7 +182,7 @@ def test_a_role_of_the_provider_cannot_be_taken_away_here(
     sign_on.user(subject, groups=["ml"])
     sign_on.log_in(client, subject)
     lead = factories.user("lead", team=maps, role=TeamRole.ADMINISTRATOR)
-    with pytest.raises(services.MembershipRefused, match="take them out of the group there"):
+    with pytest.raises(services.MembershipRefused, match="remove them from the group there"):
         services.membership_set(
             team=maps, user=User.objects.get(username=subject), roles=frozenset(), actor=lead
         )
@@ -196,7 +196,7 @@ def test_an_account_of_that_name_is_never_taken_over(
     response = sign_on.log_in(client, subject)
     assert response.status_code == 403
     assert f"There is an account named {subject} here" in response.text
-    assert "link the two on your profile" in response.text
+    assert "link it on your profile" in response.text
     assert logged_in_as(client) is None
     assert not local.identities.exists()
 
@@ -289,7 +289,7 @@ def test_an_unreachable_provider_shows_an_error_with_a_remedy(
     sign_on.configure(issuer=f"http://127.0.0.1:{port}")
     response = client.get("/sign-on")
     assert response.status_code == 503
-    assert "does not answer just now" in response.text
+    assert "does not respond" in response.text
 
 
 def test_a_provider_that_fails_during_sign_in_shows_an_error(

@@ -10,7 +10,7 @@ from controlplane.domain.alerts.rules import AlertRuleSpec, parse_rule
 _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     {
         "name": "source-silent",
-        "title": "A source of figures is silent",
+        "title": "Metric source is stale",
         "measure": "sources.silence",
         "op": ">",
         "threshold": 60,
@@ -29,7 +29,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "cards-unknown",
-        "title": "Nothing is known of many cards",
+        "title": "Many cards are in state unknown",
         "measure": "fleet.unknown_share",
         "op": ">=",
         "threshold": 10,
@@ -49,7 +49,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "isolation-held-back",
-        "title": "A guard held isolations back: somebody has to look",
+        "title": "The guard suppressed isolations: action required",
         "measure": "decisions.held_back",
         "op": ">",
         "threshold": 0,

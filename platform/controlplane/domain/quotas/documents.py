@@ -104,7 +104,7 @@ class QueueDocument:
     )
     max_running_per_user: int | None = declared(
         default=None,
-        label="Running at once per person",
+        label="Concurrently running claims per user",
         help="Maximum running claims of one user in the queue and those below it, from 1; by default there is no "
         "limit. Close the queue to let nothing start.",
         requirement=Reason(
