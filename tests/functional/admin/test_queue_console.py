@@ -182,7 +182,7 @@ def test_the_preview_lists_claims_that_the_next_cycle_evicts(
     assert not QueueChange.objects.exists()
 
     unconfirmed = save(browser, address, **reduced)
-    assert "Type mine to confirm it" in str(unconfirmed.context["saving"].errors)
+    assert "Type mine to confirm" in str(unconfirmed.context["saving"].errors)
     assert not QueueChange.objects.exists()
 
     assert save(browser, address, **reduced, confirm="mine").status_code == 302

@@ -82,5 +82,5 @@ def test_a_second_user_cannot_link_an_account_that_is_already_linked(ada: User) 
 
     raised = second_blocked_by_first(lambda: link(ada), lambda: link(bob))
     assert isinstance(raised, services.SignOnRefused)
-    assert "belongs to ada here" in str(raised)
+    assert "is linked to ada" in str(raised)
     assert not bob.identities.exists()

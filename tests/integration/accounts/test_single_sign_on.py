@@ -195,7 +195,7 @@ def test_an_account_of_that_name_is_never_taken_over(
     sign_on.user(subject)
     response = sign_on.log_in(client, subject)
     assert response.status_code == 403
-    assert f"There is an account named {subject} here" in response.text
+    assert f"An account named {subject} exists" in response.text
     assert "link it on your profile" in response.text
     assert logged_in_as(client) is None
     assert not local.identities.exists()
@@ -277,7 +277,7 @@ def test_a_refusal_by_the_provider_says_so(client: Client, sign_on: SignOn) -> N
     state = query_of(client.get("/sign-on")["Location"])["state"]
     response = client.get("/sign-on/callback", {"error": "access_denied", "state": state})
     assert response.status_code == 403
-    assert "Acme ID did not let you in" in response.text
+    assert "Acme ID denied access" in response.text
 
 
 def test_an_unreachable_provider_shows_an_error_with_a_remedy(
@@ -344,7 +344,7 @@ def test_an_identity_is_linked_and_unlinked_on_the_profile(
     departed = client.get(f"/sign-on/link/{link}")
     back = sign_on.agree(departed["Location"], subject)
     linked = client.get(back.removeprefix("http://testserver"), follow=True)
-    assert "Linked. You can log in by Acme ID now." in linked.text
+    assert "Linked. You can sign in with Acme ID now." in linked.text
     assert roles("ada") == {("maps", "engineer", "sign_on")}
     other = Client()
     sign_on.log_in(other, subject)
@@ -371,7 +371,7 @@ def test_where_the_provider_is_required_only_administrators_use_a_password(
     factories.user("ada")
     factories.user("root", admin=True)
     refused = client.post("/login", {"username": "ada", "password": "open sesame"})
-    assert "Everybody logs in by Acme ID here" in refused.text
+    assert "All users sign in with Acme ID" in refused.text
     assert client.post("/login", {"username": "root", "password": "open sesame"}).status_code == 302
 
 
