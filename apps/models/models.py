@@ -368,7 +368,7 @@ class StorageQuota(models.Model):
     """Maximum bytes that a team may store. A team without a row has no limit."""
 
     team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="storage_quota")
-    limit = models.BigIntegerField(help_text="Bytes.")
+    limit = models.BigIntegerField(help_text="Size in bytes.")
 
     class Meta:
         verbose_name_plural = "storage quotas"

@@ -41,10 +41,10 @@ from controlplane.web.rest import (
 
 class NotificationSerializer(serializers.ModelSerializer[Notification]):
     team = ObjectReference(source="event.team", allow_null=True)
-    subject = serializers.SerializerMethodField(help_text="What it is about: kind, uid and name.")
-    title = serializers.SerializerMethodField(help_text="What happened, in words.")
-    reason = serializers.SerializerMethodField(help_text="Why, as it was said; may be empty.")
-    link = serializers.SerializerMethodField(help_text="Path of the subject's page.")
+    subject = serializers.SerializerMethodField(help_text="Kind, uid and name of the object.")
+    title = serializers.SerializerMethodField(help_text="Title.")
+    reason = serializers.SerializerMethodField(help_text="Reason; may be empty.")
+    link = serializers.SerializerMethodField(help_text="Path of the page of the object.")
 
     class Meta:
         model = Notification
@@ -84,7 +84,7 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
 
 class NotificationFilters(ListFilters):
     kind = serializers.ChoiceField(choices=[*NotificationKind], required=False)
-    unread = serializers.BooleanField(required=False, help_text="Only those that are not read.")
+    unread = serializers.BooleanField(required=False, help_text="Return only unread notifications.")
     lookups = {"kind": "kind"}
 
     @classmethod
@@ -94,7 +94,7 @@ class NotificationFilters(ListFilters):
 
 
 class MarkedReadSerializer(serializers.Serializer[Any]):
-    marked = serializers.IntegerField(help_text="How many were unread until now.")
+    marked = serializers.IntegerField(help_text="Number of notifications that were unread.")
 
 
 class WebhookSerializer(serializers.ModelSerializer[Webhook]):
@@ -121,7 +121,9 @@ class WebhookSerializer(serializers.ModelSerializer[Webhook]):
 
 
 class WebhookWithSecretSerializer(WebhookSerializer):
-    secret = serializers.CharField(help_text="Signs each call. It is shown only here.")
+    secret = serializers.CharField(
+        help_text="Secret that signs each request, shown only in this response."
+    )
 
     class Meta(WebhookSerializer.Meta):
         fields = (*WebhookSerializer.Meta.fields, "secret")
@@ -129,7 +131,8 @@ class WebhookWithSecretSerializer(WebhookSerializer):
 
 class WebhookChangedSerializer(WebhookSerializer):
     secret = serializers.CharField(
-        help_text="A new one if the URL's scheme, host or port changed; it is shown only here. Else empty."
+        help_text="New secret if scheme, host or port of the URL changed, shown only in this "
+        "response; else empty."
     )
 
     class Meta(WebhookSerializer.Meta):
@@ -147,7 +150,7 @@ class WebhookChangeSerializer(StrictSerializer[Any]):
     kinds = serializers.ListField(
         child=serializers.ChoiceField(choices=SENDABLE), min_length=1, required=False
     )
-    active = serializers.BooleanField(required=False, help_text="False pauses it.")
+    active = serializers.BooleanField(required=False, help_text="False: paused.")
 
 
 class WebhookTrySerializer(serializers.ModelSerializer[WebhookTry]):
@@ -157,16 +160,18 @@ class WebhookTrySerializer(serializers.ModelSerializer[WebhookTry]):
 
 
 class DeliveryFilters(ListFilters):
-    webhook = VisibleUidField(visible=webhooks_visible, required=False, help_text="Its uid.")
+    webhook = VisibleUidField(
+        visible=webhooks_visible, required=False, help_text="Uid of the object."
+    )
     state = serializers.ChoiceField(choices=[*DeliveryState], required=False)
     lookups = {"webhook": "webhook", "state": "state"}
 
 
 class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
     webhook = ObjectReference()
-    event = serializers.CharField(source="event.uid", help_text="The id that the receiver gets.")
+    event = serializers.CharField(source="event.uid", help_text="Event id that the receiver gets.")
     kind = serializers.CharField(source="event.kind")
-    tries = WebhookTrySerializer(source="history", many=True, help_text="The newest first.")
+    tries = WebhookTrySerializer(source="history", many=True, help_text="Newest first.")
 
     class Meta:
         model = WebhookDelivery
@@ -185,7 +190,7 @@ class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
 
 @extend_schema_view(
     list=extend_schema(
-        summary="What I was told",
+        summary="My notifications",
         tags=["notifications"],
         parameters=[NotificationFilters],
     ),
@@ -245,9 +250,9 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         return selectors.webhooks_visible(self.request.user)
 
     @extend_schema(
-        summary="Make a webhook",
-        description="Its address is called with each event of those kinds. The secret is in this answer "
-        "and nowhere else.",
+        summary="Create a webhook",
+        description="The URL is called for each event of the selected kinds. The secret is shown "
+        "only in this response.",
         tags=["notifications"],
         request=WebhookCreateSerializer,
         responses={201: WebhookWithSecretSerializer},
@@ -261,8 +266,8 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
     @extend_schema(
         summary="Change, pause or resume a webhook",
-        description="A URL with another scheme, host or port gets a new secret, which is in this answer and "
-        "nowhere else.",
+        description="If scheme, host or port of the URL change, a new secret is created and shown "
+        "only in this response.",
         tags=["notifications"],
         request=WebhookChangeSerializer,
         responses=WebhookChangedSerializer,
@@ -280,7 +285,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
-        summary="Give a webhook a new secret",
+        summary="Rotate the secret of a webhook",
         tags=["notifications"],
         request=None,
         responses=WebhookWithSecretSerializer,
@@ -293,8 +298,8 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         return Response({**self.get_serializer(webhook).data, "secret": secret})
 
     @extend_schema(
-        summary="Send a test to a webhook",
-        description="Look at the delivery to see how it went.",
+        summary="Send a test event to a webhook",
+        description="The result is shown by the delivery.",
         tags=["notifications"],
         request=None,
         responses={202: DeliverySerializer},
@@ -311,12 +316,12 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
 @extend_schema_view(
     list=extend_schema(
-        summary="What was sent to webhooks",
+        summary="Webhook deliveries",
         tags=["notifications"],
         parameters=[DeliveryFilters],
     ),
     retrieve=extend_schema(
-        summary="A delivery to a webhook, with every try", tags=["notifications"]
+        summary="Get a webhook delivery with all attempts", tags=["notifications"]
     ),
 )
 class DeliveryViewSet(
@@ -333,7 +338,7 @@ class DeliveryViewSet(
 
     @extend_schema(
         summary="Send a delivery again",
-        description="With the same id and the same content.",
+        description="The id and the content are unchanged.",
         tags=["notifications"],
         request=None,
         responses={202: DeliverySerializer},

@@ -42,8 +42,8 @@ idempotency_key_schema = extend_schema(
             type=str,
             location=OpenApiParameter.HEADER,
             description=(
-                "Any text of up to 120 characters that is new for each thing you want done. The same "
-                "request sent again with it within 24 hours is answered as before and does nothing."
+                "A unique text of at most 120 characters per action. A repeated request with "
+                "the same key within 24 hours returns the stored response and changes nothing."
             ),
         )
     ]

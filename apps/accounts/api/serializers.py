@@ -36,11 +36,12 @@ class MeSerializer(serializers.Serializer[Any]):
     username = serializers.CharField()
     email = serializers.CharField()
     administrator = serializers.BooleanField(
-        help_text="Of the whole company: may do everything in every team."
+        help_text="Whether the user is an administrator of the company, with all permissions in "
+        "all teams."
     )
     company_roles = serializers.ListField(
         child=serializers.ChoiceField(choices=CompanyRoleBinding.ROLES),
-        help_text="Roles in the whole company; none for a token that is confined to one team.",
+        help_text="Company roles; empty for a token that is limited to one team.",
     )
     teams = TeamSerializer(many=True)
 
@@ -53,7 +54,7 @@ class MemberSerializer(serializers.Serializer[Any]):
     roles = serializers.ListField(child=serializers.ChoiceField(choices=Membership.ROLES))
     roles_by_sign_on = serializers.ListField(
         child=serializers.ChoiceField(choices=Membership.ROLES),
-        help_text="Those of them that follow from groups of the sign-on provider.",
+        help_text="The subset that comes from groups of the sign-on provider.",
     )
 
 
@@ -61,7 +62,7 @@ class MemberSetSerializer(StrictSerializer[Any]):
     roles = serializers.ListField(
         child=serializers.ChoiceField(choices=Membership.ROLES),
         allow_empty=False,
-        help_text="All that they have from now on.",
+        help_text="All roles of the member; replaces the current roles.",
     )
 
     def validate_roles(self, value: list[str]) -> frozenset[TeamRole]:
@@ -73,7 +74,7 @@ class CompanyRolesSerializer(serializers.ModelSerializer[User]):
 
     roles = serializers.SerializerMethodField()
     roles_by_sign_on = serializers.SerializerMethodField(
-        help_text="Those of them that follow from groups of the sign-on provider."
+        help_text="The subset that comes from groups of the sign-on provider."
     )
 
     class Meta:
@@ -93,7 +94,8 @@ class CompanyRolesSerializer(serializers.ModelSerializer[User]):
 class CompanyRolesSetSerializer(StrictSerializer[Any]):
     roles = serializers.ListField(
         child=serializers.ChoiceField(choices=CompanyRoleBinding.ROLES),
-        help_text="All company roles that they have from now on; an empty list revokes every one.",
+        help_text="All company roles of the user; replaces the current roles. An empty list "
+        "revokes all.",
     )
 
     def validate_roles(self, value: list[str]) -> frozenset[CompanyRole]:
@@ -111,7 +113,7 @@ class TokenSerializer(serializers.ModelSerializer[PersonalToken]):
         slug_field="uid",
         read_only=True,
         allow_null=True,
-        help_text="The only team that it may see; null: all.",
+        help_text="Team that the token is limited to; null: all teams of the user.",
     )
 
     class Meta:
@@ -130,7 +132,7 @@ class TokenSerializer(serializers.ModelSerializer[PersonalToken]):
 
 
 class NewTokenSerializer(TokenSerializer):
-    text = serializers.CharField(help_text="The token itself. It is shown this once.")
+    text = serializers.CharField(help_text="The token, shown only in this response.")
 
     class Meta(TokenSerializer.Meta):
         fields = (*TokenSerializer.Meta.fields, "text")
@@ -155,20 +157,20 @@ class TokenCreateSerializer(StrictSerializer[Any]):
         child=serializers.ChoiceField(choices=PersonalToken.SCOPES),
         allow_empty=False,
         default=[Scope.READ],
-        help_text="What it may be used for; without them it may only read.",
+        help_text="Scopes of the token. Default: read.",
     )
     expires_at = serializers.DateTimeField(
         required=False,
         allow_null=True,
         default=None,
-        help_text="Null: it never expires, where the installation allows that.",
+        help_text="Time of expiry; null: never, if the installation permits it.",
     )
     team = VisibleUidField(
         visible=selectors.teams_of,
         required=False,
         allow_null=True,
         default=None,
-        help_text="Uid of the only team that it may see; null: all of yours.",
+        help_text="Uid of the team that the token is limited to; null: all your teams.",
     )
 
     def validate_expires_at(self, value: Any) -> Any:
@@ -191,7 +193,7 @@ class TeamOwnedSerializer(StrictSerializer[Any]):
     team = VisibleUidField(
         visible=selectors.teams_of,
         required=False,
-        help_text="The owner's uid; may be left out by who sees only one team.",
+        help_text="Uid of the owning team. Optional for members of a single team.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -237,6 +239,6 @@ class AuditFilters(ListFilters):
     actor = serializers.CharField(required=False, max_length=150)
     action = serializers.CharField(required=False, max_length=60)
     team = VisibleUidField(visible=selectors.audit_teams, required=False)
-    object = serializers.CharField(required=False, max_length=32, help_text="Its uid.")
+    object = serializers.CharField(required=False, max_length=32, help_text="Uid of the object.")
     since = serializers.DateTimeField(required=False)
     until = serializers.DateTimeField(required=False)

@@ -33,7 +33,7 @@ from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.rest import UID, QuerySerializer, ResourceViewSet
 
 _USER_PARAMETER = OpenApiParameter(
-    name="user_uid", type=str, location=OpenApiParameter.PATH, description="Their uid."
+    name="user_uid", type=str, location=OpenApiParameter.PATH, description="Uid of the user."
 )
 
 
@@ -42,7 +42,9 @@ class MeView(APIView):
 
     token_scope = Scope.ALL
 
-    @extend_schema(summary="Who I am and what I may do", tags=["accounts"], responses=MeSerializer)
+    @extend_schema(
+        summary="My account, roles and permissions", tags=["accounts"], responses=MeSerializer
+    )
     def get(self, request: Request) -> Response:
         QuerySerializer.read(request)
         user = acting_user(request)
@@ -78,7 +80,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         return {**super().get_serializer_context(), "roles": roles}
 
     @extend_schema(
-        summary="Make a team",
+        summary="Create a team",
         description="For administrators of the company.",
         tags=["accounts"],
         request=TeamCreateSerializer,
@@ -92,7 +94,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         return Response(body, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Who is in a team", tags=["accounts"], responses=MemberSerializer(many=True)
+        summary="Members of a team", tags=["accounts"], responses=MemberSerializer(many=True)
     )
     @action(detail=True, pagination_class=None)
     def members(self, request: Request, uid: str) -> Response:
@@ -102,7 +104,8 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     @extend_schema(
         methods=["PUT"],
         summary="Set the roles of a member",
-        description="Adds the person if they are not in the team. Needs the permission to manage it.",
+        description="Adds the user to the team if necessary. Requires the permission to manage the "
+        "team.",
         tags=["accounts"],
         parameters=[_USER_PARAMETER],
         request=MemberSetSerializer,
@@ -110,7 +113,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     )
     @extend_schema(
         methods=["DELETE"],
-        summary="Take somebody out of a team",
+        summary="Remove a member from a team",
         tags=["accounts"],
         parameters=[_USER_PARAMETER],
         responses={204: None},
@@ -162,7 +165,7 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
         return users.prefetch_related("company_role_bindings")
 
     @extend_schema(
-        summary="Set somebody's company roles",
+        summary="Set the company roles of a user",
         description="For administrators of the company. An empty list revokes every company role.",
         tags=["accounts"],
         request=CompanyRolesSetSerializer,
@@ -177,10 +180,10 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
 
 @extend_schema_view(
     list=extend_schema(
-        summary="What was done",
+        summary="Audit log",
         description=(
-            "Newest first. Administrators of a team see its entries, administrators of the company all; "
-            "everybody else sees none."
+            "Newest first. Administrators of a team see its events, administrators of the "
+            "company all events, other users none."
         ),
         tags=["accounts"],
         parameters=[AuditFilters],
@@ -211,7 +214,7 @@ class TokenViewSet(mixins.ListModelMixin, ResourceViewSet[PersonalToken]):
         return selectors.tokens_of(self.request.user)
 
     @extend_schema(
-        summary="Make a personal token",
+        summary="Create a personal token",
         tags=["accounts"],
         request=TokenCreateSerializer,
         responses={201: NewTokenSerializer},
@@ -226,7 +229,7 @@ class TokenViewSet(mixins.ListModelMixin, ResourceViewSet[PersonalToken]):
 
     @extend_schema(
         summary="Revoke a personal token",
-        description="It stops working at once. Revoking it again changes nothing.",
+        description="Takes effect immediately. Idempotent.",
         tags=["accounts"],
         responses={204: None},
     )

@@ -50,8 +50,9 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
     @extend_schema(
         summary="Register a cluster",
-        description="Its connection is checked first. The kubeconfig must hold its credential itself: programs "
-        "to run and paths of files are refused. For administrators of the company.",
+        description="The connection is checked first. The kubeconfig must contain its credentials "
+        "inline; exec plug-ins and file paths are refused. For administrators of the "
+        "company.",
         tags=["fleet"],
         request=ClusterCreateSerializer,
         responses={201: ClusterDetailSerializer},
@@ -64,7 +65,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
     @extend_schema(
         summary="Change a cluster",
-        description="Its connection is checked first. For administrators of the company.",
+        description="The connection is checked first. For administrators of the company.",
         tags=["fleet"],
         request=ClusterChangeSerializer,
         responses=ClusterDetailSerializer,
@@ -84,8 +85,8 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     @extend_schema(
         summary="Remove a cluster",
         description=(
-            "Refused while work holds its cards or runs there, and while nodes of it are out of use. "
-            "What stands on the cluster stays there."
+            "Refused while workloads use cards of the cluster or its nodes are isolated. "
+            "Objects on the cluster are not deleted."
         ),
         tags=["fleet"],
         responses={204: None},

@@ -32,9 +32,9 @@ class ComponentSerializer(serializers.Serializer[Component]):
     """A part of the product."""
 
     kind = serializers.ChoiceField(choices=KINDS)
-    name = serializers.CharField(help_text="Of one among several of its kind, else empty.")
+    name = serializers.CharField(help_text="Name of the instance if there are several; else empty.")
     condition = serializers.ChoiceField(choices=CONDITIONS)
-    facts = serializers.DictField(help_text="What was found out about it, by name.")
+    facts = serializers.DictField(help_text="Measured facts by name.")
 
 
 class ControllerSerializer(serializers.Serializer[Controller]):
@@ -44,7 +44,7 @@ class ControllerSerializer(serializers.Serializer[Controller]):
     health = serializers.ChoiceField(choices=HEALTHS)
     interval_seconds = serializers.SerializerMethodField()
     lag_seconds = serializers.SerializerMethodField(
-        help_text="Since the last successful run; null if it has never run."
+        help_text="Seconds since the last successful run; null if it has never run."
     )
     last_seconds = serializers.FloatField(allow_null=True, help_text="Duration of the last run.")
     handled = serializers.IntegerField(
@@ -54,7 +54,7 @@ class ControllerSerializer(serializers.Serializer[Controller]):
     runs = serializers.IntegerField()
     failed_runs = serializers.IntegerField()
     failures = serializers.IntegerField(help_text="Failed runs since the last successful one.")
-    error = serializers.CharField(help_text="Of the last failed run, however long ago.")
+    error = serializers.CharField(help_text="Error of the last failed run.")
     failed_at = serializers.DateTimeField(allow_null=True)
 
     def get_interval_seconds(self, controller: Controller) -> float:
@@ -81,7 +81,7 @@ class StatusView(APIView):
     token_scope = Scope.READ
 
     @extend_schema(
-        summary="How Ninefold itself does",
+        summary="System status",
         tags=["operations"],
         operation_id="status_retrieve",
         responses=StatusSerializer,

@@ -20,7 +20,7 @@ class ClusterCheckSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     verdict = serializers.ChoiceField(choices=[(one.value, one.value) for one in CheckVerdict])
     message = serializers.CharField()
-    remedy = serializers.CharField(help_text="What to do about it; empty: nothing.")
+    remedy = serializers.CharField(help_text="Recommended action; empty if none is required.")
 
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
@@ -51,8 +51,8 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
 class ClusterDetailSerializer(ClusterSerializer):
     """For whoever operates the fleet."""
 
-    options = serializers.DictField(help_text="Of its adapter; nothing secret is among them.")
-    checks = serializers.SerializerMethodField(help_text="What the last check found.")
+    options = serializers.DictField(help_text="Options of the adapter, without secrets.")
+    checks = serializers.SerializerMethodField(help_text="Results of the last connection check.")
 
     class Meta(ClusterSerializer.Meta):
         fields = (*ClusterSerializer.Meta.fields, "options", "checks", "created_by_name")
@@ -68,7 +68,9 @@ _KUBECONFIG = (
 
 
 class ClusterChangeSerializer(StrictSerializer[Any]):
-    options = serializers.DictField(required=False, help_text="All of them; others are forgotten.")
+    options = serializers.DictField(
+        required=False, help_text="All options; replaces the current options."
+    )
     binding = serializers.ChoiceField(choices=Cluster.BindingMode.choices, required=False)
     kubeconfig = serializers.CharField(
         required=False,
@@ -79,7 +81,9 @@ class ClusterChangeSerializer(StrictSerializer[Any]):
         help_text=_KUBECONFIG,
     )
     although_unfit = serializers.BooleanField(
-        required=False, default=False, help_text="Keep it although a check of the connection fails."
+        required=False,
+        default=False,
+        help_text="Save the cluster even if a connection check fails.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -89,9 +93,9 @@ class ClusterChangeSerializer(StrictSerializer[Any]):
 
 class ClusterCreateSerializer(ClusterChangeSerializer):
     name = serializers.CharField(
-        max_length=40, help_text="Small Latin letters, digits and hyphens; unique."
+        max_length=40, help_text="Lower-case Latin letters, digits and hyphens; unique."
     )
-    kind = serializers.CharField(max_length=20, help_text="Such as kubernetes.")
+    kind = serializers.CharField(max_length=20, help_text="Adapter, for example kubernetes.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         although_unfit = attrs.pop("although_unfit")
@@ -101,7 +105,7 @@ class ClusterCreateSerializer(ClusterChangeSerializer):
 class CardLocalitySerializer(serializers.Serializer[Any]):
     pci_address = serializers.CharField()
     numa_node = serializers.IntegerField(
-        allow_null=True, help_text="None where the host does not know it."
+        allow_null=True, help_text="NUMA node of the card; null if the host does not report it."
     )
     nics_same_switch = serializers.ListField(
         child=serializers.CharField(), help_text="Network adapters below the same PCI root port."
@@ -116,7 +120,7 @@ class NodeSerializer(serializers.ModelSerializer[Node]):
     labels = serializers.DictField(child=serializers.CharField())
     locality = serializers.DictField(
         child=CardLocalitySerializer(),
-        help_text="Where each card is attached, by its index; empty where no agent reported it.",
+        help_text="Locality by card index; empty if no agent has reported it.",
     )
 
     class Meta:
@@ -154,7 +158,7 @@ class NodeFilters(ListFilters):
     lookups = {"cluster": "cluster", "ready": "ready"}
 
     cluster = VisibleUidField(
-        visible=lambda _user: clusters(), required=False, help_text="A cluster's uid."
+        visible=lambda _user: clusters(), required=False, help_text="Uid of the cluster."
     )
     ready = serializers.BooleanField(required=False)
 
@@ -168,9 +172,11 @@ class CardFilters(ListFilters):
     }
 
     cluster = VisibleUidField(
-        visible=lambda _user: clusters(), required=False, help_text="A cluster's uid."
+        visible=lambda _user: clusters(), required=False, help_text="Uid of the cluster."
     )
-    node = VisibleUidField(visible=lambda _user: nodes(), required=False, help_text="A node's uid.")
+    node = VisibleUidField(
+        visible=lambda _user: nodes(), required=False, help_text="Uid of the node."
+    )
     chip = serializers.CharField(required=False)
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in CardState], required=False
@@ -185,47 +191,49 @@ class ChipSerializer(serializers.Serializer[Any]):
         source="chip.kind", choices=[(kind.value, kind.value) for kind in ChipKind]
     )
     memory = serializers.IntegerField(
-        source="chip.memory", help_text="Bytes of one card; 0 where it has none or nobody says."
+        source="chip.memory",
+        help_text="Memory of one card in bytes; 0 if it has none or is unknown.",
     )
     memory_bandwidth = serializers.FloatField(
         source="chip.memory_bandwidth",
         allow_null=True,
-        help_text="Bytes a second between a card and its memory; null where not published.",
+        help_text="Memory bandwidth of one card in bytes per second; null if not published.",
     )
     link_bandwidth = serializers.FloatField(
         source="chip.link_bandwidth",
         allow_null=True,
-        help_text="Bytes a second in one direction between linked cards; null where not published.",
+        help_text="Bandwidth of a link between cards in bytes per second and direction; null if "
+        "not published.",
     )
     peak_rates = serializers.DictField(
         source="chip.peak_rates",
         child=serializers.FloatField(),
-        help_text="Dense operations a second by number format; absent where not published.",
+        help_text="Dense operations per second by data type; only published values.",
     )
     legal_request_sizes = serializers.ListField(
         source="chip.legal_request_sizes",
         child=serializers.IntegerField(),
-        help_text="Cards of one request on one node that the hardware allows; empty: any.",
+        help_text="Numbers of cards per request and node that the hardware supports; empty: any.",
     )
     aliases = serializers.SerializerMethodField(
-        help_text="Other names by which drivers, exporters and node labels call it."
+        help_text="Other names of the chip in drivers, exporters and node labels."
     )
     resource = serializers.CharField(
-        source="chip.resource", help_text="Extended resource on Kubernetes; empty where none."
+        source="chip.resource", help_text="Extended resource on Kubernetes; empty if none."
     )
     confidence = serializers.ChoiceField(
         source="chip.confidence", choices=[(one.value, one.value) for one in Confidence]
     )
     unverified = serializers.SerializerMethodField(
-        help_text="Figures that no document of the maker confirms."
+        help_text="Fields that no vendor document confirms."
     )
     run_on_hardware = serializers.BooleanField(
         source="profile.run_on_hardware",
-        help_text="Whether the product's own work has run on one of these cards.",
+        help_text="Whether workloads of this product have run on this chip.",
     )
-    cards = serializers.IntegerField(help_text="In the whole fleet.")
+    cards = serializers.IntegerField(help_text="Cards in the fleet.")
     usable_cards = serializers.IntegerField(
-        source="usable", help_text="Of these, how many take new work."
+        source="usable", help_text="Cards that accept new workloads."
     )
 
     def get_aliases(self, known: FleetChip) -> list[str]:

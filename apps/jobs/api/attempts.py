@@ -37,7 +37,7 @@ class ProgressSerializer(StrictSerializer[Any]):
     points = serializers.ListField(
         child=serializers.DictField(),
         max_length=2000,
-        help_text="Each with its step and figures, or with a checkpoint.",
+        help_text="Points with a step and its metrics, or with a checkpoint.",
     )
 
     def validate_points(self, points: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -148,12 +148,17 @@ class ProgressView(AttemptView):
 class FileView(AttemptView):
     @extend_schema(
         summary="Upload a file",
-        description="Replaces an earlier file with the same path. Files are used once the manifest lists them.",
+        description="Replaces an earlier file with the same path. A file is used when the manifest "
+        "lists it.",
         tags=["attempts"],
         parameters=[
             OpenApiParameter("path", str, OpenApiParameter.PATH),
             OpenApiParameter(
-                DIGEST_HEADER, str, OpenApiParameter.HEADER, required=True, description="64 hex"
+                DIGEST_HEADER,
+                str,
+                OpenApiParameter.HEADER,
+                required=True,
+                description="SHA-256 digest, 64 hexadecimal digits.",
             ),
         ],
         request={"application/octet-stream": OpenApiTypes.BINARY},
@@ -184,7 +189,7 @@ def _body_chunks(stream: BinaryIO | None) -> Iterator[bytes]:
 class ManifestView(AttemptView):
     @extend_schema(
         summary="Submit the manifest",
-        description="Send it last. The listed files become the outputs of the job.",
+        description="Send the manifest last. The listed files become the outputs of the job.",
         tags=["attempts"],
         request=ManifestSerializer,
         responses={204: None},

@@ -60,12 +60,12 @@ class RenderedLaunchSerializer(serializers.Serializer[Any]):
 
     chip = serializers.CharField()
     findings = FindingSerializer(
-        many=True, help_text="Why there is no rendering; empty if there is."
+        many=True, help_text="Reasons why the launch cannot be rendered; empty if it can."
     )
     image = serializers.CharField()
     argv = serializers.ListField(child=serializers.CharField())
     environment = serializers.DictField(child=serializers.CharField())
-    files = serializers.DictField(child=serializers.CharField(), help_text="Text by path.")
+    files = serializers.DictField(child=serializers.CharField(), help_text="File contents by path.")
 
 
 class LaunchDifferenceSerializer(serializers.Serializer[Any]):
@@ -78,13 +78,13 @@ class LaunchDifferenceSerializer(serializers.Serializer[Any]):
 class LaunchComparisonSerializer(serializers.Serializer[Any]):
     flags = serializers.ChoiceField(
         choices=[(flags.value, flags.value) for flags in ArgumentVerification],
-        help_text="How far the rendered arguments are known to be right.",
+        help_text="How the rendered arguments were verified.",
     )
     renderings = RenderedLaunchSerializer(many=True)
     differences = LaunchDifferenceSerializer(many=True)
     changed_fields = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Fields of the spec that are not the same for both chips.",
+        help_text="Fields of the spec that differ between the chips.",
     )
 
 

@@ -56,22 +56,22 @@ def _spec_serializer_field(field: SpecField) -> serializers.Field[Any, Any, Any,
 class JobSerializer(serializers.ModelSerializer[Job]):
     team = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
-    spec = serializers.DictField(help_text="The engine's fields with every default written out.")
+    spec = serializers.DictField(help_text="Fields of the engine with all defaults filled in.")
     model_version = ObjectReference(allow_null=True)
     dataset_version = ObjectReference(allow_null=True)
     code = serializers.CharField(
-        source="code.uid", allow_null=True, default=None, help_text="An artifact's uid."
+        source="code.uid", allow_null=True, default=None, help_text="Uid of the artifact."
     )
     queue = serializers.CharField(source="queue.name")
     chips = serializers.ListField(child=serializers.CharField())
     asked_chips = serializers.ListField(
         child=serializers.CharField(),
         allow_null=True,
-        help_text="What was asked for where that is not the chips themselves, for example any.",
+        help_text="Chips as requested, for example any.",
     )
     shape = RoleShapeSerializer(many=True)
     retry_policy = serializers.SerializerMethodField(
-        help_text="Which failures start it again, with every default filled in."
+        help_text="Retry policy with all defaults filled in."
     )
 
     @extend_schema_field(RetryPolicySerializer)
@@ -109,29 +109,30 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
-    progress = serializers.DictField(help_text="The newest point that it reported.")
+    progress = serializers.DictField(help_text="Latest reported point.")
     continues = serializers.CharField(
         source="continues.uid",
         allow_null=True,
         default=None,
-        help_text="The attempt whose checkpoints it goes on from.",
+        help_text="Attempt whose checkpoints it continues from.",
     )
     overrides = serializers.DictField(
         allow_null=True,
-        help_text="Fields of the spec that are others than the job's, after it ran out of memory.",
+        help_text="Fields of the spec that were changed after an out-of-memory failure.",
     )
     retries = serializers.IntegerField(
-        help_text="Automatic retries up to this attempt, since it was submitted or retried by hand."
+        help_text="Automatic retries up to this attempt, since the submission or the last manual "
+        "retry."
     )
     retry_cause = serializers.CharField(
-        help_text="Why the attempt before failed, where this one is an automatic retry."
+        help_text="Failure of the previous attempt if this is an automatic retry."
     )
     starts_after = serializers.DateTimeField(
-        allow_null=True, help_text="When the back-off before this retry is over."
+        allow_null=True, help_text="End of the back-off before this retry."
     )
 
     mfu = serializers.SerializerMethodField(
-        help_text="Share of its cards' peak rate that the newest report stands for; null where it is not known."
+        help_text="Model FLOPs utilization of the latest report, 0 to 1; null if unknown."
     )
 
     @extend_schema_field(serializers.FloatField(allow_null=True))
@@ -176,7 +177,10 @@ class JobOutputsSerializer(serializers.Serializer[Any]):
     model_version = ObjectReference(allow_null=True)
     evaluation = ObjectReference(allow_null=True)
     artifact = serializers.CharField(
-        source="artifact.uid", allow_null=True, default=None, help_text="What a script left."
+        source="artifact.uid",
+        allow_null=True,
+        default=None,
+        help_text="Uid of the artifact of a script job.",
     )
 
 
@@ -190,10 +194,12 @@ class SecretVariableSerializer(serializers.ModelSerializer[SecretVariable]):
 
 class JobDetailSerializer(JobSerializer):
     secret_variables = SecretVariableSerializer(
-        many=True, help_text="Their names; values are never returned."
+        many=True, help_text="Names of secret variables; values are never returned."
     )
-    attempt = serializers.SerializerMethodField(help_text="The newest.")
-    pending_reason = serializers.SerializerMethodField(help_text="Why it has no cards yet.")
+    attempt = serializers.SerializerMethodField(help_text="Latest attempt.")
+    pending_reason = serializers.SerializerMethodField(
+        help_text="Pending reason; null if cards are allocated."
+    )
     outputs = serializers.SerializerMethodField()
 
     class Meta(JobSerializer.Meta):
@@ -245,15 +251,15 @@ class JobFilters(ListFilters):
         choices=[(state.value, state.value) for state in JobState], required=False
     )
     kind = serializers.MultipleChoiceField(choices=KINDS, required=False)
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
-    model = serializers.CharField(
-        required=False, help_text="The name of the model it started from."
-    )
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    model = serializers.CharField(required=False, help_text="Name of the base model.")
     model_version = VisibleUidField(
-        visible=registry.model_versions_visible, required=False, help_text="A model version's uid."
+        visible=registry.model_versions_visible,
+        required=False,
+        help_text="Uid of the model version.",
     )
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
-    text = serializers.CharField(required=False, help_text="Part of the name.")
+    text = serializers.CharField(required=False, help_text="Text contained in the name.")
 
     def validate_created_by(self, value: str) -> str:
         return self.context["request"].user.get_username() if value == "me" else value
@@ -261,7 +267,10 @@ class JobFilters(ListFilters):
 
 class TrainingCurveQuery(QuerySerializer):
     after = serializers.IntegerField(
-        default=-1, min_value=-1, max_value=LARGEST_INTEGER, help_text="Only points of later steps."
+        default=-1,
+        min_value=-1,
+        max_value=LARGEST_INTEGER,
+        help_text="Return only points after this step.",
     )
 
 
@@ -269,7 +278,8 @@ class TrainingCurveSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=[(state.value, state.value) for state in JobState])
     points = serializers.ListField(
         child=serializers.DictField(),
-        help_text="Each with its step, and what was reported: loss, learning_rate …",
+        help_text="Points with a step and the reported metrics, for example loss and "
+        "learning_rate.",
     )
 
 
@@ -278,7 +288,7 @@ class JobLogQuery(LogQuery):
         required=False,
         min_value=1,
         max_value=LARGEST_INTEGER,
-        help_text="Its number; else the newest.",
+        help_text="Number of the attempt. Default: the latest.",
     )
     follow = serializers.BooleanField(
         default=False, help_text="Stream plain text until the attempt has ended."
@@ -301,33 +311,34 @@ class EngineFieldSerializer(serializers.Serializer[Any]):
 
 class EngineSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    title = serializers.CharField(help_text="What people call it.")
+    title = serializers.CharField(help_text="Display name.")
     environment = serializers.CharField(
-        help_text="The software environment that it runs in; empty where it comes as an image only."
+        help_text="Software environment; empty if the engine is available only as an image."
     )
-    versions = serializers.CharField(help_text="Those that it was written for, as in PEP 440.")
+    versions = serializers.CharField(help_text="Supported versions (PEP 440).")
     default_version = serializers.CharField()
     flags = serializers.ChoiceField(
         choices=[flags.value for flags in ArgumentVerification],
-        help_text="How its arguments are known to be right: it is run in tests, its own parser reads them, or "
-        "neither.",
+        help_text="How its arguments were verified: by running the engine, by the engine's own "
+        "parser, or not.",
     )
     formats = serializers.ListField(
-        child=serializers.CharField(), help_text="Of quantized weights that it loads or makes."
+        child=serializers.CharField(),
+        help_text="Quantized weight formats that it loads or creates.",
     )
     metrics = serializers.DictField(
         child=serializers.CharField(),
-        help_text="Our names of figures with the series of the engine.",
+        help_text="Metric names of Ninefold with the corresponding series of the engine.",
     )
-    images = serializers.DictField(child=serializers.CharField(), help_text="By chip.")
+    images = serializers.DictField(child=serializers.CharField(), help_text="Images by chip.")
     chips = serializers.DictField(
         child=serializers.ListField(child=serializers.CharField()),
-        help_text="The chips on which it does each task.",
+        help_text="Supported chips by task.",
     )
     remarks = serializers.ListField(child=serializers.CharField())
     sources = serializers.ListField(child=serializers.CharField())
     tasks = serializers.DictField(
-        child=EngineFieldSerializer(many=True), help_text="The fields of each task's spec."
+        child=EngineFieldSerializer(many=True), help_text="Spec fields by task."
     )
 
 
@@ -384,34 +395,41 @@ class JobSubmitSerializer(TeamOwnedSerializer):
     kind = serializers.ChoiceField(choices=KINDS)
     name = serializers.CharField(max_length=120)
     spec = serializers.DictField(
-        required=False, help_text="The engine's fields; GET /engines says which there are."
+        required=False, help_text="Fields of the engine; see GET /engines."
     )
     engine = serializers.CharField(
         required=False,
         max_length=40,
-        help_text="Default: one that does this kind of work on the first of the chips; GET /engines lists them.",
+        help_text="Default: an engine that supports the task on the first chip; see GET /engines.",
     )
     model_version = VisibleUidField(visible=registry.model_versions_visible, required=False)
     dataset_version = VisibleUidField(visible=registry.dataset_versions_visible, required=False)
     code = VisibleUidField(
-        visible=registry.code_visible, required=False, help_text="From POST /code."
+        visible=registry.code_visible,
+        required=False,
+        help_text="Uid of the artifact from POST /code.",
     )
     output_name = serializers.SlugField(
-        required=False, max_length=80, help_text="The model that the result becomes a version of."
+        required=False,
+        max_length=80,
+        help_text="Name of the model of which the output becomes a version.",
     )
     output_shared = serializers.BooleanField(
-        required=False, help_text="Every team may use the result; for administrators."
+        required=False, help_text="Make the output available to all teams; for administrators."
     )
-    queue = serializers.CharField(required=False, default="default", help_text="Its name.")
+    queue = serializers.CharField(
+        required=False, default="default", help_text="Name of the object."
+    )
     chips = serializers.ListField(
         child=serializers.CharField(max_length=60),
         required=False,
         max_length=50,
-        help_text="Acceptable chips, the preferred first; any, gpu or npu stand for those of the fleet.",
+        help_text="Acceptable chips in order of preference; any, gpu or npu select those of the "
+        "fleet.",
     )
     cards = serializers.IntegerField(required=False, min_value=1, max_value=MOST_CARDS)
     memory = serializers.IntegerField(
-        required=False, max_value=2**62, help_text="Bytes for one replica; 0: no limit."
+        required=False, max_value=2**62, help_text="Memory of one replica in bytes; 0: no limit."
     )
     priority = serializers.IntegerField(
         required=False, min_value=-LARGEST_INTEGER, max_value=LARGEST_INTEGER
@@ -419,7 +437,7 @@ class JobSubmitSerializer(TeamOwnedSerializer):
     priority_class = serializers.SlugField(
         required=False,
         max_length=40,
-        help_text="Name of a priority class, in place of priority; GET /priority-classes lists them.",
+        help_text="Name of a priority class, instead of priority; see GET /priority-classes.",
     )
     secret_variables = SecretVariableInputSerializer(
         many=True,
@@ -428,14 +446,14 @@ class JobSubmitSerializer(TeamOwnedSerializer):
         help_text="Environment variables whose values are encrypted, masked in logs and never returned.",
     )
     retry_policy = RetryPolicyField(
-        required=False, help_text="Which failures start the job again, how often and how soon."
+        required=False, help_text="Failures that are retried, number of retries and back-off."
     )
     run_seconds = serializers.IntegerField(
         required=False,
         allow_null=True,
         min_value=1,
         max_value=LARGEST_INTEGER,
-        help_text="The run is stopped after this long; null: no limit.",
+        help_text="Maximum run time in seconds; null: no limit.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -491,13 +509,13 @@ class FindingSerializer(serializers.Serializer[Any]):
 
 class JobCheckSerializer(serializers.Serializer[Any]):
     accepted = serializers.BooleanField()
-    findings = FindingSerializer(many=True, help_text="Everything that is wrong.")
+    findings = FindingSerializer(many=True, help_text="All errors.")
     spec = serializers.DictField(
-        allow_null=True, help_text="With every default written out; null if something is wrong."
+        allow_null=True, help_text="Spec with all defaults filled in; null if there are errors."
     )
     chips = serializers.ListField(
         child=serializers.CharField(),
-        help_text="The chips that would do, the preferred first: any, gpu and npu stand for several.",
+        help_text="Acceptable chips in order of preference, with any, gpu and npu resolved.",
     )
 
 

@@ -38,15 +38,17 @@ class CatalogFilters(QuerySerializer):
     q = serializers.CharField(
         required=False,
         max_length=100,
-        help_text="Words of the title, family, architecture or repository.",
+        help_text="Search text for title, family, architecture or repository.",
     )
     modality = serializers.MultipleChoiceField(
-        choices=[(one.value, one.value) for one in Modality], required=False, help_text="Any of."
+        choices=[(one.value, one.value) for one in Modality],
+        required=False,
+        help_text="Modalities; entries with any of them match.",
     )
     size = serializers.MultipleChoiceField(
         choices=[(one.value, one.value) for one in SizeClass],
         required=False,
-        help_text="Any of these classes of parameters.",
+        help_text="Size classes; entries with any of them match.",
     )
     family = serializers.CharField(required=False, max_length=60)
     licence = serializers.CharField(required=False, max_length=60)
@@ -54,7 +56,8 @@ class CatalogFilters(QuerySerializer):
     train = serializers.MultipleChoiceField(
         choices=sorted(vendors()),
         required=False,
-        help_text="Supported by an installed engine on the chips of all of these.",
+        help_text="Vendors; entries match if an installed engine supports the task on chips of "
+        "all of them.",
     )
     serve = serializers.MultipleChoiceField(choices=sorted(vendors()), required=False)
     quantize = serializers.MultipleChoiceField(choices=sorted(vendors()), required=False)
@@ -77,14 +80,16 @@ class CatalogCellSerializer(serializers.Serializer[Any]):
     engine = serializers.CharField()
     status = serializers.ChoiceField(choices=CatalogCell.STATUSES)
     versions = serializers.CharField(
-        help_text="Versions of the engine that the evidence speaks of (PEP 440); empty: it does not say."
+        help_text="Engine versions that the evidence names (PEP 440); empty if it names none."
     )
     methods = serializers.ListField(
-        child=serializers.CharField(), help_text="Of training, or schemes of quantizing."
+        child=serializers.CharField(), help_text="Training methods or quantization schemes."
     )
-    evidence = serializers.ListField(child=serializers.CharField(), help_text="Keys of sources.")
+    evidence = serializers.ListField(
+        child=serializers.CharField(), help_text="Keys of the sources."
+    )
     caveat = serializers.ChoiceField(
-        choices=CatalogCell.CAVEATS, allow_null=True, help_text="What limits the claim."
+        choices=CatalogCell.CAVEATS, allow_null=True, help_text="Limitation of the claim."
     )
 
 
@@ -99,15 +104,17 @@ class CatalogEntrySerializer(serializers.Serializer[Any]):
     architecture = serializers.CharField()
     dtype = serializers.CharField()
     confidence = serializers.DictField(
-        child=serializers.CharField(), help_text="Group of facts → how sure they are."
+        child=serializers.CharField(), help_text="Confidence by group of facts."
     )
-    evidence = serializers.ListField(child=serializers.CharField(), help_text="Keys of sources.")
+    evidence = serializers.ListField(
+        child=serializers.CharField(), help_text="Keys of the sources."
+    )
     parameters = serializers.IntegerField(allow_null=True, help_text=_UNKNOWN)
     active_parameters = serializers.IntegerField(
-        allow_null=True, help_text="Of a mixture of experts: those that one token passes through."
+        allow_null=True, help_text="Parameters that are active per token in a mixture of experts."
     )
     layers = serializers.IntegerField(allow_null=True)
-    hidden = serializers.IntegerField(allow_null=True, help_text="Width of a layer.")
+    hidden = serializers.IntegerField(allow_null=True, help_text="Hidden size.")
     heads = serializers.IntegerField(allow_null=True)
     kv_heads = serializers.IntegerField(allow_null=True)
     head_dim = serializers.IntegerField(allow_null=True)
@@ -117,8 +124,12 @@ class CatalogEntrySerializer(serializers.Serializer[Any]):
     moe = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
     components = serializers.DictField()
     context_length = serializers.IntegerField(allow_null=True)
-    context_extended = serializers.IntegerField(allow_null=True, help_text="With RoPE scaling.")
-    kv_bytes_per_token = serializers.IntegerField(allow_null=True, help_text="At 16 bit.")
+    context_extended = serializers.IntegerField(
+        allow_null=True, help_text="Context length with RoPE scaling."
+    )
+    kv_bytes_per_token = serializers.IntegerField(
+        allow_null=True, help_text="KV cache in bytes per token at 16 bits."
+    )
     licence = serializers.CharField()
     hf_repo = serializers.CharField()
     modelscope_id = serializers.CharField()
@@ -140,12 +151,13 @@ class CatalogClaimSerializer(serializers.Serializer[SupportClaim]):
     methods = serializers.ListField(child=serializers.CharField())
     evidence = serializers.ListField(child=serializers.CharField())
     caveat = serializers.ChoiceField(choices=CatalogCell.CAVEATS, allow_null=True)
-    installed = serializers.BooleanField(help_text="Whether a plug-in for the engine is here.")
-    renders = serializers.CharField(help_text="Versions that the plug-in writes arguments for.")
+    installed = serializers.BooleanField(help_text="Whether a plug-in for the engine is installed.")
+    renders = serializers.CharField(help_text="Engine versions that the plug-in supports.")
     renderable = serializers.BooleanField(
-        help_text="Whether that plug-in renders the task for this model on some of these chips."
+        help_text="Whether the plug-in renders the task for this model on at least one of these "
+        "chips."
     )
-    refusal = serializers.CharField(help_text="Why it does not; empty if it does.")
+    refusal = serializers.CharField(help_text="Reason if it does not; else empty.")
 
 
 class CatalogMatrixSerializer(serializers.Serializer[MatrixRow]):
@@ -160,11 +172,13 @@ class CatalogMatrixSerializer(serializers.Serializer[MatrixRow]):
 
 
 class CatalogDetailSerializer(CatalogEntrySerializer):
-    withdrawn = serializers.BooleanField(help_text="The catalog no longer lists it.")
+    withdrawn = serializers.BooleanField(
+        help_text="Whether the entry was withdrawn from the catalog."
+    )
     matrix = CatalogMatrixSerializer(many=True)
     sources = CatalogSourceSerializer(many=True)
     versions = ObjectReference(
-        many=True, help_text="Of ours, those that you may see, the newest first."
+        many=True, help_text="Registered versions that are visible to you, newest first."
     )
 
 
@@ -211,7 +225,8 @@ class CatalogEntryView(APIView):
 
     @extend_schema(
         summary="A catalog model",
-        description="With the compatibility matrix for all known chips, the sources and the registered versions.",
+        description="Includes the compatibility matrix for all known chips, the sources and the "
+        "registered versions.",
         tags=["catalog"],
         parameters=[OpenApiParameter("key", OpenApiTypes.STR, OpenApiParameter.PATH)],
         responses=CatalogDetailSerializer,

@@ -37,11 +37,11 @@ _SPLITS = [(split.value, split.value) for split in Split]
 class FileSerializer(serializers.Serializer[Any]):
     path = serializers.CharField()
     digest = serializers.CharField(help_text="sha256:<64 hex>")
-    size = serializers.IntegerField(help_text="Bytes.")
+    size = serializers.IntegerField(help_text="Size in bytes.")
 
 
 class ArtifactSerializer(serializers.ModelSerializer[Artifact]):
-    team = ObjectReference(allow_null=True, help_text="Null: everybody may use it.")
+    team = ObjectReference(allow_null=True, help_text="Owning team; null: available to all teams.")
     files = FileSerializer(many=True)
 
     class Meta:
@@ -62,7 +62,7 @@ class RowWarningSerializer(serializers.Serializer[Any]):
     total = serializers.IntegerField()
     rows = serializers.ListField(
         child=serializers.IntegerField(),
-        help_text="The first of them, by their numbers in the file.",
+        help_text="Row numbers in the file; only the first ones.",
     )
 
 
@@ -70,20 +70,24 @@ class StatisticsSerializer(serializers.Serializer[Any]):
     format = serializers.ChoiceField(choices=[(each.value, each.value) for each in FileFormat])
     schema = serializers.ChoiceField(choices=[(each.value, each.value) for each in Schema])
     rows_by_split = serializers.DictField(child=serializers.IntegerField())
-    duplicates = serializers.IntegerField(help_text="Rows equal to an earlier one; they are kept.")
+    duplicates = serializers.IntegerField(
+        help_text="Rows that are equal to an earlier row; they are kept."
+    )
     ignored_columns = serializers.ListField(child=serializers.CharField())
     roles = serializers.DictField(child=serializers.IntegerField())
     prompt_characters = TextLengthsSerializer()
     answer_characters = TextLengthsSerializer()
     histogram = serializers.ListField(
         child=serializers.IntegerField(),
-        help_text="Rows by characters: below 16, 32, 64 … 32768, and above.",
+        help_text="Rows by number of characters: below 16, 32, 64 … 32768, and above.",
     )
     characters = serializers.IntegerField(
-        required=False, help_text="Of all rows together; absent for older versions."
+        required=False, help_text="Characters of all rows; absent for older versions."
     )
     warnings = RowWarningSerializer(
-        many=True, required=False, help_text="What is odd and was kept; absent for older versions."
+        many=True,
+        required=False,
+        help_text="Rows with warnings, which are kept; absent for older versions.",
     )
 
 
@@ -97,7 +101,7 @@ class PreviewRowSerializer(serializers.Serializer[Any]):
     split = serializers.ChoiceField(choices=_SPLITS)
     messages = MessageSerializer(many=True)
     rejected = serializers.CharField(
-        required=False, default="", help_text="The other answer of a preference; else empty."
+        required=False, default="", help_text="Rejected answer of a preference row; else empty."
     )
 
 
@@ -109,7 +113,7 @@ class DatasetVersionBriefSerializer(serializers.ModelSerializer[DatasetVersion])
 
 class DatasetSerializer(serializers.ModelSerializer[Dataset]):
     team = ObjectReference()
-    versions = DatasetVersionBriefSerializer(many=True, help_text="The newest first.")
+    versions = DatasetVersionBriefSerializer(many=True, help_text="Newest first.")
 
     class Meta:
         model = Dataset
@@ -158,9 +162,7 @@ class ColumnMappingSerializer(StrictSerializer[Any]):
     system = serializers.CharField(required=False)
     messages = serializers.CharField(required=False)
     split = serializers.CharField(required=False)
-    rejected = serializers.CharField(
-        required=False, help_text="The answer that was liked less than output."
-    )
+    rejected = serializers.CharField(required=False, help_text="Column of the rejected answer.")
     text = serializers.CharField(required=False)
 
 
@@ -176,7 +178,7 @@ class DatasetInspectRequestSerializer(StrictSerializer[Any]):
     columns = ColumnMappingField(
         required=False,
         default=None,
-        help_text="Only for files whose columns have other names than the known ones.",
+        help_text="Required only if the columns of the file have other than the default names.",
     )
 
     def validate_columns(self, value: Any) -> ColumnMapping | None:
@@ -189,7 +191,7 @@ class DatasetInspectRequestSerializer(StrictSerializer[Any]):
 
 class UploadSerializer(DatasetInspectRequestSerializer, TeamOwnedSerializer):
     name = serializers.SlugField(
-        max_length=80, help_text="Of the dataset; a known name adds a version to it."
+        max_length=80, help_text="Name of the dataset. An existing name adds a version."
     )
     description = serializers.CharField(required=False, allow_blank=True, default="")
 
@@ -198,7 +200,7 @@ class InspectionSerializer(serializers.Serializer[Any]):
     columns = ColumnMappingSerializer()
     rows = serializers.IntegerField()
     splits_given = serializers.BooleanField(
-        help_text="Whether the file names the split of each row."
+        help_text="Whether the file contains the split of each row."
     )
     content_hash = serializers.CharField()
     statistics = StatisticsSerializer()
@@ -206,7 +208,7 @@ class InspectionSerializer(serializers.Serializer[Any]):
 
 
 class ModelLineSerializer(serializers.ModelSerializer[ModelLine]):
-    team = ObjectReference(allow_null=True, help_text="Null: everybody may use it.")
+    team = ObjectReference(allow_null=True, help_text="Owning team; null: available to all teams.")
 
     class Meta:
         model = ModelLine
@@ -217,13 +219,13 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
     name = serializers.CharField(source="__str__")
     model = ObjectReference(source="line")
     team = ObjectReference(
-        source="line.team", allow_null=True, help_text="Null: everybody may use it."
+        source="line.team", allow_null=True, help_text="Owning team; null: available to all teams."
     )
     artifact = serializers.CharField(source="artifact.uid", allow_null=True, default=None)
     #: A shared model may come from a model and a dataset that the reader may not know of.
     base = serializers.SerializerMethodField()
     dataset_version = serializers.SerializerMethodField()
-    metrics = serializers.DictField(help_text="Last figures of the run that made it.")
+    metrics = serializers.DictField(help_text="Final metrics of the training run.")
 
     class Meta:
         model = ModelVersion
@@ -251,7 +253,7 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
             "created_at",
         )
 
-    @extend_schema_field(ObjectReference(allow_null=True, help_text="What it was trained from."))
+    @extend_schema_field(ObjectReference(allow_null=True, help_text="Base model version."))
     def get_base(self, version: ModelVersion) -> dict[str, Any] | None:
         base = version.base
         if base is None or base.line.team_id not in (None, *self.context["teams"]):
@@ -283,8 +285,10 @@ class HubImportSerializer(serializers.ModelSerializer[HubImport]):
 
 
 class ModelVersionDetailSerializer(ModelVersionSerializer):
-    state_reason = serializers.SerializerMethodField(help_text="Why it is in that state.")
-    fetched = serializers.SerializerMethodField(help_text="Where it comes from, if from a hub.")
+    state_reason = serializers.SerializerMethodField(help_text="Reason of the state.")
+    fetched = serializers.SerializerMethodField(
+        help_text="Import from a model hub; null if it was not imported from a hub."
+    )
 
     class Meta(ModelVersionSerializer.Meta):
         fields = (*ModelVersionSerializer.Meta.fields, "state_reason", "fetched")
@@ -310,20 +314,24 @@ class ModelVersionDetailSerializer(ModelVersionSerializer):
     ]
 )
 class FolderImportRequestSerializer(TeamOwnedSerializer):
-    name = serializers.SlugField(max_length=80, help_text="Of the model; a known name adds to it.")
+    name = serializers.SlugField(
+        max_length=80, help_text="Name of the model. An existing name adds a version."
+    )
     path = serializers.CharField(
-        max_length=1000, help_text="A folder below one of NINEFOLD_MODEL_ROOTS on the server."
+        max_length=1000, help_text="Folder below one of NINEFOLD_MODEL_ROOTS on the server."
     )
 
 
 class HubImportRequestSerializer(TeamOwnedSerializer):
-    name = serializers.SlugField(max_length=80, help_text="Of the model; a known name adds to it.")
+    name = serializers.SlugField(
+        max_length=80, help_text="Name of the model. An existing name adds a version."
+    )
     hub = serializers.ChoiceField(choices=registry.hub_names())
     repository = serializers.CharField(
-        max_length=200, help_text="Owner and name, for example Qwen/Qwen3-8B."
+        max_length=200, help_text="Owner and name of the repository, for example Qwen/Qwen3-8B."
     )
     revision = serializers.CharField(
-        max_length=200, help_text="A branch, a tag or a commit, for example main."
+        max_length=200, help_text="Branch, tag or commit, for example main."
     )
 
 
@@ -356,23 +364,23 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
 class DatasetFilters(ListFilters):
     lookups = {"team": "team", "name": "name"}
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
     name = serializers.CharField(required=False)
 
 
 class DatasetVersionFilters(ListFilters):
     lookups = {"team": "dataset__team", "dataset": "dataset"}
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
     dataset = VisibleUidField(
-        visible=selectors.datasets_visible, required=False, help_text="A dataset's uid."
+        visible=selectors.datasets_visible, required=False, help_text="Uid of the dataset."
     )
 
 
 class ModelLineFilters(ListFilters):
     lookups = {"team": "team", "name": "name"}
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
     name = serializers.CharField(required=False)
 
 
@@ -384,12 +392,12 @@ class ModelVersionFilters(ListFilters):
         "job": "job_uid",
     }
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
-    model = serializers.CharField(required=False, help_text="A model's name.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    model = serializers.CharField(required=False, help_text="Name of the model.")
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ModelState], required=False
     )
-    job = serializers.CharField(required=False, help_text="The uid of the job that made it.")
+    job = serializers.CharField(required=False, help_text="Uid of the job that created it.")
 
 
 class EvaluationFilters(ListFilters):
@@ -400,14 +408,16 @@ class EvaluationFilters(ListFilters):
     }
 
     model_version = VisibleUidField(
-        visible=selectors.model_versions_visible, required=False, help_text="A model version's uid."
+        visible=selectors.model_versions_visible,
+        required=False,
+        help_text="Uid of the model version.",
     )
     dataset_version = VisibleUidField(
         visible=selectors.dataset_versions_visible,
         required=False,
-        help_text="A dataset version's uid.",
+        help_text="Uid of the dataset version.",
     )
-    job = serializers.CharField(required=False, help_text="The uid of the job that made it.")
+    job = serializers.CharField(required=False, help_text="Uid of the job that created it.")
 
 
 class RowsQuery(QuerySerializer):

@@ -58,16 +58,16 @@ class SizingRequestSerializer(StrictSerializer[Any]):
 
     model_version = VisibleUidField(visible=registry.model_versions_visible, required=False)
     catalog = serializers.CharField(
-        required=False, max_length=200, help_text="Key of an entry of the catalog."
+        required=False, max_length=200, help_text="Key of a catalog entry."
     )
-    config = serializers.DictField(required=False, help_text="A model's config.json.")
-    chip = serializers.CharField(max_length=100, help_text="Its name, or another that it goes by.")
+    config = serializers.DictField(required=False, help_text="Contents of a config.json.")
+    chip = serializers.CharField(max_length=100, help_text="Name or alias of the chip.")
     engine = serializers.CharField(
         required=False,
         max_length=100,
         default="",
         allow_blank=True,
-        help_text="Empty: one with a paged cache of which nothing else is known.",
+        help_text="Name of the engine; empty: a generic engine with a paged KV cache.",
     )
     spec = serializers.DictField(required=False, default=dict, help_text=_FIELDS)
 
@@ -93,29 +93,33 @@ class SizingSerializer(serializers.Serializer[Any]):
     active_parameters = serializers.IntegerField(source="subject.architecture.active_parameters")
     attention = serializers.CharField(source="subject.architecture.attention")
     chip = serializers.CharField(source="chip.name")
-    spec = serializers.DictField(source="request", help_text="With every default written out.")
+    spec = serializers.DictField(source="request", help_text="Spec with all defaults filled in.")
     task = serializers.ChoiceField(choices=[(task, task) for task in TASKS], source="estimate.task")
     parts = MemoryPartSerializer(
-        many=True, source="estimate.parts", help_text="Of the fullest card."
+        many=True,
+        source="estimate.parts",
+        help_text="Parts of the memory of the card with the highest use.",
     )
     not_at_once = serializers.IntegerField(
-        source="estimate.not_at_once", help_text="Bytes of the parts that are never held together."
+        source="estimate.not_at_once",
+        help_text="Bytes of parts that are not in memory at the same time.",
     )
     total = serializers.IntegerField(
-        source="estimate.total", help_text="Bytes of the fullest card."
+        source="estimate.total", help_text="Peak memory of the card with the highest use, in bytes."
     )
     limit = serializers.IntegerField(
         source="estimate.limit",
         allow_null=True,
-        help_text="Bytes of a card that may be used; null where the chip has no memory of its own.",
+        help_text="Usable memory of a card in bytes; null if the chip has no own memory.",
     )
     fits = serializers.BooleanField(source="estimate.fits")
     legal = serializers.BooleanField(
-        source="estimate.legal", help_text="What is asked can run at all, whatever memory it takes."
+        source="estimate.legal",
+        help_text="Whether the configuration is valid, independent of memory.",
     )
     plan = serializers.SerializerMethodField()
     proposed = serializers.BooleanField(
-        source="estimate.proposed", help_text="The plan was not asked for."
+        source="estimate.proposed", help_text="Whether the plan was proposed instead of requested."
     )
     replicas = serializers.IntegerField(source="estimate.replicas")
     cache_bytes_per_token = serializers.FloatField(source="estimate.bytes_per_token")

@@ -44,17 +44,17 @@ MAX_QUOTA_BYTES = 2**62
 
 class TeamStorageSerializer(serializers.Serializer[Any]):
     team = ObjectReference()
-    used = serializers.IntegerField(source="use.used", help_text="Bytes.")
+    used = serializers.IntegerField(source="use.used", help_text="Size in bytes.")
     limit = serializers.IntegerField(
-        source="use.limit", allow_null=True, help_text="Bytes; null: no limit."
+        source="use.limit", allow_null=True, help_text="Limit in bytes; null: no limit."
     )
     level = serializers.ChoiceField(
         source="use.level", choices=[(level.value, level.value) for level in StorageLevel]
     )
     deleted = serializers.IntegerField(
-        help_text="Bytes of what is deleted and can still be had back; they are part of `used`."
+        help_text="Bytes of deleted objects that can be restored; included in `used`."
     )
-    by_kind = serializers.SerializerMethodField(help_text="Bytes of each kind.")
+    by_kind = serializers.SerializerMethodField(help_text="Bytes by kind.")
 
     def get_by_kind(self, row: Any) -> dict[StorageKind, int]:
         return dict(row.use.by_kind)
@@ -63,11 +63,11 @@ class TeamStorageSerializer(serializers.Serializer[Any]):
 class StoreUsageSerializer(serializers.Serializer[Any]):
     logical = serializers.IntegerField(help_text="Bytes charged to teams.")
     physical = serializers.IntegerField(
-        allow_null=True, help_text="Bytes on disk: equal content lies there once."
+        allow_null=True, help_text="Bytes on disk; equal content is stored once."
     )
     shared = serializers.IntegerField(allow_null=True)
     set_aside = serializers.IntegerField(
-        allow_null=True, help_text="Bytes that nothing names any more, to be discarded."
+        allow_null=True, help_text="Unreferenced bytes that will be deleted."
     )
     blobs = serializers.IntegerField(allow_null=True)
     counted_at = serializers.DateTimeField(allow_null=True)
@@ -76,13 +76,16 @@ class StoreUsageSerializer(serializers.Serializer[Any]):
 class StorageSerializer(serializers.Serializer[Any]):
     teams = TeamStorageSerializer(many=True)
     store = StoreUsageSerializer(
-        allow_null=True, help_text="For administrators of the company; null for others."
+        allow_null=True, help_text="Only for administrators of the company; null for other users."
     )
 
 
 class StorageQuotaSerializer(StrictSerializer[Any]):
     limit = serializers.IntegerField(
-        min_value=0, max_value=MAX_QUOTA_BYTES, allow_null=True, help_text="Bytes; null: no limit."
+        min_value=0,
+        max_value=MAX_QUOTA_BYTES,
+        allow_null=True,
+        help_text="Limit in bytes; null: no limit.",
     )
 
 
@@ -91,7 +94,10 @@ class RetentionRulesSerializer(StrictSerializer[Any]):
 
     enabled = serializers.BooleanField()
     keep_versions = serializers.IntegerField(
-        min_value=1, max_value=100_000, allow_null=True, help_text="Newest versions of each model."
+        min_value=1,
+        max_value=100_000,
+        allow_null=True,
+        help_text="Number of latest versions of each model that are kept.",
     )
     checkpoint_days = serializers.IntegerField(min_value=0, max_value=3650, allow_null=True)
     failed_days = serializers.IntegerField(min_value=0, max_value=3650, allow_null=True)
@@ -102,18 +108,20 @@ class RetentionRulesSerializer(StrictSerializer[Any]):
 
 
 class TeamRetentionRulesSerializer(serializers.Serializer[Any]):
-    team = ObjectReference(allow_null=True, help_text="Null: every team without rules of its own.")
+    team = ObjectReference(
+        allow_null=True, help_text="Team; null: all teams without their own rules."
+    )
     rules = RetentionRulesSerializer()
 
 
 class RetentionRemovalSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField(source="item.kind")
     uid = serializers.CharField(
-        source="item.uid", help_text="Of the model version, or of the attempt."
+        source="item.uid", help_text="Uid of the model version or the attempt."
     )
     name = serializers.CharField(source="item.name")
-    team = serializers.CharField(source="item.team", help_text="A team's uid.")
-    size = serializers.IntegerField(source="item.size", help_text="Bytes.")
+    team = serializers.CharField(source="item.team", help_text="Uid of the team.")
+    size = serializers.IntegerField(source="item.size", help_text="Size in bytes.")
     rule = serializers.CharField()
     reason = ReasonSerializerField()
 
@@ -124,19 +132,19 @@ class RetainedItemSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField()
     uid = serializers.CharField()
     name = serializers.CharField()
-    held = serializers.CharField(help_text="By what; empty where another version needs it.")
+    held = serializers.CharField(help_text="What holds it; empty if another version requires it.")
     pinned = serializers.BooleanField()
 
 
 class RetentionPlanSerializer(serializers.Serializer[Any]):
-    size = serializers.IntegerField(help_text="Bytes that would stop being charged.")
+    size = serializers.IntegerField(help_text="Bytes that would be released.")
     removals = RetentionRemovalSerializer(many=True)
     spared = RetainedItemSerializer(many=True)
 
 
 class RetentionPlanQuery(QuerySerializer):
     team = serializers.CharField(
-        required=False, help_text="A team's uid: with its rules as if they were switched on."
+        required=False, help_text="Uid of a team, to preview its rules as if they were enabled."
     )
 
 
@@ -168,7 +176,7 @@ class StorageRunFilters(ListFilters):
 
 class StoredArtifactSerializer(serializers.ModelSerializer[Artifact]):
     name = serializers.SerializerMethodField()
-    team = ObjectReference(allow_null=True, help_text="Null: it belongs to every team.")
+    team = ObjectReference(allow_null=True, help_text="Owning team; null: shared by all teams.")
 
     class Meta:
         model = Artifact
@@ -193,12 +201,12 @@ class StoredArtifactSerializer(serializers.ModelSerializer[Artifact]):
 class StoredArtifactFilters(ListFilters):
     lookups = {"team": "team", "kind": "kind"}
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
     kind = serializers.ChoiceField(choices=Artifact.KINDS, required=False)
 
 
 _TEAM = OpenApiParameter(
-    "team", OpenApiTypes.STR, OpenApiParameter.PATH, description="The uid of the team."
+    "team", OpenApiTypes.STR, OpenApiParameter.PATH, description="Uid of the team."
 )
 
 

@@ -44,7 +44,7 @@ from controlplane.web.rest import (
 
 class GateOverrideReasonSerializer(StrictSerializer[Any]):
     reason = CharField(
-        max_length=1000, help_text="Why; it is kept with the version and in the audit."
+        max_length=1000, help_text="Reason, stored with the version and in the audit log."
     )
 
 
@@ -235,7 +235,8 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
 
     @extend_schema(
         summary="Lineage of a model version",
-        description="From the version down to its first base, or to the first that you have no access to.",
+        description="From the version to its first base, or to the first version that is not "
+        "visible to you.",
         tags=["models"],
         responses=serializers.ModelVersionSerializer(many=True),
     )
@@ -260,7 +261,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
         return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Fetch a repository of a hub as a model version",
+        summary="Import a repository of a model hub as a model version",
         description="The repository is checked immediately. Its files are downloaded in the background; "
         "interrupted downloads resume.",
         tags=["models"],
@@ -286,7 +287,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
         return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Stop an import from a hub",
+        summary="Cancel an import from a model hub",
         description="Downloaded files are kept for a retry.",
         tags=["models"],
         request=None,

@@ -67,11 +67,13 @@ class AlertMemberSerializer(serializers.ModelSerializer[Alert]):
 class AlertGroupSerializer(serializers.ModelSerializer[AlertGroup]):
     rule = serializers.CharField(source="rule_name")
     labels = serializers.DictField(
-        child=serializers.CharField(), help_text="Of those that the rule is grouped by."
+        child=serializers.CharField(), help_text="Labels that the rule groups by."
     )
-    count = serializers.IntegerField(help_text="Alerts of it that fire now.")
-    most = serializers.IntegerField(help_text="The most that fired at once.")
-    silenced = serializers.IntegerField(help_text="Of those that fire now.")
+    count = serializers.IntegerField(help_text="Firing alerts of the group.")
+    most = serializers.IntegerField(
+        help_text="Maximum number of alerts that fired at the same time."
+    )
+    silenced = serializers.IntegerField(help_text="Firing alerts that are silenced.")
 
     class Meta:
         model = AlertGroup
@@ -91,7 +93,7 @@ class AlertGroupSerializer(serializers.ModelSerializer[AlertGroup]):
 
 
 class AlertGroupDetailSerializer(AlertGroupSerializer):
-    alerts = serializers.SerializerMethodField(help_text="The newest 100.")
+    alerts = serializers.SerializerMethodField(help_text="Latest 100 alerts.")
 
     class Meta(AlertGroupSerializer.Meta):
         fields = (*AlertGroupSerializer.Meta.fields, "alerts")
@@ -103,8 +105,10 @@ class AlertGroupDetailSerializer(AlertGroupSerializer):
 
 class AlertFilters(ListFilters):
     severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
-    rule = serializers.CharField(max_length=60, required=False, help_text="Its name.")
-    firing = serializers.BooleanField(required=False, help_text="Only those that go on, or do not.")
+    rule = serializers.CharField(max_length=60, required=False, help_text="Name of the object.")
+    firing = serializers.BooleanField(
+        required=False, help_text="Return only firing groups, or only resolved ones."
+    )
     lookups = {"severity": "severity", "rule": "rule_name"}
 
     @classmethod
@@ -114,8 +118,8 @@ class AlertFilters(ListFilters):
 
 
 class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
-    document = serializers.DictField(help_text="The rule itself, as it is made and changed.")
-    firing = serializers.IntegerField(default=0, help_text="Alerts that fire now.")
+    document = serializers.DictField(help_text="Definition of the rule.")
+    firing = serializers.IntegerField(default=0, help_text="Firing alerts.")
 
     class Meta:
         model = AlertRule
@@ -142,13 +146,16 @@ class AlertRuleChangeSerializer(StrictSerializer[Any]):
     threshold = serializers.FloatField(required=False)
     severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
     where = _matchers_field(required=False, help_text=_MATCHERS)
-    lasts = serializers.IntegerField(required=False, min_value=0, help_text="Seconds.")
-    keeps = serializers.IntegerField(required=False, min_value=0, help_text="Seconds.")
+    lasts = serializers.IntegerField(required=False, min_value=0, help_text="Duration in seconds.")
+    keeps = serializers.IntegerField(required=False, min_value=0, help_text="Duration in seconds.")
     group_by = serializers.ListField(
         child=serializers.CharField(max_length=40), max_length=10, required=False
     )
     repeat = serializers.IntegerField(
-        required=False, allow_null=True, min_value=0, help_text="Seconds; null: told of once."
+        required=False,
+        allow_null=True,
+        min_value=0,
+        help_text="Repeat interval in seconds; null: notify once.",
     )
     enabled = serializers.BooleanField(required=False)
 
@@ -163,13 +170,13 @@ class AlertRuleCreateSerializer(AlertRuleChangeSerializer):
 
 
 class AlertTrialSerializer(serializers.Serializer[AlertRuleTrial]):
-    now = serializers.IntegerField(help_text="On how many things it holds now.")
+    now = serializers.IntegerField(help_text="Objects for which the condition is met now.")
     times = serializers.IntegerField(
         allow_null=True,
-        help_text="How often it would have fired in the last 24 hours; null where no history is kept.",
+        help_text="Firings in the last 24 hours; null if no history is available.",
     )
-    things = serializers.IntegerField(help_text="On how many things.")
-    cut = serializers.BooleanField(help_text="Whether it would have been more often than that.")
+    things = serializers.IntegerField(help_text="Objects for which it would have fired.")
+    cut = serializers.BooleanField(help_text="Whether the number of firings was truncated.")
 
 
 class AlertSilenceSerializer(serializers.ModelSerializer[AlertSilence]):
@@ -216,8 +223,8 @@ class AlertReceiverSerializer(serializers.ModelSerializer[AlertReceiver]):
 class AlertReceiverCreateSerializer(StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
     kind = serializers.ChoiceField(choices=[*ReceiverKind])
-    url = serializers.CharField(max_length=2000, required=False, help_text="Not shown again.")
-    secret = serializers.CharField(max_length=200, required=False, help_text="Not shown again.")
+    url = serializers.CharField(max_length=2000, required=False, help_text="Write-only.")
+    secret = serializers.CharField(max_length=200, required=False, help_text="Write-only.")
     addresses = serializers.ListField(
         child=serializers.CharField(max_length=254), max_length=20, required=False
     )
@@ -227,7 +234,7 @@ class AlertReceiverCreateSerializer(StrictSerializer[Any]):
 
 
 class AlertReceiverChangeSerializer(StrictSerializer[Any]):
-    active = serializers.BooleanField(help_text="False pauses it.")
+    active = serializers.BooleanField(help_text="False: paused.")
 
 
 class AlertDeliverySerializer(serializers.ModelSerializer[AlertDelivery]):
@@ -253,7 +260,7 @@ class AlertRouteWriteSerializer(StrictSerializer[Any]):
     severity = serializers.ChoiceField(choices=[*AlertSeverity])
     matchers = _matchers_field(required=False, default=list, help_text=_MATCHERS)
     receivers = VisibleUidField(
-        visible=selectors.receivers_visible, many=True, help_text="Their uids; at least one."
+        visible=selectors.receivers_visible, many=True, help_text="Uids of receivers; at least one."
     )
     enabled = serializers.BooleanField(required=False, default=True)
 
@@ -271,9 +278,9 @@ class OperatorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Episodes of alerts", tags=TAGS, parameters=[AlertFilters]),
+    list=extend_schema(summary="Alert groups", tags=TAGS, parameters=[AlertFilters]),
     retrieve=extend_schema(
-        summary="An episode with its alerts",
+        summary="Get an alert group with its alerts",
         tags=TAGS,
         responses=AlertGroupDetailSerializer,
     ),
@@ -302,7 +309,7 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
         return selectors.rules_visible(self.request.user)
 
     @extend_schema(
-        summary="Make an alert rule",
+        summary="Create an alert rule",
         tags=TAGS,
         request=AlertRuleCreateSerializer,
         responses={201: AlertRuleSerializer},
@@ -314,7 +321,7 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Change an alert rule, or switch it on or off",
+        summary="Change, enable or disable an alert rule",
         tags=TAGS,
         request=AlertRuleChangeSerializer,
         responses=AlertRuleSerializer,
@@ -327,8 +334,7 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
 
     @extend_schema(
         summary="Delete an alert rule",
-        description="What it fired is told of as over. Rules that the product comes with can only be "
-        "switched off.",
+        description="Its firing alerts resolve. Built-in rules can only be disabled.",
         tags=TAGS,
         responses={204: None},
     )
@@ -338,9 +344,8 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
-        summary="Try an alert rule",
-        description="What it would say now, and how often it would have fired in the last 24 hours. "
-        "Nothing is kept.",
+        summary="Dry run of an alert rule",
+        description="Evaluates the rule now and over the last 24 hours. Nothing is stored.",
         tags=TAGS,
         request=AlertRuleCreateSerializer,
         responses=AlertTrialSerializer,
@@ -352,7 +357,7 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Silences, the newest first", tags=TAGS),
+    list=extend_schema(summary="Silences, newest first", tags=TAGS),
     retrieve=extend_schema(summary="A silence", tags=TAGS),
 )
 class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
@@ -362,8 +367,8 @@ class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
         return selectors.silences_visible(self.request.user)
 
     @extend_schema(
-        summary="Begin a silence",
-        description="Nobody is told of what all its conditions fit until it ends by itself.",
+        summary="Create a silence",
+        description="Suppresses notifications of alerts that match all matchers, until its end.",
         tags=TAGS,
         request=AlertSilenceCreateSerializer,
         responses={201: AlertSilenceSerializer},
@@ -374,7 +379,7 @@ class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
         row = alerts.silence_create(actor=acting_user(request), at=timezone.now(), **given)
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
-    @extend_schema(summary="End a silence before its time", tags=TAGS, responses={204: None})
+    @extend_schema(summary="Expire a silence", tags=TAGS, responses={204: None})
     def destroy(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
         alerts.silence_end(silence=self.get_object(), actor=actor, at=timezone.now())
@@ -382,8 +387,8 @@ class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Receivers of alerts", tags=TAGS),
-    retrieve=extend_schema(summary="A receiver of alerts", tags=TAGS),
+    list=extend_schema(summary="Alert receivers", tags=TAGS),
+    retrieve=extend_schema(summary="Get an alert receiver", tags=TAGS),
 )
 class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
     serializer_class = AlertReceiverSerializer
@@ -392,8 +397,8 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
         return selectors.receivers_visible(self.request.user)
 
     @extend_schema(
-        summary="Make a receiver of alerts",
-        description="Its address and secret are kept encrypted and not shown again.",
+        summary="Create an alert receiver",
+        description="URL and secret are stored encrypted and never returned.",
         tags=TAGS,
         request=AlertReceiverCreateSerializer,
         responses={201: AlertReceiverSerializer},
@@ -412,7 +417,7 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Pause or resume a receiver of alerts",
+        summary="Pause or resume an alert receiver",
         tags=TAGS,
         request=AlertReceiverChangeSerializer,
         responses=AlertReceiverSerializer,
@@ -423,14 +428,14 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
         alerts.receiver_switch(receiver=row, actor=actor, **given)
         return Response(self.get_serializer(row).data)
 
-    @extend_schema(summary="Delete a receiver of alerts", tags=TAGS, responses={204: None})
+    @extend_schema(summary="Delete an alert receiver", tags=TAGS, responses={204: None})
     def destroy(self, request: Request, uid: str) -> Response:
         alerts.receiver_delete(receiver=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
-        summary="Send a test to a receiver of alerts",
-        description="It is tried once; look at the receiver to see how it went.",
+        summary="Send a test alert to a receiver",
+        description="Sends one test alert without retries. The result is shown by the receiver.",
         tags=TAGS,
         request=None,
         responses={202: AlertDeliverySerializer},
@@ -446,8 +451,8 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Routes of alerts", tags=TAGS),
-    retrieve=extend_schema(summary="A route of alerts", tags=TAGS),
+    list=extend_schema(summary="Alert routes", tags=TAGS),
+    retrieve=extend_schema(summary="Get an alert route", tags=TAGS),
 )
 class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
     serializer_class = AlertRouteSerializer
@@ -456,7 +461,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
         return selectors.routes_visible(self.request.user)
 
     @extend_schema(
-        summary="Make a route of alerts",
+        summary="Create an alert route",
         tags=TAGS,
         request=AlertRouteWriteSerializer,
         responses={201: AlertRouteSerializer},
@@ -467,7 +472,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Change a route of alerts",
+        summary="Change an alert route",
         tags=TAGS,
         request=AlertRouteWriteSerializer,
         responses=AlertRouteSerializer,
@@ -477,7 +482,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
         alerts.route_change(route=row, request=self._route_request(), actor=actor)
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(summary="Delete a route of alerts", tags=TAGS, responses={204: None})
+    @extend_schema(summary="Delete an alert route", tags=TAGS, responses={204: None})
     def destroy(self, request: Request, uid: str) -> Response:
         alerts.route_delete(route=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

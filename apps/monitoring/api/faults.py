@@ -55,10 +55,10 @@ class UidField(serializers.RegexField):
 class FaultSerializer(serializers.ModelSerializer[Fault]):
     cluster = serializers.CharField(source="node.cluster.name")
     node = ObjectReference()
-    card = ObjectReference(allow_null=True, help_text="Null: of the node itself.")
-    level = serializers.IntegerField(help_text="1 is a note, 6 means isolation.")
-    cause = serializers.SerializerMethodField(help_text="What the code stands for; may be empty.")
-    remedy = serializers.SerializerMethodField(help_text="What to do about it; may be empty.")
+    card = ObjectReference(allow_null=True, help_text="Card; null: fault of the node.")
+    level = serializers.IntegerField(help_text="Severity from 1 (recorded only) to 6 (isolation).")
+    cause = serializers.SerializerMethodField(help_text="Meaning of the code; may be empty.")
+    remedy = serializers.SerializerMethodField(help_text="Recommended action; may be empty.")
 
     class Meta:
         model = Fault
@@ -98,15 +98,15 @@ class FaultFilters(ListFilters):
         choices=[(one.value, one.value) for one in SignalOrigin], required=False
     )
     code = serializers.CharField(required=False, max_length=120)
-    cluster = serializers.CharField(required=False, max_length=40, help_text="Its name.")
+    cluster = serializers.CharField(required=False, max_length=40, help_text="Name of the object.")
     node = VisibleUidField(
-        visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid."
+        visible=lambda _user: fleet.nodes(), required=False, help_text="Uid of the object."
     )
     card = VisibleUidField(
-        visible=lambda _user: fleet.cards(), required=False, help_text="Its uid."
+        visible=lambda _user: fleet.cards(), required=False, help_text="Uid of the object."
     )
     standing = serializers.BooleanField(
-        required=False, help_text="Only those that stand, or are over."
+        required=False, help_text="Return only open faults, or only resolved ones."
     )
     acknowledged = serializers.BooleanField(required=False)
     lookups = {
@@ -137,16 +137,18 @@ class AcknowledgeSerializer(IsolationUidsSerializer):
 
 
 class AcknowledgedSerializer(serializers.Serializer[Any]):
-    acknowledged = serializers.IntegerField(help_text="How many were not acknowledged before.")
+    acknowledged = serializers.IntegerField(
+        help_text="Number of faults that were not acknowledged before."
+    )
 
 
 class IsolationSerializer(serializers.ModelSerializer[Isolation]):
     cluster = serializers.CharField(source="node.cluster.name")
     node = ObjectReference()
-    card = ObjectReference(allow_null=True, help_text="Null: the whole node.")
+    card = ObjectReference(allow_null=True, help_text="Card; null: the whole node.")
     state = serializers.ChoiceField(choices=[(one.value, one.value) for one in IsolationState])
     fault = serializers.CharField(source="fault.uid", allow_null=True, default=None)
-    evidence = serializers.DictField(help_text="What the last burn-in found.")
+    evidence = serializers.DictField(help_text="Result of the last burn-in run.")
 
     class Meta:
         model = Isolation
@@ -177,12 +179,12 @@ class IsolationFilters(ListFilters):
     state = serializers.ChoiceField(
         choices=[(one.value, one.value) for one in IsolationState], required=False
     )
-    cluster = serializers.CharField(required=False, max_length=40, help_text="Its name.")
+    cluster = serializers.CharField(required=False, max_length=40, help_text="Name of the object.")
     node = VisibleUidField(
-        visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid."
+        visible=lambda _user: fleet.nodes(), required=False, help_text="Uid of the object."
     )
     standing = serializers.BooleanField(
-        required=False, help_text="Only what is out of use, or back."
+        required=False, help_text="Return only active isolations, or only ended ones."
     )
     lookups = {"state": "state", "cluster": "node__cluster__name", "node": "node"}
 
@@ -209,12 +211,13 @@ class ReleaseSerializer(IsolationUidsSerializer):
 
 
 class BurnInsRequestedSerializer(serializers.Serializer[Any]):
-    asked = serializers.IntegerField(help_text="How many will be tested.")
+    asked = serializers.IntegerField(help_text="Number of burn-in runs requested.")
 
 
 class HealthRuleSerializer(serializers.ModelSerializer[HealthRule]):
     condition = serializers.DictField(
-        help_text="metric, how (value, change or rate), op, value, for, within, chips."
+        help_text="Condition with the keys metric, how (value, change or rate), op, value, for, "
+        "within and chips."
     )
     level = serializers.IntegerField()
 
@@ -245,7 +248,7 @@ class RuleFiringSerializer(serializers.Serializer[Any]):
     began_at = serializers.DateTimeField()
     fired_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
-    worst = serializers.FloatField(help_text="The figure that lay furthest beyond the limit.")
+    worst = serializers.FloatField(help_text="Value that exceeded the threshold most.")
 
 
 class HealthRuleTrialSerializer(serializers.Serializer[Any]):
@@ -255,15 +258,17 @@ class HealthRuleTrialSerializer(serializers.Serializer[Any]):
 
 class HealthRuleTrialsSerializer(serializers.Serializer[Any]):
     since = serializers.DateTimeField()
-    cards = serializers.IntegerField(help_text="How many were looked at.")
-    times = serializers.IntegerField(help_text="How often it would have fired.")
+    cards = serializers.IntegerField(help_text="Number of evaluated cards.")
+    times = serializers.IntegerField(help_text="Number of firings.")
     trials = HealthRuleTrialSerializer(many=True)
 
 
 class HealthPolicySerializer(serializers.Serializer[Any]):
-    automatic = serializers.BooleanField(help_text="Whether rules act by themselves.")
+    automatic = serializers.BooleanField(
+        help_text="Whether actions of rules are executed automatically."
+    )
     settings = serializers.SerializerMethodField(
-        help_text="Guards and pauses: durations in seconds, shares in thousandths."
+        help_text="Guard limits and intervals: durations in seconds, shares in thousandths."
     )
     changed_by_name = serializers.CharField()
     changed_at = serializers.DateTimeField(allow_null=True)
@@ -297,7 +302,7 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
 
     @extend_schema(
         summary="Acknowledge faults",
-        description="For operators. A note stays with each of them.",
+        description="For operators. The note is stored with each fault.",
         tags=_TAGS,
         request=AcknowledgeSerializer,
         responses=AcknowledgedSerializer,
@@ -312,10 +317,8 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
 
 
 @extend_schema_view(
-    list=extend_schema(
-        summary="Cards and nodes out of use", tags=_TAGS, parameters=[IsolationFilters]
-    ),
-    retrieve=extend_schema(summary="A card or node out of use", tags=_TAGS),
+    list=extend_schema(summary="Isolations", tags=_TAGS, parameters=[IsolationFilters]),
+    retrieve=extend_schema(summary="Get an isolation", tags=_TAGS),
 )
 class IsolationViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Isolation]
@@ -330,10 +333,11 @@ class IsolationViewSet(
         return displayed_isolations()
 
     @extend_schema(
-        summary="Take cards and nodes out of use",
+        summary="Isolate cards and nodes",
         description=(
-            "For operators. What runs there saves and stops; only a person gives them back. "
-            "A card of a cluster that binds by node takes its whole node along."
+            "For operators. Running workloads are evicted. Isolated cards and nodes are "
+            "returned to service only by a user. On a cluster that binds by node, the "
+            "whole node is isolated."
         ),
         tags=_TAGS,
         request=IsolateSerializer,
@@ -347,8 +351,8 @@ class IsolationViewSet(
         return Response(self._isolation_response(begun), status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Give cards and nodes back",
-        description="For operators. Whatever state they are in, with a reason that stays in the history.",
+        summary="Return cards and nodes to service",
+        description="For operators, in any state. The reason is stored in the history.",
         tags=_TAGS,
         request=ReleaseSerializer,
         responses=IsolationsSerializer,
@@ -363,8 +367,8 @@ class IsolationViewSet(
         )
 
     @extend_schema(
-        summary="Have cards and nodes tested",
-        description="For operators. The burn-in begins as soon as nothing runs there.",
+        summary="Request burn-in runs of cards and nodes",
+        description="For operators. The burn-in run starts when no workload runs there.",
         tags=_TAGS,
         request=IsolationUidsSerializer,
         responses=BurnInsRequestedSerializer,
@@ -382,8 +386,8 @@ class IsolationViewSet(
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Rules over figures", tags=_TAGS),
-    retrieve=extend_schema(summary="A rule over figures", tags=_TAGS),
+    list=extend_schema(summary="Health rules", tags=_TAGS),
+    retrieve=extend_schema(summary="Get a health rule", tags=_TAGS),
 )
 class HealthRuleViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[HealthRule]
@@ -397,7 +401,7 @@ class HealthRuleViewSet(
         return HealthRule.objects.all()
 
     @extend_schema(
-        summary="Make a rule",
+        summary="Create a health rule",
         tags=_TAGS,
         request=HealthRuleCreateSerializer,
         responses={201: HealthRuleSerializer},
@@ -409,7 +413,7 @@ class HealthRuleViewSet(
         return Response(self.get_serializer(rule).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Change a rule",
+        summary="Change a health rule",
         tags=_TAGS,
         request=HealthRuleChangeSerializer,
         responses=HealthRuleSerializer,
@@ -420,14 +424,14 @@ class HealthRuleViewSet(
         row = health_rules.rule_change(rule=rule, actor=actor, at=timezone.now(), **given)
         return Response(self.get_serializer(row).data)
 
-    @extend_schema(summary="Delete a rule", tags=_TAGS, responses={204: None})
+    @extend_schema(summary="Delete a health rule", tags=_TAGS, responses={204: None})
     def destroy(self, request: Request, uid: str) -> Response:
         health_rules.rule_delete(rule=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
-        summary="Try a rule on the figures that are kept",
-        description="When it would have fired over the last hours, on which cards. Nothing is changed.",
+        summary="Dry run of a health rule on stored metrics",
+        description="Returns the firings of the last hours by card. Nothing is changed.",
         tags=_TAGS,
         request=HealthRuleDryRunSerializer,
         responses=HealthRuleTrialsSerializer,
@@ -455,7 +459,7 @@ class HealthPolicyView(APIView):
 
     @extend_schema(
         summary="Change the health policy",
-        description="For operators. What is not named stays as it is.",
+        description="For operators. Omitted fields are not changed.",
         tags=_TAGS,
         request=HealthPolicyChangeSerializer,
         responses=HealthPolicySerializer,

@@ -43,7 +43,7 @@ class RolloutSerializer(serializers.ModelSerializer[Rollout]):
     cluster = ObjectReference()
     argv = serializers.ListField(child=serializers.CharField())
     created_by = serializers.CharField(source="created_by.username")
-    nodes = RolloutNodeSerializer(many=True, help_text="As they are worked on.")
+    nodes = RolloutNodeSerializer(many=True, help_text="Nodes in the order of execution.")
 
     class Meta:
         model = Rollout
@@ -72,14 +72,14 @@ class RolloutCreateSerializer(StrictSerializer[Any]):
         child=serializers.CharField(max_length=200, allow_blank=True),
         required=False,
         default=dict,
-        help_text="That a node must have; name stands for its name.",
+        help_text="Required node labels; name matches the name of the node.",
     )
     argv = serializers.ListField(
         child=serializers.CharField(max_length=1000, trim_whitespace=False),
         max_length=MOST_ARGUMENTS,
         required=False,
         default=list,
-        help_text="A program and its arguments; no shell reads it.",
+        help_text="Program and arguments, executed without a shell.",
     )
     image = serializers.CharField(max_length=300, required=False, default="", allow_blank=True)
     run_within = serializers.IntegerField(
@@ -95,8 +95,8 @@ class RolloutCreateSerializer(StrictSerializer[Any]):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Rollouts over nodes", tags=TAGS),
-    retrieve=extend_schema(summary="A rollout with its nodes", tags=TAGS),
+    list=extend_schema(summary="Maintenance rollouts", tags=TAGS),
+    retrieve=extend_schema(summary="Get a maintenance rollout with its nodes", tags=TAGS),
 )
 class RolloutViewSet(OperatorViewSet[Rollout]):
     serializer_class = RolloutSerializer
@@ -105,9 +105,10 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
         return rollouts_visible(self.request.user).prefetch_related("nodes__node__cluster")
 
     @extend_schema(
-        summary="Begin a rollout",
-        description="Nodes are isolated batch by batch, run the command, are tested and return to service. "
-        "A command on the machine of the product itself is for administrators of the company.",
+        summary="Create a maintenance rollout",
+        description="Nodes are isolated batch by batch, run the command, are tested and return to "
+        "service. Commands on the machine of Ninefold itself require an administrator "
+        "of the company.",
         tags=TAGS,
         request=RolloutCreateSerializer,
         responses={201: RolloutSerializer},
@@ -121,21 +122,25 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
         )
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
-    @extend_schema(summary="Pause a rollout", tags=TAGS, request=None, responses=RolloutSerializer)
+    @extend_schema(
+        summary="Pause a maintenance rollout", tags=TAGS, request=None, responses=RolloutSerializer
+    )
     @idempotent
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, uid: str) -> Response:
         return self._apply_event(request, RolloutEvent.PAUSE)
 
-    @extend_schema(summary="Resume a rollout", tags=TAGS, request=None, responses=RolloutSerializer)
+    @extend_schema(
+        summary="Resume a maintenance rollout", tags=TAGS, request=None, responses=RolloutSerializer
+    )
     @idempotent
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, uid: str) -> Response:
         return self._apply_event(request, RolloutEvent.RESUME)
 
     @extend_schema(
-        summary="Cancel a rollout",
-        description="The rest stays untouched; what is under way ends as planned.",
+        summary="Cancel a maintenance rollout",
+        description="Nodes in progress are completed; the remaining nodes are not changed.",
         tags=TAGS,
         request=None,
         responses=RolloutSerializer,

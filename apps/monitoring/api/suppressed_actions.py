@@ -40,25 +40,27 @@ class SuppressedPartSerializer(serializers.Serializer[Any]):
 class SuppressedPoolSerializer(serializers.Serializer[SuppressedPool]):
     """What waits of one chip in one cluster, and what isolating all of it would cost."""
 
-    cluster = serializers.CharField(help_text="Its name.")
+    cluster = serializers.CharField(help_text="Name of the object.")
     cluster_uid = serializers.CharField()
-    chip = serializers.CharField(help_text="Empty: of nodes without cards.")
+    chip = serializers.CharField(help_text="Chip; empty: nodes without cards.")
     isolations = serializers.IntegerField(
-        help_text="Cards, and whole nodes, that would go out of use."
+        help_text="Suppressed isolations of cards and whole nodes."
     )
     nodes = serializers.IntegerField()
-    since = serializers.DateTimeField(help_text="When the oldest was held back.")
-    until = serializers.CharField(help_text="Name it in an act: what came later is not touched.")
-    codes = SuppressedPartSerializer(many=True, help_text="Isolations by the code of the fault.")
-    parts = SuppressedPartSerializer(
-        many=True, help_text="By rack, or what else labels of nodes name."
+    since = serializers.DateTimeField(help_text="Time of the oldest suppressed isolation.")
+    until = serializers.CharField(
+        help_text="Pass this time in a request, so that later isolations are not included."
     )
-    cards = serializers.IntegerField(help_text="Cards that would go out of use.")
-    works = serializers.IntegerField(help_text="Jobs and deployments that would stop.")
-    size = serializers.IntegerField(help_text="Cards of the pool.")
-    out = serializers.IntegerField(help_text="Of them out of use now.")
-    usable = serializers.IntegerField(help_text="Of them usable now.")
-    left = serializers.IntegerField(help_text="Usable once all of it is out of use.")
+    codes = SuppressedPartSerializer(many=True, help_text="Isolations by fault code.")
+    parts = SuppressedPartSerializer(
+        many=True, help_text="Isolations by rack or another topology label."
+    )
+    cards = serializers.IntegerField(help_text="Cards that would be isolated.")
+    works = serializers.IntegerField(help_text="Jobs and deployments that would be evicted.")
+    size = serializers.IntegerField(help_text="Cards in the pool.")
+    out = serializers.IntegerField(help_text="Cards that are unusable now.")
+    usable = serializers.IntegerField(help_text="Cards that are usable now.")
+    left = serializers.IntegerField(help_text="Cards that would remain usable.")
 
 
 class SuppressedActionsSerializer(serializers.Serializer[Any]):
@@ -66,31 +68,40 @@ class SuppressedActionsSerializer(serializers.Serializer[Any]):
 
 
 class SuppressedActionsRequestSerializer(StrictSerializer[Any]):
-    cluster = UidField(help_text="Uid of the pool's cluster.")
+    cluster = UidField(help_text="Uid of the cluster of the pool.")
     chip = serializers.CharField(max_length=60, allow_blank=True)
-    until = UidField(required=False, help_text="As told of the pool; absent: all that waits now.")
+    until = UidField(
+        required=False, help_text="Time from the pool; absent: all suppressed isolations."
+    )
     shown = serializers.IntegerField(
         required=False,
         default=0,
         min_value=0,
         max_value=LARGEST_INTEGER,
-        help_text="How many isolations you saw: the answer says how many of them were left out.",
+        help_text="Number of isolations that were displayed; the response returns how many were "
+        "not included.",
     )
     reason = serializers.CharField(
-        required=False, default="", allow_blank=True, max_length=2000, help_text="Of an act."
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=2000,
+        help_text="Reason; required unless dry_run.",
     )
     dry_run = serializers.BooleanField(
-        required=False, default=False, help_text="Say what there is to decide; do nothing."
+        required=False, default=False, help_text="Return the suppressed isolations without changes."
     )
 
 
 class SuppressedActionsResultSerializer(serializers.Serializer[SuppressedActionsResult]):
     pool = SuppressedPoolSerializer(
-        allow_null=True, help_text="Just before; null: nothing waited there."
+        allow_null=True,
+        help_text="State of the pool before the request; null if no isolation was suppressed.",
     )
-    done = serializers.IntegerField(help_text="Isolations that were decided; 0 in a dry run.")
+    done = serializers.IntegerField(help_text="Isolations that were processed; 0 in a dry run.")
     left_out = serializers.IntegerField(
-        help_text="Shown, and not decided: the fault is over, or somebody was first."
+        help_text="Displayed isolations that were not processed: the fault was resolved or "
+        "another user decided first."
     )
 
 
@@ -100,7 +111,9 @@ class SuppressedActionsView(APIView):
     token_scope = Scope.ADMIN
 
     @extend_schema(
-        summary="What the guard holds back", tags=_TAGS, responses=SuppressedActionsSerializer
+        summary="Isolations suppressed by the guard",
+        tags=_TAGS,
+        responses=SuppressedActionsSerializer,
     )
     def get(self, request: Request) -> Response:
         QuerySerializer.read(request)
@@ -141,8 +154,9 @@ class _ReleaseSuppressedView(APIView):
 
 @extend_schema_view(
     post=extend_schema(
-        summary="Isolate all that is held back of a pool",
-        description="For operators, with a reason. Only a person gives it back.",
+        summary="Execute the suppressed isolations of a pool",
+        description="For operators. Requires a reason. Isolated cards and nodes are returned to "
+        "service only by a user.",
     )
 )
 class SuppressedIsolateView(_ReleaseSuppressedView):
@@ -153,8 +167,8 @@ class SuppressedIsolateView(_ReleaseSuppressedView):
 
 @extend_schema_view(
     post=extend_schema(
-        summary="Leave all that is held back of a pool",
-        description="For operators, with a reason: the faults behind it are acknowledged.",
+        summary="Dismiss the suppressed isolations of a pool",
+        description="For operators. Requires a reason; the faults are acknowledged with it.",
     )
 )
 class SuppressedDismissView(_ReleaseSuppressedView):

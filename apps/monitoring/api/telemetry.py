@@ -111,13 +111,14 @@ _ENABLED = (
 
 class SourceSerializer(serializers.ModelSerializer[Source]):
     cluster = ObjectReference()
-    options = serializers.DictField(help_text="Nothing secret is among them.")
+    options = serializers.DictField(help_text="Options without secrets.")
     has_token = serializers.SerializerMethodField()
     refusals = serializers.ListField(
-        child=serializers.CharField(), help_text="Why something of the last reading was not kept."
+        child=serializers.CharField(),
+        help_text="Samples of the last scrape that were rejected, with reasons.",
     )
     unreachable = serializers.DictField(
-        child=serializers.CharField(), help_text="Parts that did not answer, and why."
+        child=serializers.CharField(), help_text="Unreachable targets with reasons."
     )
 
     class Meta:
@@ -154,7 +155,9 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
 
 
 class SourceChangeSerializer(StrictSerializer[Any]):
-    options = serializers.DictField(required=False, help_text="All of them; others are forgotten.")
+    options = serializers.DictField(
+        required=False, help_text="All options; replaces the current options."
+    )
     every = serializers.IntegerField(required=False, min_value=SHORTEST, max_value=LONGEST)
     token = serializers.CharField(
         required=False, allow_blank=True, write_only=True, max_length=4000, help_text=_CREDENTIAL
@@ -170,10 +173,10 @@ class SourceCreateSerializer(SourceChangeSerializer):
 
 
 class SourceTrialSerializer(serializers.Serializer[SourceTrial]):
-    cards = serializers.IntegerField(help_text="How many it told of.")
+    cards = serializers.IntegerField(help_text="Number of cards with metrics.")
     nodes = serializers.ListField(child=serializers.CharField())
     strangers = serializers.ListField(
-        child=serializers.CharField(), help_text="Nodes that the cluster does not have."
+        child=serializers.CharField(), help_text="Names of unknown nodes."
     )
     refusals = serializers.ListField(child=serializers.CharField())
     unreachable = serializers.DictField(child=serializers.CharField())
@@ -181,7 +184,7 @@ class SourceTrialSerializer(serializers.Serializer[SourceTrial]):
 
 class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
     node = ObjectReference()
-    agent = serializers.DictField(help_text="What its agent says of itself.")
+    agent = serializers.DictField(help_text="Version and state reported by the agent.")
 
     class Meta:
         model = NodeToken
@@ -199,7 +202,7 @@ class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
 
 class NodeTokenFilters(ListFilters):
     node = VisibleUidField(
-        visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid."
+        visible=lambda _user: fleet.nodes(), required=False, help_text="Uid of the object."
     )
     lookups = {"node": "node"}
 
@@ -209,7 +212,7 @@ class NodeTokenCreateSerializer(StrictSerializer[Any]):
 
 
 class NewNodeTokenSerializer(serializers.Serializer[Any]):
-    token = serializers.CharField(help_text="It is shown only here.")
+    token = serializers.CharField(help_text="Shown only in this response.")
 
 
 LARGEST_BODY, MAX_TEXT_SIZE = 4 * MIB, 16 * MIB
@@ -386,8 +389,8 @@ class OperatorsViewSet(ResourceViewSet[M]):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Sources of figures", tags=["fleet"]),
-    retrieve=extend_schema(summary="A source of figures", tags=["fleet"]),
+    list=extend_schema(summary="Metric sources", tags=["fleet"]),
+    retrieve=extend_schema(summary="Get a metric source", tags=["fleet"]),
 )
 class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsViewSet[Source]):
     serializer_class = SourceSerializer
@@ -396,8 +399,9 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
         return selectors.sources_visible(self.request.user)
 
     @extend_schema(
-        summary="Make a source of figures",
-        description="Figures of the cluster's cards are read there from now on. Nothing is called yet: try it.",
+        summary="Create a metric source",
+        description="Metrics of the cluster's cards are scraped from the source. The source is not "
+        "contacted by this request; use the test endpoint.",
         tags=["fleet"],
         request=SourceCreateSerializer,
         responses={201: SourceSerializer},
@@ -409,7 +413,7 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
         return Response(self.get_serializer(source).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Change, pause or resume a source of figures",
+        summary="Change, pause or resume a metric source",
         tags=["fleet"],
         request=SourceChangeSerializer,
         responses=SourceSerializer,
@@ -421,8 +425,8 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
         return Response(self.get_serializer(source).data)
 
     @extend_schema(
-        summary="Delete a source of figures",
-        description="Figures that came from it stay; faults that it alone told of are over.",
+        summary="Delete a metric source",
+        description="Stored metrics are kept. Faults that only this source reported resolve.",
         tags=["fleet"],
         responses={204: None},
     )
@@ -432,8 +436,8 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
-        summary="Try a source of figures",
-        description="Reads it once and keeps nothing of it.",
+        summary="Test a metric source",
+        description="Scrapes the source once without storing the result.",
         tags=["fleet"],
         request=None,
         responses=SourceTrialSerializer,
@@ -446,8 +450,8 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Tokens of nodes", tags=["fleet"], parameters=[NodeTokenFilters]),
-    retrieve=extend_schema(summary="A token of a node", tags=["fleet"]),
+    list=extend_schema(summary="Node tokens", tags=["fleet"], parameters=[NodeTokenFilters]),
+    retrieve=extend_schema(summary="Get a node token", tags=["fleet"]),
 )
 class NodeTokenViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsViewSet[NodeToken]
@@ -459,8 +463,9 @@ class NodeTokenViewSet(
         return selectors.node_tokens_visible(self.request.user)
 
     @extend_schema(
-        summary="Make a token for a node",
-        description="Its agent shows it when it sends figures. The token is in this answer and nowhere else.",
+        summary="Create a node token",
+        description="The agent authenticates with the token. The token is shown only in this "
+        "response.",
         tags=["fleet"],
         request=NodeTokenCreateSerializer,
         responses={201: NewNodeTokenSerializer},
@@ -472,8 +477,9 @@ class NodeTokenViewSet(
         return Response({"token": text}, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Revoke a token of a node",
-        description="With the last good token of a node, the faults that its agent told of are over.",
+        summary="Revoke a node token",
+        description="Revoking the last valid token of a node resolves the faults that its agent "
+        "reported.",
         tags=["fleet"],
         responses={204: None},
     )

@@ -34,19 +34,27 @@ _MOST_CARDS = 100_000
 
 
 class ClaimDryRunRequestSerializer(StrictSerializer[Any]):
-    queue = serializers.CharField(max_length=60, help_text="Name of a queue of one of your teams.")
+    queue = serializers.CharField(
+        max_length=60, help_text="Name of a queue that your teams can use."
+    )
     chips = serializers.ListField(
         child=serializers.CharField(max_length=60),
         min_length=1,
         max_length=50,
-        help_text="Acceptable chips, the preferred first.",
+        help_text="Acceptable chips in order of preference.",
     )
     cards = serializers.IntegerField(
-        default=1, min_value=0, max_value=_MOST_CARDS, help_text="Of one replica, all on one node."
+        default=1,
+        min_value=0,
+        max_value=_MOST_CARDS,
+        help_text="Cards of one replica, all on one node.",
     )
     replicas = serializers.IntegerField(default=1, min_value=1, max_value=_MOST_CARDS)
     memory = serializers.IntegerField(
-        default=0, min_value=0, max_value=2**62, help_text="Bytes for one replica; 0: no limit."
+        default=0,
+        min_value=0,
+        max_value=2**62,
+        help_text="Memory of one replica in bytes; 0: no limit.",
     )
     priority = serializers.IntegerField(
         default=0, min_value=-LARGEST_INTEGER, max_value=LARGEST_INTEGER
@@ -56,16 +64,20 @@ class ClaimDryRunRequestSerializer(StrictSerializer[Any]):
         allow_null=True,
         min_value=1,
         max_value=LARGEST_INTEGER,
-        help_text="How long it is expected to run; null: nobody knows.",
+        help_text="Expected run time in seconds; null: unknown.",
     )
     within = serializers.CharField(
         default="",
         allow_blank=True,
         max_length=60,
-        help_text="Level of the network under one domain of which all of it must be, such as leaf.",
+        help_text="Topology level within one domain of which all replicas must be placed, for "
+        "example leaf.",
     )
     near = serializers.CharField(
-        default="", allow_blank=True, max_length=60, help_text="The same as a wish."
+        default="",
+        allow_blank=True,
+        max_length=60,
+        help_text="Topology level within one domain of which replicas are placed if possible.",
     )
 
     def validate_chips(self, given: list[str]) -> tuple[str, ...]:
@@ -93,24 +105,27 @@ class NodeCardsSerializer(serializers.Serializer[Any]):
 
 
 class DryRunEvictionSerializer(serializers.Serializer[Any]):
-    claim = serializers.CharField(help_text="Uid.")
+    claim = serializers.CharField(help_text="Uid of the claim.")
     queue = serializers.CharField()
     team = serializers.CharField()
-    work_name = serializers.CharField(help_text="Empty where you may not know it.")
+    work_name = serializers.CharField(help_text="Empty if it is not visible to you.")
     chip = serializers.CharField()
     cards = serializers.IntegerField()
-    lost_seconds = serializers.IntegerField(help_text="Work that would be done again.")
+    lost_seconds = serializers.IntegerField(help_text="Seconds of progress that would be lost.")
     reason = ReasonSerializerField()
 
 
 class ClaimDryRunSerializer(serializers.Serializer[Any]):
     outcome = serializers.ChoiceField(
         choices=_OUTCOMES,
-        help_text="starts at once; reclaims: others would be told to stop for it; or waits.",
+        help_text="starts: placed immediately; reclaims: other claims would be evicted; waits: "
+        "stays pending.",
     )
-    chip = serializers.CharField(help_text="The chip that it would get; empty while it waits.")
+    chip = serializers.CharField(
+        help_text="Chip that would be allocated; empty if it stays pending."
+    )
     nodes = NodeCardsSerializer(many=True)
-    code = serializers.CharField(help_text="A short name of why it waits; empty if it starts.")
+    code = serializers.CharField(help_text="Code of the pending reason; empty if it starts.")
     reason = ReasonSerializerField()
     stopped = DryRunEvictionSerializer(many=True)
 
@@ -120,8 +135,9 @@ class ClaimDryRunView(APIView):
     parser_classes = (BoundedJSONParser,)
 
     @extend_schema(
-        summary="What the scheduler would say to a claim now",
-        description="Placed where, refused why, or who would be reclaimed for it. Nothing is touched.",
+        summary="Dry run of a claim",
+        description="Returns the placement, the pending reason, or the claims that would be "
+        "evicted. Nothing is changed.",
         tags=["scheduling"],
         request=ClaimDryRunRequestSerializer,
         responses=ClaimDryRunSerializer,

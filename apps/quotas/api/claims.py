@@ -51,18 +51,18 @@ class QueueStatusSerializer(serializers.Serializer[Any]):
     guaranteed = serializers.IntegerField()
     cap = serializers.IntegerField(allow_null=True)
     used = serializers.IntegerField()
-    borrowed = serializers.IntegerField(help_text="Held beyond the guarantee.")
-    lent = serializers.IntegerField(help_text="Of the guarantee, held by others.")
-    idle = serializers.IntegerField(help_text="Of the guarantee, held by nobody.")
+    borrowed = serializers.IntegerField(help_text="Cards in use above the guaranteed quota.")
+    lent = serializers.IntegerField(help_text="Guaranteed cards that are in use by other queues.")
+    idle = serializers.IntegerField(help_text="Guaranteed cards that are not in use.")
 
 
 class QueueChipStatusSerializer(serializers.Serializer[Any]):
-    chip = serializers.CharField(help_text="Empty: all chips together.", allow_blank=True)
+    chip = serializers.CharField(help_text="Chip; empty: all chips.", allow_blank=True)
     standing = QueueStatusSerializer()
 
 
 class BlockingWorkloadSerializer(serializers.Serializer[Any]):
-    name = serializers.CharField(allow_blank=True, help_text="Empty where it is another team's.")
+    name = serializers.CharField(allow_blank=True, help_text="Empty if it belongs to another team.")
     team = serializers.CharField()
     cards = serializers.IntegerField()
 
@@ -74,11 +74,17 @@ class ClaimForecastSerializer(serializers.Serializer[Any]):
     chip = serializers.CharField(allow_blank=True)
     nodes = serializers.IntegerField()
     blocked_by = BlockingWorkloadSerializer(many=True)
-    others = serializers.IntegerField(help_text="How many it waits for beside those.")
-    place = serializers.IntegerField(allow_null=True, help_text="Among all that wait, from 1.")
+    others = serializers.IntegerField(help_text="Number of further blocking workloads.")
+    place = serializers.IntegerField(
+        allow_null=True, help_text="Position among all pending claims, from 1."
+    )
     created_at = serializers.DateTimeField(allow_null=True)
-    beyond = serializers.BooleanField(help_text="Looked at, but it does not start within a day.")
-    unseen = serializers.BooleanField(help_text="Too many wait before it to be looked at.")
+    beyond = serializers.BooleanField(
+        help_text="Whether the claim was simulated and does not start within a day."
+    )
+    unseen = serializers.BooleanField(
+        help_text="Whether the claim was not simulated because too many claims are ahead of it."
+    )
 
 
 def forecast_json(outlook: VisibleForecast | None) -> dict[str, Any]:
@@ -92,14 +98,14 @@ class ClaimExplanationSerializer(serializers.Serializer[Any]):
     numbers = serializers.DictField(source="claim.explanation_numbers")
     queue = ObjectReference(source="claim.queue")
     shares = QueueChipStatusSerializer(
-        many=True, help_text="What its queue has of the chips it asks for."
+        many=True, help_text="Quota status of its queue for the requested chips."
     )
     free = serializers.DictField(child=serializers.IntegerField(), help_text="Free cards by chip.")
-    place = serializers.IntegerField(allow_null=True, help_text="In its queue, from 1.")
-    waiting = serializers.IntegerField(help_text="Claims that wait in its queue.")
+    place = serializers.IntegerField(allow_null=True, help_text="Position in its queue, from 1.")
+    waiting = serializers.IntegerField(help_text="Pending claims in its queue.")
     forecast = ClaimForecastSerializer(source="outlook", allow_null=True)
     looked_at = serializers.DateTimeField(
-        allow_null=True, help_text="When the scheduler last looked at all that waits."
+        allow_null=True, help_text="Time of the last scheduling cycle."
     )
 
 
@@ -110,7 +116,7 @@ class AddGuaranteedCardsSerializer(StrictSerializer[Any]):
 
 class AddNodesSerializer(StrictSerializer[Any]):
     like = VisibleUidField[Node](
-        visible=lambda _user: Node.objects.all(), help_text="A node's uid."
+        visible=lambda _user: Node.objects.all(), help_text="Uid of the node."
     )
     nodes = serializers.IntegerField(min_value=1, max_value=MOST_NODES)
 
@@ -119,14 +125,15 @@ class WhatIfChangesSerializer(StrictSerializer[Any]):
     """What would be different: at least one of these."""
 
     more_cards = AddGuaranteedCardsSerializer(
-        required=False, help_text="Guaranteed to the claim's queue; fewer if negative."
+        required=False,
+        help_text="Additional guaranteed cards of the claim's queue; negative: fewer.",
     )
     more_nodes = AddNodesSerializer(required=False)
     drain_node = VisibleUidField[Node](
-        visible=lambda _user: Node.objects.all(), required=False, help_text="A node's uid."
+        visible=lambda _user: Node.objects.all(), required=False, help_text="Uid of the node."
     )
     priority = serializers.IntegerField(
-        required=False, min_value=-1000, max_value=1000, help_text="Of the claim."
+        required=False, min_value=-1000, max_value=1000, help_text="Priority of the claim."
     )
 
 
@@ -156,7 +163,8 @@ class StartForecastSerializer(serializers.Serializer[Any]):
 class StartTimeChangeSerializer(serializers.Serializer[Any]):
     work = BlockingWorkloadSerializer()
     gained = serializers.DurationField(
-        allow_null=True, help_text="How much earlier it starts; negative if later."
+        allow_null=True,
+        help_text="Seconds by which the start moves forward; negative if it is delayed.",
     )
     before = StartForecastSerializer(allow_null=True)
     after = StartForecastSerializer(allow_null=True)
@@ -166,11 +174,15 @@ class WhatIfResultSerializer(serializers.Serializer[Any]):
     own = StartTimeChangeSerializer(allow_null=True)
     earlier = StartTimeChangeSerializer(many=True)
     later = StartTimeChangeSerializer(many=True)
-    stopped = StartTimeChangeSerializer(many=True, help_text="Runs now and would have to stop.")
+    stopped = StartTimeChangeSerializer(
+        many=True, help_text="Running claims that would be evicted."
+    )
     earlier_count = serializers.IntegerField()
     later_count = serializers.IntegerField()
     stopped_count = serializers.IntegerField()
-    starting_before = serializers.IntegerField(help_text="That start within a day as it is.")
+    starting_before = serializers.IntegerField(
+        help_text="Claims that start within a day without the changes."
+    )
     starting_after = serializers.IntegerField()
     waiting = serializers.IntegerField()
     looked_at = serializers.IntegerField()
@@ -188,14 +200,14 @@ class WhatIfSerializer(serializers.ModelSerializer[WhatIf]):
 
 class WhatIfOutcomeSerializer(serializers.Serializer[Any]):
     asked = WhatIfSerializer()
-    answer = WhatIfResultSerializer(allow_null=True, help_text="Null until it is there.")
+    answer = WhatIfResultSerializer(allow_null=True, help_text="Result; null until it is computed.")
 
 
 class ReclaimPreviewQuery(QuerySerializer):
     chip = serializers.CharField(max_length=60)
     cards = serializers.IntegerField(min_value=1, max_value=MOST_CARDS)
     together = serializers.IntegerField(
-        min_value=1, max_value=64, default=1, help_text="Cards on one node each."
+        min_value=1, max_value=64, default=1, help_text="Cards per replica, all on one node."
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -210,14 +222,14 @@ class ReclaimVictimSerializer(serializers.Serializer[Any]):
     work = BlockingWorkloadSerializer()
     queue = serializers.CharField()
     cards = serializers.IntegerField()
-    lost = serializers.DurationField(help_text="Done since it last saved.")
+    lost = serializers.DurationField(help_text="Seconds of progress since the last checkpoint.")
     reason = ReasonSerializerField()
 
 
 class ReclaimPreviewSerializer(serializers.Serializer[Any]):
-    starts = serializers.BooleanField(help_text="It would start at once, and nobody stop.")
+    starts = serializers.BooleanField(help_text="Whether the claim would start without evictions.")
     reason = ReasonSerializerField()
-    cards = serializers.IntegerField(help_text="Cards that would come back.")
+    cards = serializers.IntegerField(help_text="Cards that would be reclaimed.")
     losers = ReclaimVictimSerializer(many=True)
 
 
@@ -319,15 +331,15 @@ def _what_if(what_if_row: WhatIf, request: Request) -> dict[str, Any]:
 class RoleShapeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     replicas = serializers.IntegerField()
-    cards = serializers.IntegerField(help_text="Of one replica.")
-    cpu = serializers.IntegerField(help_text="Thousandths of a core, for one replica.")
-    memory = serializers.IntegerField(help_text="Bytes, for one replica; 0: no limit.")
+    cards = serializers.IntegerField(help_text="Cards of one replica.")
+    cpu = serializers.IntegerField(help_text="CPU of one replica in thousandths of a core.")
+    memory = serializers.IntegerField(help_text="Memory of one replica in bytes; 0: no limit.")
 
 
 class ReplicaPlacementSerializer(serializers.Serializer[Any]):
     role = serializers.CharField()
     index = serializers.IntegerField()
-    node = serializers.CharField(help_text="A node's uid.")
+    node = serializers.CharField(help_text="Uid of the node.")
     cards = serializers.ListField(child=serializers.IntegerField())
 
 
@@ -337,7 +349,7 @@ class ClaimSerializer(serializers.ModelSerializer[Claim]):
     shape = RoleShapeSerializer(many=True)
     chips = serializers.ListField(child=serializers.CharField())
     placement = ReplicaPlacementSerializer(many=True)
-    explanation = ReasonSerializerField(help_text="Why it waits, or why it got these cards.")
+    explanation = ReasonSerializerField(help_text="Pending reason or placement.")
     explanation_numbers = serializers.DictField()
 
     class Meta:
@@ -377,9 +389,9 @@ class ClaimFilters(ListFilters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ClaimState], required=False
     )
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
-    queue = serializers.CharField(required=False, help_text="A queue's name.")
-    owner = serializers.CharField(required=False, help_text="The uid of an attempt or a replica.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    queue = serializers.CharField(required=False, help_text="Name of the queue.")
+    owner = serializers.CharField(required=False, help_text="Uid of an attempt or a replica.")
 
 
 @extend_schema_view(

@@ -42,19 +42,24 @@ def _empty_proposal(_user: Any) -> QuerySet[Claim]:
 class DefragmentationRequestSerializer(StrictSerializer[Any]):
     purpose = serializers.ChoiceField(choices=[purpose.value for purpose in DefragmentationPurpose])
     nodes = serializers.IntegerField(
-        min_value=1, max_value=MAX_NODES, default=1, help_text="Whole nodes wanted."
+        min_value=1, max_value=MAX_NODES, default=1, help_text="Number of empty nodes to free."
     )
     chip = serializers.CharField(
-        default="", allow_blank=True, max_length=60, help_text="Of whole nodes; empty: any."
+        default="",
+        allow_blank=True,
+        max_length=60,
+        help_text="Chip of the empty nodes; empty: any.",
     )
     claim = VisibleUidField(
         visible=_empty_proposal,
         required=False,
         allow_null=True,
         default=None,
-        help_text="The waiting claim that is to have room; for `room_for`, and only there.",
+        help_text="Pending claim to free capacity for; only with purpose `room_for`.",
     )
-    dry_run = serializers.BooleanField(default=False, help_text="Say what would be proposed.")
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Return the proposal without storing it."
+    )
 
     def __init__(self, *args: Any, claims: Any = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -89,13 +94,13 @@ class DefragmentationMoveSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     state = serializers.CharField(allow_null=True, help_text="Null in a dry run.")
     team = serializers.CharField()
-    work = serializers.CharField(allow_null=True, help_text="Null where you may not know it.")
+    work = serializers.CharField(allow_null=True, help_text="Null if it is not visible to you.")
     cards = serializers.IntegerField()
     chip = serializers.CharField()
     from_nodes = serializers.ListField(child=serializers.CharField(), help_text="Uids of nodes.")
     to_nodes = serializers.ListField(child=serializers.CharField(), help_text="Uids of nodes.")
-    lost_seconds = serializers.FloatField(help_text="Work that is done again.")
-    cost = serializers.FloatField(help_text="Card-seconds, with the restart.")
+    lost_seconds = serializers.FloatField(help_text="Seconds of progress that are lost.")
+    cost = serializers.FloatField(help_text="Cost in card-seconds, including the restart.")
 
 
 class DefragmentationPlanSerializer(serializers.Serializer[Any]):
@@ -103,15 +108,17 @@ class DefragmentationPlanSerializer(serializers.Serializer[Any]):
     purpose = serializers.CharField()
     state = serializers.CharField(allow_null=True)
     state_reason = ReasonSerializerField()
-    reason = ReasonSerializerField(help_text="What comes of it.")
+    reason = ReasonSerializerField(help_text="Expected result.")
     whole_before = serializers.IntegerField()
     whole_after = serializers.IntegerField()
-    whole_found = serializers.IntegerField(allow_null=True, help_text="Measured at its end.")
+    whole_found = serializers.IntegerField(
+        allow_null=True, help_text="Empty nodes measured at the end."
+    )
     fragments_before = serializers.FloatField()
     fragments_after = serializers.FloatField()
     fragments_found = serializers.FloatField(allow_null=True)
-    cost = serializers.FloatField(help_text="Card-seconds that the moves throw away.")
-    gain = serializers.FloatField(help_text="Card-seconds that the room is worth.")
+    cost = serializers.FloatField(help_text="Cost of the relocations in card-seconds.")
+    gain = serializers.FloatField(help_text="Value of the freed capacity in card-seconds.")
     proposed_by = serializers.CharField(allow_null=True)
     expires_at = serializers.DateTimeField(allow_null=True)
     moves = DefragmentationMoveSerializer(many=True)

@@ -34,14 +34,15 @@ class PriorityClassWriteSerializer(StrictSerializer[Any]):
     value = serializers.IntegerField(
         min_value=-LARGEST_INTEGER,
         max_value=LARGEST_INTEGER,
-        help_text="Larger goes first; above 0 only queue admins may ask for it.",
+        help_text="Higher values are scheduled first; values above 0 require the role queue admin.",
     )
     description = serializers.CharField(required=False, allow_blank=True, max_length=500)
 
 
 class PriorityDeleteQuery(QuerySerializer):
     force = serializers.BooleanField(
-        default=False, help_text="Even if work has its number; that work keeps the number."
+        default=False,
+        help_text="Delete the class even if workloads use its value; they keep the value.",
     )
 
 

@@ -81,16 +81,18 @@ class YAMLParser(BaseParser):
 
 class TreeQuery(QuerySerializer):
     of = serializers.CharField(
-        required=False, max_length=60, help_text="Name of a queue: only it and those below."
+        required=False, max_length=60, help_text="Name of a queue, to return only its subtree."
     )
 
 
 class ImportQuery(queues.DryRunQuery):
     prune = serializers.BooleanField(
         default=False,
-        help_text="Retire the queues that the file does not name, of the part of the tree that it is about.",
+        help_text="Retire queues in the same part of the tree that are not in the file.",
     )
-    note = serializers.CharField(required=False, max_length=500, help_text="Kept in the history.")
+    note = serializers.CharField(
+        required=False, max_length=500, help_text="Note, stored in the history."
+    )
 
 
 class QueueTreeView(APIView):
@@ -102,7 +104,7 @@ class QueueTreeView(APIView):
 
     @extend_schema(
         summary="The queue tree as a file",
-        description="JSON, or YAML if that is what Accept prefers; PUT takes it back.",
+        description="JSON, or YAML if Accept prefers it, in the format that PUT accepts.",
         tags=["scheduling"],
         parameters=[TreeQuery],
         responses={
@@ -120,8 +122,8 @@ class QueueTreeView(APIView):
         return Response(file, headers=etag_header(tree_fingerprint()))
 
     @extend_schema(
-        summary="Make the queue tree what a file says",
-        description="Queues that it does not name stay, unless prune is asked for.",
+        summary="Apply a file to the queue tree",
+        description="Queues that are not in the file are kept unless prune is set.",
         tags=["scheduling"],
         parameters=[ImportQuery, IF_MATCH],
         request={"application/json": OpenApiTypes.OBJECT, YAML: OpenApiTypes.STR},
@@ -160,7 +162,7 @@ def change_context(request: Request) -> dict[str, Any]:
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Changes of the queue tree, the newest first", tags=["scheduling"]),
+    list=extend_schema(summary="Changes of the queue tree, newest first", tags=["scheduling"]),
     retrieve=extend_schema(summary="A change of the queue tree", tags=["scheduling"]),
 )
 class QueueChangeViewSet(
@@ -180,8 +182,8 @@ class QueueChangeViewSet(
         return {**context, **change_context(self.request)}
 
     @extend_schema(
-        summary="Take a change back",
-        description="Refused (409) if a queue that it touched was changed again since.",
+        summary="Revert a change",
+        description="Refused (409) if one of the queues was changed again.",
         tags=["scheduling"],
         parameters=[queues.DryRunQuery],
         request=queues.RevertSerializer,

@@ -116,9 +116,9 @@ class QueueCardsSerializer(ChipQuotaSerializer):
     """Cards of one chip."""
 
     chip = serializers.CharField(help_text=_EMPTY_CHIP)
-    used = serializers.IntegerField(help_text="Held here and below.")
-    borrowed = serializers.IntegerField(help_text="Held beyond the guarantee.")
-    lent = serializers.IntegerField(help_text="Of the guarantee, held by others.")
+    used = serializers.IntegerField(help_text="Cards in use in this queue and below.")
+    borrowed = serializers.IntegerField(help_text="Cards in use above the guaranteed quota.")
+    lent = serializers.IntegerField(help_text="Guaranteed cards that are in use by other queues.")
 
 
 class EntitlementSerializer(StrictSerializer[Any]):
@@ -134,10 +134,10 @@ class EntitlementSerializer(StrictSerializer[Any]):
 class QueueSerializer(serializers.ModelSerializer[Queue]):
     parent = ObjectReference(allow_null=True, help_text=QUEUE_FIELDS["parent"].help)
     team = ObjectReference(allow_null=True, help_text=QUEUE_FIELDS["team"].help)
-    entitlements = EntitlementSerializer(many=True, help_text="What it states itself.")
+    entitlements = EntitlementSerializer(many=True, help_text="Quotas set on this queue.")
     cards = serializers.SerializerMethodField()
-    waiting = serializers.IntegerField(help_text="Claims that wait.")
-    running = serializers.IntegerField(help_text="Claims that hold cards.")
+    waiting = serializers.IntegerField(help_text="Pending claims.")
+    running = serializers.IntegerField(help_text="Running claims.")
 
     class Meta:
         model = Queue
@@ -162,10 +162,10 @@ class QueueWriteSerializer(StrictSerializer[Any]):
         child=EntitlementSerializer(),
         required=False,
         max_length=200,
-        help_text="In place of all that it stated.",
+        help_text="Quotas; replaces all quotas of this queue.",
     )
     note = serializers.CharField(
-        required=False, allow_blank=True, max_length=500, help_text="Why; kept in the history."
+        required=False, allow_blank=True, max_length=500, help_text="Reason, stored in the history."
     )
 
     def get_fields(self) -> dict[str, Any]:
@@ -205,24 +205,30 @@ class QueueWriteSerializer(StrictSerializer[Any]):
 
 class DryRunQuery(QuerySerializer):
     dry_run = serializers.BooleanField(
-        default=False, help_text="Only say what it would mean; nothing is touched."
+        default=False, help_text="Return the preview without changes."
     )
 
 
 class RetireQuery(DryRunQuery):
-    note = serializers.CharField(required=False, max_length=500, help_text="Kept in the history.")
+    note = serializers.CharField(
+        required=False, max_length=500, help_text="Note, stored in the history."
+    )
 
 
 class QueueFindingSerializer(serializers.Serializer[Any]):
-    field = serializers.CharField(help_text="Name of the queue; empty where it is none's alone.")
+    field = serializers.CharField(
+        help_text="Name of the queue; empty if it concerns several queues."
+    )
     message = serializers.CharField()
 
 
 class QueueDifferenceSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(choices=_KINDS)
-    uid = serializers.CharField(help_text="Of the queue; new:<name> for one that is to be made.")
+    uid = serializers.CharField(help_text="Uid of the queue; new:<name> for a new queue.")
     queue = serializers.CharField()
-    field = serializers.CharField(help_text="Empty where the queue itself came or went.")
+    field = serializers.CharField(
+        help_text="Changed field; empty if the queue was created or retired."
+    )
     chip = serializers.CharField(help_text=_EMPTY_CHIP)
     before = serializers.CharField()
     after = serializers.CharField()
@@ -238,21 +244,21 @@ class QueueGainSerializer(serializers.Serializer[Any]):
     cap_before = serializers.IntegerField(allow_null=True)
     cap_after = serializers.IntegerField(allow_null=True)
     cards_now = serializers.IntegerField(
-        help_text="Cards that its waiting claims would get now beyond those that they get anyway."
+        help_text="Additional cards that pending claims of the queue would get now."
     )
     starting = serializers.ListField(
-        child=serializers.CharField(), help_text="Uids of claims that would not start otherwise."
+        child=serializers.CharField(), help_text="Uids of additional claims that would start."
     )
 
 
 class ReclaimSerializer(serializers.Serializer[Any]):
-    uid = serializers.CharField(help_text="Of the claim that would be told to stop.")
+    uid = serializers.CharField(help_text="Uid of the claim that would be evicted.")
     queue = serializers.CharField()
     team = serializers.CharField()
-    work_name = serializers.CharField(help_text="Empty where you may not know it.")
+    work_name = serializers.CharField(help_text="Empty if it is not visible to you.")
     chip = serializers.CharField()
     cards = serializers.IntegerField()
-    lost_seconds = serializers.IntegerField(help_text="Work that would be done again.")
+    lost_seconds = serializers.IntegerField(help_text="Seconds of progress that would be lost.")
     beneficiary = serializers.CharField(help_text="Uid of the claim that gets its cards.")
     reason = ReasonSerializerField()
 
@@ -261,23 +267,23 @@ class TreePreviewSerializer(serializers.Serializer[Any]):
     """What saving a change would mean now."""
 
     differences = QueueDifferenceSerializer(many=True)
-    findings = QueueFindingSerializer(many=True, help_text="What forbids it.")
-    warnings = QueueFindingSerializer(many=True, help_text="What does not, and is good to know.")
+    findings = QueueFindingSerializer(many=True, help_text="Errors.")
+    warnings = QueueFindingSerializer(many=True, help_text="Warnings.")
     gains = QueueGainSerializer(many=True)
     reclaims = ReclaimSerializer(many=True)
-    fingerprint = serializers.CharField(help_text="Of the tree that this is about, for If-Match.")
+    fingerprint = serializers.CharField(help_text="Fingerprint of the tree for If-Match.")
 
 
 class QueueDocumentSerializer(serializers.Serializer[Any]):
     """A queue as it was kept."""
 
     uid = serializers.CharField()
-    team = serializers.CharField(help_text="Slug; empty for every team.")
-    entitlements = serializers.DictField(child=ChipQuotaSerializer(), help_text="By chip.")
+    team = serializers.CharField(help_text="Slug of the team; empty: all teams.")
+    entitlements = serializers.DictField(child=ChipQuotaSerializer(), help_text="Images by chip.")
 
     def get_fields(self) -> dict[str, Any]:
         """Adds declared fields, and ``parent``, which would clash with ``Field.parent`` as a class attribute."""
-        parent = serializers.CharField(help_text="Uid; empty at the top.")
+        parent = serializers.CharField(help_text="Uid of the parent; empty at the top level.")
         return {**super().get_fields(), **_stored_fields(), "parent": parent}
 
 
@@ -289,8 +295,12 @@ class QueueChangeSerializer(serializers.ModelSerializer[QueueChange]):
     actor = serializers.CharField(source="actor_name")
     reverts = serializers.CharField(source="reverts.uid", default=None, allow_null=True)
     differences = serializers.SerializerMethodField()
-    before = serializers.SerializerMethodField(help_text="The touched queues by uid.")
-    after = serializers.SerializerMethodField(help_text="The same; null for one that was retired.")
+    before = serializers.SerializerMethodField(
+        help_text="Changed queues before the change, by uid."
+    )
+    after = serializers.SerializerMethodField(
+        help_text="Changed queues after the change, by uid; null if retired."
+    )
 
     class Meta:
         model = QueueChange
@@ -325,7 +335,9 @@ class QueueChangeSerializer(serializers.ModelSerializer[QueueChange]):
 
 
 class TreeSavedSerializer(serializers.Serializer[Any]):
-    change = QueueChangeSerializer(allow_null=True, help_text="Null: nothing had to change.")
+    change = QueueChangeSerializer(
+        allow_null=True, help_text="The change; null if the tree was already in this state."
+    )
 
 
 QueueOrPreviewSerializer = PolymorphicProxySerializer(

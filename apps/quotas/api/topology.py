@@ -22,26 +22,26 @@ class TopologyQuery(QuerySerializer):
         required=False,
         default="",
         allow_blank=True,
-        help_text="A part, such as `spine:alpha/s1`; empty: the fleet.",
+        help_text="Domain, for example `spine:alpha/s1`; empty: the fleet.",
     )
 
 
 class TopologyDomainSerializer(serializers.Serializer[Any]):
-    kind = serializers.CharField(help_text="fleet, cluster, a level of the network, or node.")
+    kind = serializers.CharField(help_text="fleet, cluster, a topology level, or node.")
     name = serializers.CharField()
-    key = serializers.CharField(help_text="For `at`.")
+    key = serializers.CharField(help_text="Value for `at`.")
     nodes = serializers.IntegerField()
-    whole_nodes = serializers.IntegerField(help_text="Nodes on which nothing runs.")
+    whole_nodes = serializers.IntegerField(help_text="Empty nodes.")
     cards = serializers.IntegerField()
     held = serializers.IntegerField()
-    free = serializers.IntegerField(help_text="Cards that anybody could be given.")
-    reserved = serializers.IntegerField(help_text="Free cards that are for somebody in particular.")
+    free = serializers.IntegerField(help_text="Cards that any claim can use.")
+    reserved = serializers.IntegerField(help_text="Free cards that are reserved for a claim.")
     no_new_work = serializers.IntegerField()
     broken = serializers.IntegerField()
     fragments = serializers.FloatField(
-        help_text="Free cards of no use to what people ask for, averaged over what they ask for."
+        help_text="Free cards that typical requests cannot use, weighted by their frequency."
     )
-    largest = serializers.IntegerField(help_text="The most free cards of one node.")
+    largest = serializers.IntegerField(help_text="Maximum number of free cards on one node.")
 
 
 class CardCellSerializer(serializers.Serializer[Any]):
@@ -50,14 +50,14 @@ class CardCellSerializer(serializers.Serializer[Any]):
     use = serializers.ChoiceField(choices=[use.name.lower() for use in CardUse])
     team = serializers.CharField(allow_null=True)
     queue = serializers.CharField(allow_null=True)
-    work = serializers.CharField(allow_null=True, help_text="Null where you may not know it.")
+    work = serializers.CharField(allow_null=True, help_text="Null if it is not visible to you.")
     since = serializers.DateTimeField(allow_null=True)
 
 
 class TopologySerializer(serializers.Serializer[Any]):
     here = TopologyDomainSerializer()
     below = TopologyDomainSerializer(many=True)
-    cards = CardCellSerializer(many=True, help_text="Of a node.")
+    cards = CardCellSerializer(many=True, help_text="Cards; only for a node.")
 
 
 def domain_json(domain: TopologyDomain) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class TopologyView(APIView):
     token_scope = Scope.ADMIN
 
     @extend_schema(
-        summary="Who sits where",
+        summary="Fleet topology and allocations",
         tags=["scheduling"],
         parameters=[TopologyQuery],
         responses=TopologySerializer,

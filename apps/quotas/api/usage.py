@@ -50,7 +50,9 @@ _EXACT = "Cards × microseconds: exact, and sums of it are."
 
 class _Used(serializers.Serializer[Any]):
     card_microseconds = serializers.IntegerField(help_text=_EXACT)
-    card_hours = serializers.SerializerMethodField(help_text="The same to three digits.")
+    card_hours = serializers.SerializerMethodField(
+        help_text="Card-hours, rounded to three decimals."
+    )
 
     def get_card_hours(self, row: Any) -> str:
         return str(card_hours(row.card_microseconds))
@@ -59,11 +61,14 @@ class _Used(serializers.Serializer[Any]):
 class UsageRecordSerializer(_Used, serializers.ModelSerializer[UsageRecord]):
     """Cards of one chip that a claim held for a time, on one day (UTC)."""
 
-    claim = serializers.CharField(source="claim.uid", help_text="The claim's uid.")
+    claim = serializers.CharField(source="claim.uid", help_text="Uid of the claim.")
     team = ObjectReference()
     queue = ObjectReference()
     user = serializers.CharField(
-        source="user.username", default=None, allow_null=True, help_text="Who asked for the work."
+        source="user.username",
+        default=None,
+        allow_null=True,
+        help_text="User who requested the workload.",
     )
     card_microseconds = serializers.IntegerField(help_text=_EXACT)
 
@@ -93,7 +98,7 @@ class UsageDaySerializer(_Used, serializers.ModelSerializer[UsageDay]):
     queue = ObjectReference()
     user = serializers.CharField(source="user.username", default=None, allow_null=True)
     card_microseconds = serializers.IntegerField(help_text=_EXACT)
-    claims = serializers.IntegerField(help_text="How many claims that were.")
+    claims = serializers.IntegerField(help_text="Number of claims.")
 
     class Meta:
         model = UsageDay
@@ -111,9 +116,9 @@ class UsageDaySerializer(_Used, serializers.ModelSerializer[UsageDay]):
 
 
 class _UsageFilters(ListFilters):
-    team = serializers.CharField(required=False, help_text="A team's uid.")
-    queue = serializers.CharField(required=False, help_text="A queue's name.")
-    user = serializers.CharField(required=False, help_text="A log-in name.")
+    team = serializers.CharField(required=False, help_text="Uid of the team.")
+    queue = serializers.CharField(required=False, help_text="Name of the queue.")
+    user = serializers.CharField(required=False, help_text="User name.")
     chip = serializers.CharField(required=False)
     work_kind = serializers.ChoiceField(choices=["job", "deployment"], required=False)
 
@@ -136,27 +141,36 @@ class UsageRecordFilters(_UsageFilters):
         "until": "since__lt",
     }
 
-    work = serializers.CharField(required=False, help_text="The uid of a job or a deployment.")
-    claim = serializers.CharField(required=False, help_text="A claim's uid.")
-    since = serializers.DateTimeField(required=False, help_text="Records that begin then or later.")
-    until = serializers.DateTimeField(required=False, help_text="Records that begin before that.")
+    work = serializers.CharField(required=False, help_text="Uid of a job or a deployment.")
+    claim = serializers.CharField(required=False, help_text="Uid of the claim.")
+    since = serializers.DateTimeField(
+        required=False, help_text="Return records that begin at this time or later."
+    )
+    until = serializers.DateTimeField(
+        required=False, help_text="Return records that begin before this time."
+    )
     format = serializers.ChoiceField(
         choices=["json", "csv"],
         required=False,
-        help_text="`csv`: all records that match at once, the oldest first; as `Accept: text/csv`.",
+        help_text="`csv`: all matching records in one response, oldest first, as with `Accept: "
+        "text/csv`.",
     )
 
 
 class UsageDayFilters(_UsageFilters):
     lookups = {**_LOOKUPS, "first": "day__gte", "last": "day__lte"}
 
-    first = serializers.DateField(required=False, help_text="Days from that one on.")
-    last = serializers.DateField(required=False, help_text="Days up to that one.")
+    first = serializers.DateField(required=False, help_text="First day.")
+    last = serializers.DateField(required=False, help_text="Last day.")
 
 
 class UsageMonthsQuery(QuerySerializer):
-    first = serializers.DateField(required=False, help_text="By default the first of this month.")
-    last = serializers.DateField(required=False, help_text="By default the last of its month.")
+    first = serializers.DateField(
+        required=False, help_text="First day. Default: the first day of this month."
+    )
+    last = serializers.DateField(
+        required=False, help_text="Last day. Default: the last day of the month of `first`."
+    )
     by = serializers.ChoiceField(choices=GROUPINGS, default=Grouping.TEAM.value)
 
 
@@ -164,18 +178,20 @@ class CostSerializer(serializers.Serializer[Cost]):
     amount = serializers.DecimalField(
         max_digits=None,
         decimal_places=2,
-        help_text="Of what has a rate; 0 where nothing has one.",
+        help_text="Cost of usage with a rate; 0 if there is none.",
     )
     unrated = serializers.ListField(
-        child=serializers.CharField(), help_text="Chips that were used and have no rate."
+        child=serializers.CharField(), help_text="Used chips without a rate."
     )
 
 
 class UsageMonthSerializer(_Used):
-    month = serializers.SerializerMethodField(help_text="As `2026-05`.")
-    name = serializers.CharField(help_text="Of the team, queue, …; empty where nobody is known.")
+    month = serializers.SerializerMethodField(help_text="Month, for example `2026-05`.")
+    name = serializers.CharField(
+        help_text="Name of the team, queue or other group; empty if unknown."
+    )
     cost = CostSerializer()
-    share = serializers.FloatField(help_text="Of all that was used, 0 to 1.")
+    share = serializers.FloatField(help_text="Share of the total usage, 0 to 1.")
 
     def get_month(self, row: ReportRow) -> str:
         return f"{row.when:%Y-%m}"

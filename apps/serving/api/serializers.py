@@ -34,7 +34,7 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
         source="route.name",
         allow_null=True,
         default=None,
-        help_text="The model name that the gateway knows it by.",
+        help_text="Model name at the gateway.",
     )
     ready_replicas = serializers.IntegerField()
 
@@ -75,7 +75,9 @@ class ReplicaSerializer(serializers.ModelSerializer[Replica]):
 
 class DeploymentBackendSerializer(serializers.ModelSerializer[Backend]):
     chips = serializers.ListField(child=serializers.CharField())
-    replicas = ReplicaSerializer(many=True, source="live", help_text="Those that have not stopped.")
+    replicas = ReplicaSerializer(
+        many=True, source="live", help_text="Replicas that have not stopped."
+    )
 
     class Meta:
         model = Backend
@@ -106,7 +108,7 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
 
 
 class DeploymentDetailSerializer(DeploymentSerializer):
-    revisions = serializers.SerializerMethodField(help_text="The newest first.")
+    revisions = serializers.SerializerMethodField(help_text="Newest first.")
 
     class Meta(DeploymentSerializer.Meta):
         fields = (*DeploymentSerializer.Meta.fields, "revisions")
@@ -127,10 +129,10 @@ class ConfigurationSerializer(StrictSerializer[Any]):
         child=serializers.CharField(max_length=60),
         required=False,
         max_length=50,
-        help_text="Acceptable chips, the preferred first.",
+        help_text="Acceptable chips in order of preference.",
     )
     cards = serializers.IntegerField(
-        required=False, min_value=1, max_value=MOST_CARDS, help_text="Of one replica."
+        required=False, min_value=1, max_value=MOST_CARDS, help_text="Cards of one replica."
     )
 
     def configuration(self, attrs: Mapping[str, Any]) -> RevisionConfiguration:
@@ -162,9 +164,11 @@ class RevisionRequestSerializer(ConfigurationSerializer):
 )
 class DeploymentCreateSerializer(ConfigurationSerializer, TeamOwnedSerializer):
     name = serializers.SlugField(
-        max_length=80, help_text="The model name for callers; unique across the company."
+        max_length=80, help_text="Model name at the gateway; unique in the company."
     )
-    queue = serializers.CharField(required=False, default="default", help_text="Its name.")
+    queue = serializers.CharField(
+        required=False, default="default", help_text="Name of the object."
+    )
     replicas = serializers.IntegerField(
         required=False, default=1, min_value=1, max_value=MAX_REPLICAS
     )
@@ -188,7 +192,9 @@ class DeploymentCreateSerializer(ConfigurationSerializer, TeamOwnedSerializer):
 
 class ScaleSerializer(StrictSerializer[Any]):
     replicas = serializers.IntegerField(
-        min_value=1, max_value=MAX_REPLICAS, help_text="To serve nothing, stop it."
+        min_value=1,
+        max_value=MAX_REPLICAS,
+        help_text="Number of replicas, at least 1; to scale to zero, stop the deployment.",
     )
 
 
@@ -198,8 +204,8 @@ class DeploymentFilters(ListFilters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in DeploymentState], required=False
     )
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
-    text = serializers.CharField(required=False, help_text="Part of the name.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    text = serializers.CharField(required=False, help_text="Text contained in the name.")
 
 
 class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
@@ -208,7 +214,7 @@ class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
     routes = serializers.ListField(
         child=serializers.CharField(),
         allow_null=True,
-        help_text="Models that it may call; null: all of the team's.",
+        help_text="Models that the key permits; null: all models of the team.",
     )
 
     class Meta:
@@ -230,7 +236,7 @@ class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
 
 
 class NewApiKeySerializer(ApiKeySerializer):
-    text = serializers.CharField(help_text="The key itself. It is shown this once.")
+    text = serializers.CharField(help_text="The key, shown only in this response.")
 
     class Meta(ApiKeySerializer.Meta):
         fields = (*ApiKeySerializer.Meta.fields, "text")
@@ -257,7 +263,7 @@ class ApiKeyCreateSerializer(TeamOwnedSerializer):
         allow_null=True,
         default=None,
         max_length=200,
-        help_text="Models that it may call; null: all of the team's.",
+        help_text="Models that the key permits; null: all models of the team.",
     )
     requests_per_minute = serializers.IntegerField(
         required=False, allow_null=True, default=None, min_value=1, max_value=LARGEST_INTEGER
@@ -277,7 +283,7 @@ class ApiKeyCreateSerializer(TeamOwnedSerializer):
 class ApiKeyFilters(ListFilters):
     lookups = {"team": "team"}
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
 
 
 class UsageSerializer(serializers.ModelSerializer[GatewayCall]):
@@ -317,9 +323,11 @@ class UsageFilters(ListFilters):
         "outcome": "outcome",
     }
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
-    key = VisibleUidField(visible=selectors.keys_visible, required=False, help_text="A key's uid.")
-    route = serializers.CharField(required=False, help_text="A model name.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    key = VisibleUidField(
+        visible=selectors.keys_visible, required=False, help_text="Uid of the key."
+    )
+    route = serializers.CharField(required=False, help_text="Model name.")
     outcome = serializers.ChoiceField(
         choices=["ok", "error", "aborted", "rejected"], required=False
     )
@@ -327,8 +335,12 @@ class UsageFilters(ListFilters):
     def get_fields(self) -> dict[str, Any]:
         """With ``from``, which Python does not let a class declare."""
         return {
-            "from": serializers.DateTimeField(required=False, help_text="This instant or later."),
-            "to": serializers.DateTimeField(required=False, help_text="Before this instant."),
+            "from": serializers.DateTimeField(
+                required=False, help_text="Return requests at this time or later."
+            ),
+            "to": serializers.DateTimeField(
+                required=False, help_text="Return requests before this time."
+            ),
             **super().get_fields(),
         }
 

@@ -58,18 +58,20 @@ EXAMPLE = {
 
 class StepSerializer(serializers.ModelSerializer[Step]):
     spec = serializers.DictField(
-        help_text="The engine's fields as they were given; the job has them with every default."
+        help_text="Fields of the engine as submitted; the job contains them with all defaults."
     )
     chips = serializers.ListField(child=serializers.CharField())
     dataset_version = ObjectReference(allow_null=True)
     model_version = ObjectReference(
-        allow_null=True, help_text="What it works on, once it has begun."
+        allow_null=True, help_text="Input model version, once the step has started."
     )
     gate = serializers.DictField(allow_null=True)
     job = ObjectReference(allow_null=True)
     deployment = ObjectReference(allow_null=True)
-    output_version = ObjectReference(allow_null=True, help_text="The model version that it made.")
-    metrics = serializers.DictField(help_text="What it measured.")
+    output_version = ObjectReference(
+        allow_null=True, help_text="Model version that the step created."
+    )
+    metrics = serializers.DictField(help_text="Measured metrics.")
 
     class Meta:
         model = Step
@@ -105,7 +107,7 @@ class StepSerializer(serializers.ModelSerializer[Step]):
 class PipelineSerializer(serializers.ModelSerializer[Pipeline]):
     team = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
-    model_version = ObjectReference(help_text="What the first step works on.")
+    model_version = ObjectReference(help_text="Input model version of the first step.")
     queue = serializers.CharField(source="queue.name")
     cancel_requested_by = serializers.CharField(
         source="cancel_requested_by.username", allow_null=True, default=None
@@ -133,7 +135,7 @@ class PipelineSerializer(serializers.ModelSerializer[Pipeline]):
 
 class PipelineEventSerializer(serializers.Serializer[Any]):
     step = serializers.IntegerField(
-        allow_null=True, help_text="The step's number; null for the pipeline itself."
+        allow_null=True, help_text="Number of the step; null: the pipeline."
     )
     from_state = serializers.CharField(source="transition.from_state")
     event = serializers.CharField(source="transition.event")
@@ -154,9 +156,9 @@ class PipelineFilters(ListFilters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in PipelineState], required=False
     )
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
-    text = serializers.CharField(required=False, help_text="Part of the name.")
+    text = serializers.CharField(required=False, help_text="Text contained in the name.")
 
     def validate_created_by(self, value: str) -> str:
         return self.context["request"].user.get_username() if value == "me" else value
@@ -165,12 +167,14 @@ class PipelineFilters(ListFilters):
 class GateSerializer(StrictSerializer[Any]):
     metric = serializers.CharField(max_length=40, help_text=_GATE_HELP)
     threshold = serializers.FloatField(
-        required=False, allow_null=True, help_text="Perplexity at most this, all others at least."
+        required=False,
+        allow_null=True,
+        help_text="Upper limit for perplexity, lower limit for all other metrics.",
     )
     otherwise = serializers.ChoiceField(
         choices=_FAILURE_ACTIONS,
         default=GateFailureAction.STOP.value,
-        help_text="Where it is missed: wait for a person, or end without the rest.",
+        help_text="If the gate fails: wait for approval, or end the pipeline.",
     )
 
 
@@ -178,7 +182,7 @@ class StepSubmitSerializer(StrictSerializer[Any]):
     kind = serializers.ChoiceField(choices=_KINDS)
     engine = serializers.CharField(required=False, max_length=40)
     spec = serializers.DictField(
-        required=False, help_text="The engine's fields; GET /engines says which there are."
+        required=False, help_text="Fields of the engine; see GET /engines."
     )
     chips = serializers.ListField(
         child=serializers.CharField(max_length=60), required=False, max_length=50
@@ -188,18 +192,18 @@ class StepSubmitSerializer(StrictSerializer[Any]):
     output_name = serializers.SlugField(
         required=False,
         max_length=80,
-        help_text="The model that what it makes becomes a version of.",
+        help_text="Name of the model of which the output becomes a version.",
     )
     deployment_name = serializers.SlugField(
         required=False,
         max_length=80,
-        help_text="A deployment of the team gets a new revision; a new name makes one.",
+        help_text="Name of a deployment. An existing deployment gets a new revision.",
     )
     replicas = serializers.IntegerField(
         required=False,
         min_value=1,
         max_value=MAX_REPLICAS,
-        help_text="Of a new deployment; one that is there keeps as many as it has.",
+        help_text="Replicas of a new deployment; an existing one keeps its number.",
     )
     gate = GateSerializer(required=False, allow_null=True)
 
@@ -218,7 +222,9 @@ class StepSubmitSerializer(StrictSerializer[Any]):
 class PipelineSubmitSerializer(TeamOwnedSerializer):
     name = serializers.CharField(max_length=120)
     model_version = VisibleUidField(visible=registry.model_versions_visible)
-    queue = serializers.CharField(required=False, default="default", help_text="Its name.")
+    queue = serializers.CharField(
+        required=False, default="default", help_text="Name of the object."
+    )
     steps = StepSubmitSerializer(many=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -239,16 +245,18 @@ class PipelineSubmitSerializer(TeamOwnedSerializer):
 
 
 class PipelineFindingSerializer(serializers.Serializer[Any]):
-    field = serializers.CharField(help_text="Of a step by its number: steps.2.learning_rate")
+    field = serializers.CharField(
+        help_text="Field, with the number of the step, for example steps.2.learning_rate."
+    )
     message = serializers.CharField()
 
 
 class PipelineCheckSerializer(serializers.Serializer[Any]):
     accepted = serializers.BooleanField()
-    findings = PipelineFindingSerializer(many=True, help_text="Everything that is wrong.")
+    findings = PipelineFindingSerializer(many=True, help_text="All errors.")
 
 
 class GateOverrideSerializer(StrictSerializer[Any]):
     reason = serializers.CharField(
-        max_length=MAX_REASON_LENGTH, help_text="Why it may go on all the same; kept in the audit."
+        max_length=MAX_REASON_LENGTH, help_text="Reason for approval, stored in the audit log."
     )

@@ -238,7 +238,7 @@ def _create_dataset(description: TeamDescription, *, team: Team, actor: User) ->
         name=name,
         stream=io.BytesIO(body),
         filename=f"{name}.jsonl",
-        description="Rows of the demonstration",
+        description="Sample rows of the demo",
     )
 
 

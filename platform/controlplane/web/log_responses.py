@@ -43,10 +43,13 @@ class LogQuery(QuerySerializer):
         default=0,
         min_value=-(2**62),
         max_value=2**62,
-        help_text="Bytes from the start; negative: from the end.",
+        help_text="Offset in bytes from the start; negative: from the end.",
     )
     limit = serializers.IntegerField(
-        default=65536, min_value=1024, max_value=1048576, help_text="Most bytes of this answer."
+        default=65536,
+        min_value=1024,
+        max_value=1048576,
+        help_text="Maximum size of this response in bytes.",
     )
     format = serializers.ChoiceField(
         choices=["json", "txt"],
@@ -59,8 +62,8 @@ class LogSerializer(serializers.Serializer[Any]):
     """A piece of a log."""
 
     text = serializers.CharField()
-    next_offset = serializers.IntegerField(help_text="Where to go on reading.")
-    complete = serializers.BooleanField(help_text="No more will ever come.")
+    next_offset = serializers.IntegerField(help_text="Offset of the next request.")
+    complete = serializers.BooleanField(help_text="Whether the log is complete.")
 
 
 def decode_chunk(chunk: LogChunk, *, tail: bool) -> tuple[str, int]:

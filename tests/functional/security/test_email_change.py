@@ -134,5 +134,6 @@ def test_an_account_of_single_sign_on_is_sent_to_its_provider(
     mei.set_unusable_password()
     mei.save()
     assert (
-        "You sign in with Okta, which manages your e-mail" in browser(mei).get("/profile/email").text
+        "You sign in with Okta, which manages your e-mail"
+        in browser(mei).get("/profile/email").text
     )
