@@ -108,7 +108,7 @@ class NodeAdmin(ScopedReadOnlyAdmin[Node]):
                     refusals.append(str(refusal))
             for message in refusals:
                 messages.error(request, message)
-            label = "cordoned" if cordoned else "open to new work"
+            label = "cordoned" if cordoned else "uncordoned"
             which = "all others" if refusals else "all"
             messages.success(
                 request, f"{changed} of {len(nodes)} nodes changed; {which} are {label}."

@@ -18,7 +18,7 @@ from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.common.reasons import Reason, join_reasons
+from controlplane.domain.common.reasons import NONE, Reason, join_reasons
 from controlplane.persistence.encryption import encrypt, reencrypt
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.reasons import with_reasons_as_json
@@ -350,7 +350,7 @@ def _validate_registration(registration: ClusterRegistration) -> None:
         _refuse_taken(registration.name)
     known = selectors.remote_kinds()
     if registration.kind not in known:
-        listed = ", ".join(known) or "none"
+        listed = ", ".join(known) or NONE
         raise ClusterRefused(
             Reason(
                 "cluster.kind.not_supported",

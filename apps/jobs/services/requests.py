@@ -20,7 +20,7 @@ from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from controlplane.domain.common.accelerators import Chip, check_cards
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import UNKNOWN, Reason
 from controlplane.domain.common.spec_fields import (
     FieldFinding,
     FieldKind,
@@ -335,7 +335,7 @@ def _check_rows(request: JobRequest, dataset: DatasetVersion) -> list[FieldFindi
             "{version} has examples of type {schema}; dpo requires examples with "
             "prompt, chosen and rejected",
             version=str(dataset),
-            schema=schema or "unknown",
+            schema=schema or UNKNOWN,
         )
     elif objective in ("sft", "grpo") and schema == Schema.TEXT:
         message = Reason(

@@ -28,7 +28,7 @@ from controlplane.domain.alerts.deliveries import (
 )
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationKind
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.encryption import encrypt, reencrypt
@@ -81,7 +81,7 @@ def _check_webhook(*, name: str, url: str, kinds: Collection[str]) -> None:
             Reason(
                 "webhook.kind.not_supported",
                 "{kind} cannot be sent; choose from {kinds}",
-                kind=unknown[0] if unknown else "nothing",
+                kind=unknown[0] if unknown else NONE,
                 kinds=known,
             ),
             field="kinds",

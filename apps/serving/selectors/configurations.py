@@ -13,7 +13,7 @@ from apps.models.selectors import catalog
 from apps.serving.models import Revision
 from controlplane.domain.catalog import CatalogTask
 from controlplane.domain.common.accelerators import Chip, check_cards
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.registry.versions import GateDecision, ModelState
@@ -194,7 +194,7 @@ def _check_chips(configuration: RevisionConfiguration) -> Iterator[FieldFinding]
     known = registry.chips()
     unknown = [chip for chip in configuration.chips if chip not in known]
     if unknown or not configuration.chips:
-        given = ", ".join(unknown) or "nothing"
+        given = ", ".join(unknown) or NONE
         yield FieldFinding(
             field="chips",
             message=Reason(

@@ -24,7 +24,7 @@ from functools import cache
 
 import numpy as np
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.telemetry.batches import CardIdentity
 from controlplane.domain.telemetry.metrics import Metric, Reading
 from controlplane.ports import registry
@@ -454,7 +454,7 @@ def telemetry_reader(vendor: str) -> ExpositionReader:
     plugin = registry.chip_plugins().get(vendor)
     exporter = plugin.profile().exporter if plugin is not None else None
     if exporter is None or not exporter.series:
-        known = ", ".join(registry.telemetry_vendors()) or "none"
+        known = ", ".join(registry.telemetry_vendors()) or NONE
         raise registry.UnknownAdapter(
             Reason(
                 "telemetry_source.exporter.unknown",

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from controlplane.domain.common.accelerators import Chip, ChipKind
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.topology import Geometry, InvalidCardGroups
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.ports.artifacts import ArtifactStore
@@ -40,7 +40,7 @@ class UnknownAdapter(LookupError):
 def _load_plugin(group: str, name: str) -> Any:
     found = entry_points(group=group, name=name)
     if not found:
-        known = ", ".join(sorted(entry.name for entry in entry_points(group=group))) or "none"
+        known = ", ".join(sorted(entry.name for entry in entry_points(group=group))) or NONE
         raise UnknownAdapter(
             Reason(
                 "adapter.name.not_installed",

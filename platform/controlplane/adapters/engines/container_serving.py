@@ -18,7 +18,7 @@ from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import NONE, UNKNOWN, Reason
 from controlplane.domain.common.spec_fields import FieldFinding, SpecField
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.serving.parallelism import (
@@ -179,7 +179,7 @@ class ContainerServingEngine(ContainerEngine):
     def _check_model(self, model: ModelFacts, *, chip: Chip | None) -> Iterator[FieldFinding]:
         profile = self.profile()
         if model.format and model.format not in profile.formats:
-            loads = ", ".join(sorted(profile.formats)) or "plain weights only"
+            loads = ", ".join(sorted(profile.formats)) or NONE
             yield FieldFinding(
                 field="model",
                 message=Reason(
@@ -187,7 +187,7 @@ class ContainerServingEngine(ContainerEngine):
                     "{model} is quantized ({scheme}) in the format {format}, which {engine} "
                     "does not support; it supports {formats}",
                     model=model.name,
-                    scheme=model.scheme or "unknown scheme",
+                    scheme=model.scheme or UNKNOWN,
                     format=model.format,
                     engine=profile.title,
                     formats=loads,

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from operator import eq, ge, gt, le, lt
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.telemetry.metrics import MEASURES as METRIC_MEASURES
 from controlplane.domain.telemetry.metrics import Unit
@@ -428,7 +428,7 @@ class _Reader:
 
 
 def _unknown_label_message(name: str, labels: tuple[str, ...]) -> str:
-    known = ", ".join(labels) or "none"
+    known = ", ".join(labels) or NONE
     return Reason(
         "alert_rule.group_by.unknown_label",
         "this metric has no label {label}; its labels: {labels}",

@@ -151,3 +151,8 @@ def _map_texts(reason: str, change: Callable[[str], str]) -> str:
         for name, value in reason.params.items()
     }
     return Reason(reason.code, reason.template, **params)
+
+
+#: Parameters in place of an empty list or an unknown value.
+NONE: Final = Reason("value.none", "none")
+UNKNOWN: Final = Reason("value.unknown", "unknown")

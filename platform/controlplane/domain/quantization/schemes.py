@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import NONE, UNKNOWN, Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 
 #: The format that llm-compressor writes and that vLLM, SGLang and transformers read.
@@ -82,14 +82,14 @@ def check_loadable(
     """A finding if the engine does not read the weight format ``written``."""
     if not written or written in formats:
         return ()
-    reads = ", ".join(sorted(formats)) or "plain weights only"
+    reads = ", ".join(sorted(formats)) or NONE
     message = Reason(
         "quantization.format.not_supported",
         "{model} is quantized to {scheme} in the format {format}; {engine} "
         "supports {formats}: choose another engine, or a version in a supported "
         "format",
         model=name,
-        scheme=scheme or "a scheme of its own",
+        scheme=scheme or UNKNOWN,
         format=written,
         engine=engine,
         formats=reads,

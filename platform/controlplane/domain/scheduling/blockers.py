@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.resources import Resources, format_bytes
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.quotas.claims import GangShape, RoleShape
@@ -100,9 +100,9 @@ class BlockerFinder:
                 code=PendingCode.NO_SUCH_CHIP,
                 reason=Reason(
                     "claim.no_fit.chip_not_in_fleet",
-                    "needs {chip}; the fleet only has {chips}",
+                    "needs {chip}; chips in the fleet: {chips}",
                     chip=chip,
-                    chips=", ".join(self._chips) or "no cards at all",
+                    chips=", ".join(self._chips) or NONE,
                 ),
             )
         if not self._fleet.topology.knows(claim.within):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.resources import format_bytes
 
 
@@ -96,7 +96,7 @@ def _quota_refusal(*, team: str, use: StorageUse, requested: int | None) -> str:
         f"{KIND_NAMES[kind]} {format_bytes(size)}" for kind, size in use.largest_kinds[:3]
     )
     used, limit = format_bytes(use.used), format_bytes(use.limit or 0)
-    by_what = filled or "nothing yet"
+    by_what = filled or NONE
     if requested is None:
         return Reason(
             "storage.quota.exceeded",

@@ -109,12 +109,12 @@ REFUSALS = {
     "another chip": (
         snapshot(node("n", 4, chip=GPU), claims=[claim("x")]),
         PendingCode.NO_SUCH_CHIP,
-        f"needs {NPU}; the fleet only has {GPU}",
+        f"needs {NPU}; chips in the fleet: {GPU}",
     ),
     "an empty fleet": (
         snapshot(claims=[claim("x")]),
         PendingCode.NO_SUCH_CHIP,
-        f"needs {NPU}; the fleet only has no cards at all",
+        f"needs {NPU}; chips in the fleet: none",
     ),
     "labels": (
         snapshot(
