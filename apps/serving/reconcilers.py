@@ -29,7 +29,7 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaState,
     restart_backoff,
 )
-from controlplane.persistence.leases import lease_rows, release_row
+from controlplane.persistence.leases import lease_rows, release_row, renewed_leases
 from controlplane.persistence.state_transitions import LeaseLost
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError
@@ -69,16 +69,20 @@ def deployments_reconcile(*, at: datetime, uid: str | None = None) -> int:
     if uid is not None:
         rows = rows.filter(uid=uid)
     leased = lease_rows(rows, limit=DEPLOYMENT_BATCH, ttl=DEPLOYMENT_LEASE)
-    for deployment in leased:
-        try:
-            _reconcile_deployment(deployment, at)
-        except (IllegalTransition, LeaseLost) as conflict:
-            # It was changed meanwhile; the next run reads the new state.
-            log.info("a turn gave way", extra={"deployment": deployment.uid, "race": str(conflict)})
-        except Exception:
-            log.exception("a turn failed", extra={"deployment": deployment.uid})
-        finally:
-            release_row(deployment)
+    with renewed_leases(leased, ttl=DEPLOYMENT_LEASE):
+        for deployment in leased:
+            try:
+                _reconcile_deployment(deployment, at)
+            except (IllegalTransition, LeaseLost) as conflict:
+                # It was changed meanwhile; the next run reads the new state.
+                log.info(
+                    "a conflicting change won",
+                    extra={"deployment": deployment.uid, "race": str(conflict)},
+                )
+            except Exception:
+                log.exception("a reconcile run failed", extra={"deployment": deployment.uid})
+            finally:
+                release_row(deployment)
     return len(leased)
 
 
@@ -195,29 +199,35 @@ def replicas_reconcile(*, at: datetime, uid: str | None = None) -> int:
     leased = lease_rows(rows, limit=REPLICA_BATCH, ttl=REPLICA_LEASE)
     # Cluster → its error message. An unreachable cluster is tried once in a run.
     unreachable: dict[int, str] = {}
-    for replica in leased:
-        try:
-            if replica.cluster_id in unreachable:
-                _set_message(replica, unreachable[replica.cluster_id])
-                continue
-            RECONCILE_BY_STATE[ReplicaState(replica.state)](replica, at)
-        except (IllegalTransition, LeaseLost) as conflict:
-            # Its deployment stopped it meanwhile, or another worker has the lease.
-            log.info("a turn gave way", extra={"replica": replica.uid, "race": str(conflict)})
-        except ClusterUnavailable as error:
-            message = Reason(
-                "cluster.connection.unresponsive",
-                "the cluster does not respond: {error}",
-                error=str(error),
-            )
-            if replica.cluster_id is not None:
-                unreachable[replica.cluster_id] = message
-            _set_message(replica, message)
-        except Exception:
-            log.exception("a turn failed", extra={"replica": replica.uid, "state": replica.state})
-            _set_message(replica, INTERNAL_ERROR)
-        finally:
-            release_row(replica)
+    with renewed_leases(leased, ttl=REPLICA_LEASE):
+        for replica in leased:
+            try:
+                if replica.cluster_id in unreachable:
+                    _set_message(replica, unreachable[replica.cluster_id])
+                    continue
+                RECONCILE_BY_STATE[ReplicaState(replica.state)](replica, at)
+            except (IllegalTransition, LeaseLost) as conflict:
+                # Its deployment stopped it meanwhile, or another worker has the lease.
+                log.info(
+                    "a conflicting change won",
+                    extra={"replica": replica.uid, "race": str(conflict)},
+                )
+            except ClusterUnavailable as error:
+                message = Reason(
+                    "cluster.connection.unresponsive",
+                    "the cluster does not respond: {error}",
+                    error=str(error),
+                )
+                if replica.cluster_id is not None:
+                    unreachable[replica.cluster_id] = message
+                _set_message(replica, message)
+            except Exception:
+                log.exception(
+                    "a reconcile run failed", extra={"replica": replica.uid, "state": replica.state}
+                )
+                _set_message(replica, INTERNAL_ERROR)
+            finally:
+                release_row(replica)
     return len(leased)
 
 

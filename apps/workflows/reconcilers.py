@@ -23,7 +23,7 @@ from controlplane.domain.pipelines import (
     StepState,
     plan_next_action,
 )
-from controlplane.persistence.leases import lease_rows, release_row
+from controlplane.persistence.leases import lease_rows, release_row, renewed_leases
 from controlplane.persistence.state_transitions import LeaseLost
 
 log = logging.getLogger(__name__)
@@ -47,18 +47,21 @@ def pipelines_reconcile(*, at: datetime, uid: str | None = None) -> int:
     if uid is not None:
         rows = rows.filter(uid=uid)
     leased = lease_rows(rows, limit=BATCH, ttl=LEASE)
-    for pipeline in leased:
-        try:
-            _advance_pipeline(pipeline, at)
-        except (IllegalTransition, LeaseLost) as race:
-            # It was changed concurrently; the next run reads the current state.
-            log.info("a turn gave way", extra={"pipeline": pipeline.uid, "race": str(race)})
-        except Exception:
-            # An error of one pipeline must not stop the others; the next run retries.
-            log.exception("a turn failed", extra={"pipeline": pipeline.uid})
-            _record_reason(pipeline, INTERNAL_ERROR)
-        finally:
-            release_row(pipeline)
+    with renewed_leases(leased, ttl=LEASE):
+        for pipeline in leased:
+            try:
+                _advance_pipeline(pipeline, at)
+            except (IllegalTransition, LeaseLost) as race:
+                # It was changed concurrently; the next run reads the current state.
+                log.info(
+                    "a conflicting change won", extra={"pipeline": pipeline.uid, "race": str(race)}
+                )
+            except Exception:
+                # An error of one pipeline must not stop the others; the next run retries.
+                log.exception("a reconcile run failed", extra={"pipeline": pipeline.uid})
+                _record_reason(pipeline, INTERNAL_ERROR)
+            finally:
+                release_row(pipeline)
     return len(leased)
 
 

@@ -15,7 +15,7 @@ launching and stopping are idempotent, and registering outputs is keyed by the a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -47,7 +47,12 @@ from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.persistence.encryption import Undecryptable
-from controlplane.persistence.leases import lease_rows, release_row, release_rows
+from controlplane.persistence.leases import (
+    lease_rows,
+    release_row,
+    release_rows,
+    renewed_leases,
+)
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
 from controlplane.ports.clusters import (
     ExitCause,
@@ -106,6 +111,12 @@ def attempts_reconcile_for_claim(*, claim_uid: str, at: datetime) -> int:
 
 def _reconcile_attempts(rows: QuerySet[Attempt], *, at: datetime) -> int:
     attempts = lease_rows(rows.select_related(*_SELECT_RELATED), limit=BATCH, ttl=LEASE)
+    with renewed_leases(attempts, ttl=LEASE):
+        _reconcile_leased(attempts, at=at)
+    return len(attempts)
+
+
+def _reconcile_leased(attempts: Sequence[Attempt], *, at: datetime) -> None:
     # Logs and messages are masked with their values: read once for the batch.
     prefetch_related_objects([one.job for one in attempts], "secret_variables")
     context = reconcile_context(attempts, at=at)
@@ -133,7 +144,6 @@ def _reconcile_attempts(rows: QuerySet[Attempt], *, at: datetime) -> int:
                     STATE_RECONCILERS[AttemptState(attempt.state)](attempt, context)
         finally:
             release_row(attempt)
-    return len(attempts)
 
 
 def _reconcile_pending(attempt: Attempt, context: ReconcileContext) -> None:

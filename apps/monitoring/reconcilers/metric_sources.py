@@ -36,13 +36,12 @@ from apps.telemetry.services.sources import (
 )
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
-from controlplane.persistence.leases import lease_rows, release_row
+from controlplane.persistence.leases import lease_rows, release_row, renewed_leases
 from controlplane.ports.telemetry import TelemetryBatch, TelemetryError
 
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 8
-#: Longer than the slowest reading of many exporters takes.
 _LEASE = timedelta(minutes=2)
 
 
@@ -54,7 +53,10 @@ def sources_read(*, at: datetime) -> int:
         return 0
     Source.objects.filter(pk__in=[source.pk for source in taken]).update(tried_at=at)
     answered, began = 0, time.monotonic()
-    with ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="read-source") as workers:
+    with (
+        renewed_leases(taken, ttl=_LEASE),
+        ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="read-source") as workers,
+    ):
         waiting = {workers.submit(_read_source, source): source for source in taken}
         for done in as_completed(waiting):
             # What was measured while we waited for it is not from the future.

@@ -2,26 +2,34 @@
 
 A *leader lease* (a ``Lease`` row) lets one process at a time run a named controller, and carries a fencing
 token. *Row leases* distribute rows to workers: a short transaction picks free rows with ``SKIP LOCKED``, so
-two workers never get the same row. Both use the clock of the database only.
+two workers never get the same row. A worker renews the leases of its rows while it works
+(:func:`renewed_leases`); the leases of a killed worker expire. Both use the clock of the database only.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
-from django.db import connection, models, transaction
+from django.db import DatabaseError, connection, models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from controlplane.persistence.models import Lease, LeasedModel
 
 Row = TypeVar("Row", bound=LeasedModel)
+
+log = logging.getLogger(__name__)
+
+#: A lease is renewed this often within its duration.
+_RENEWALS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +114,55 @@ def lease_rows(rows: models.QuerySet[Row], *, limit: int, ttl: timedelta) -> lis
     return acquired
 
 
+@contextmanager
+def renewed_leases(rows: Sequence[LeasedModel], *, ttl: timedelta) -> Iterator[None]:
+    """Renew the leases of rows of one model while the block runs, however long one step of it takes.
+
+    A row that was released or that another worker has taken over is not renewed: the next transition of the latter
+    raises ``LeaseLost``.
+    """
+    if not rows:
+        yield
+        return
+    ended = threading.Event()
+
+    def renew() -> None:
+        try:
+            while not ended.wait(ttl.total_seconds() / _RENEWALS):
+                _renew_rows(rows, ttl=ttl)
+        except DatabaseError:
+            # The worker notices a lost lease by its next transition.
+            log.exception("leases could not be renewed")
+        finally:
+            # Of this thread.
+            connection.close()
+
+    heartbeat = threading.Thread(target=renew, name="renew-leases", daemon=True)
+    heartbeat.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        heartbeat.join()
+
+
+def _renew_rows(rows: Sequence[LeasedModel], *, ttl: timedelta) -> None:
+    manager = type(rows[0])._default_manager
+    with transaction.atomic():
+        # A row that the worker has locked is not free for others either, and is renewed the next time.
+        valid = manager.filter(_lease_of(rows), leased_until__gt=Now())
+        locked = list(valid.select_for_update(skip_locked=True, no_key=True).values_list("pk"))
+        manager.filter(pk__in=[pk for (pk,) in locked]).update(leased_until=Now() + ttl)
+
+
+def _lease_of(rows: Sequence[LeasedModel]) -> Q:
+    """Match the rows as long as no other worker has leased them."""
+    ours = Q(pk=None)
+    for row in rows:
+        ours |= Q(pk=row.pk, lease_token=row.lease_token)
+    return ours
+
+
 def release_row(row: LeasedModel) -> None:
     """Release the lease at once. Does nothing if it is no longer valid."""
     # Now rather than null: the row goes to the end of the queue, so that every row is processed
@@ -117,9 +174,5 @@ def release_row(row: LeasedModel) -> None:
 
 def release_rows(rows: Sequence[LeasedModel]) -> None:
     """``release_row`` for many of one model, in one statement."""
-    if not rows:
-        return
-    ours = Q(pk=None)
-    for row in rows:
-        ours |= Q(pk=row.pk, lease_token=row.lease_token)
-    type(rows[0])._default_manager.filter(ours).update(leased_until=Now())
+    if rows:
+        type(rows[0])._default_manager.filter(_lease_of(rows)).update(leased_until=Now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime, timedelta
+from time import sleep
 
 import pytest
 from django.db import transaction
@@ -14,10 +15,11 @@ from apps.quotas.models import Queue
 from apps.serving.models import Deployment, DeploymentTransition
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent
-from controlplane.persistence.leases import leader_lease, lease_rows, release_row
+from controlplane.persistence.leases import leader_lease, lease_rows, release_row, renewed_leases
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import Lease
 from controlplane.persistence.state_transitions import LeaseLost, apply_transition
+from tests.contract.waiting import until
 from tests.integration.threads import PATIENCE, at_once
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -189,3 +191,38 @@ def test_an_advisory_lock_is_held_until_the_transaction_ends() -> None:
 def test_an_advisory_lock_outside_a_transaction_is_a_mistake() -> None:
     with pytest.raises(RuntimeError, match="inside a transaction"):
         lock_in_transaction(AdvisoryLock.NUMBER_VERSION)
+
+
+def lease_end(deployment: Deployment) -> datetime:
+    end = Deployment.objects.get(pk=deployment.pk).leased_until
+    assert end is not None
+    return end
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_slow_worker_keeps_its_row_and_that_of_a_killed_one_becomes_free() -> None:
+    rows(2)
+    short = timedelta(seconds=6)
+    slow, killed = lease(ttl=short)
+    began = lease_end(slow)
+    with renewed_leases([slow], ttl=short):
+        until(lambda: lease_end(slow) > began, what="the lease is renewed")
+        # Nobody renews the lease of a killed worker.
+        assert lease_end(killed) == began
+        expire(killed)
+        assert [one.pk for one in lease()] == [killed.pk]
+        degrade(slow)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_lease_of_a_row_that_another_worker_took_over_is_not_renewed() -> None:
+    rows(1)
+    (slow,) = lease()
+    with renewed_leases([slow], ttl=timedelta(seconds=0.1)):
+        expire(slow)
+        (quick,) = lease()
+        end = lease_end(quick)
+        with pytest.raises(LeaseLost):
+            degrade(slow)
+        sleep(0.3)
+        assert lease_end(quick) == end
