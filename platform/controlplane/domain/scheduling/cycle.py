@@ -27,14 +27,14 @@ only.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain, groupby
 from typing import NamedTuple
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.quotas.tree import QuotaLimit, QuotaShortage
+from controlplane.domain.quotas.tree import QueueTree, QuotaLimit, QuotaShortage
 from controlplane.domain.scheduling.blockers import PERMANENT_CODES, BlockerFinder
 from controlplane.domain.scheduling.early_evictions import withdraw_early_evictions
 from controlplane.domain.scheduling.explanations import (
@@ -169,27 +169,271 @@ def _plan_once(
     snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime, state: SchedulerState
 ) -> SchedulingPlan:
     untried, deferred = state.untried, state.deferred
-    cycle = Cycle(snapshot, policy, at)
-    order = cycle.order(
-        [claim for claim in snapshot.claims if claim.uid not in deferred]
-        if deferred
-        else snapshot.claims
-    )
-    cycle.decide_each(order, part=_IN_ORDER if untried else 1)
+    accounts, decisions = account(snapshot, policy, at), Decisions()
+    now = snapshot.claims
+    if deferred:
+        now = tuple(claim for claim in snapshot.claims if claim.uid not in deferred)
+    order = claim_order(now, accounts, decisions)
+    _decide_in_order(order, accounts, decisions, part=_IN_ORDER if untried else 1)
     if untried:
-        cycle.decide_each(order.round_robin(untried))
+        _decide_in_order(order.round_robin(untried), accounts, decisions)
     lines = order.remaining()
     if deferred:
-        last = cycle.order([claim for claim in snapshot.claims if claim.uid in deferred])
-        cycle.decide_each(last)
+        later = tuple(claim for claim in snapshot.claims if claim.uid in deferred)
+        last = claim_order(later, accounts, decisions)
+        _decide_in_order(last, accounts, decisions)
         lines = chain(lines, last.remaining())
     left: set[SearchKey] = set()
     for line in lines:
-        left.update(cycle.untried(line))
-        cycle.leave_pending(line)
+        left.update(key for key in line.search_keys() if key not in decisions.class_reasons)
+        _leave_pending(line, accounts, decisions)
     # Whoever is left because enough were placed needs no round: those in front go first again.
-    begins = not untried and cycle.attempts >= policy.attempts_per_cycle
-    return cycle.decided(SchedulerState(untried=frozenset(left if begins else left & untried)))
+    begins = not untried and _attempts(accounts, decisions) >= policy.attempts_per_cycle
+    return SchedulingPlan(
+        state=SchedulerState(untried=frozenset(left if begins else left & untried)),
+        placements=tuple(decisions.placements.values()),
+        pending=PendingClaims(decisions.pending),
+        revocations=tuple(decisions.revocations),
+        reservations=(*decisions.nominations, *accounts.reservations.reserved),
+        class_reasons=decisions.class_reasons,
+    )
+
+
+@dataclass(slots=True)
+class Decisions:
+    """What a cycle has decided so far; only ``decide`` and what it calls to record a result add to it."""
+
+    #: By claim.
+    placements: dict[str, ClaimPlacement] = field(default_factory=dict)
+    #: Claims that were placed, and that a claim within a guarantee may still keep from starting.
+    starting: dict[str, ClaimSnapshot] = field(default_factory=dict)
+    #: Claims that have lost their place to such a claim.
+    cancelled: set[str] = field(default_factory=set)
+    pending: list[PendingGroup] = field(default_factory=list)
+    revocations: list[Revocation] = field(default_factory=list)
+    nominations: list[Reservation] = field(default_factory=list)
+    class_reasons: dict[EquivalenceClass, EquivalenceClassReason] = field(default_factory=dict)
+    #: Queues of the claims with reservations, by claim.
+    reserving_queues: dict[str, str] = field(default_factory=dict)
+    #: Claims that others are evicted for.
+    reclaims: int = 0
+    #: Claims that were decided without a search.
+    unsearched: int = 0
+
+
+def _attempts(accounts: CycleAccounts, decisions: Decisions) -> int:
+    """Searches, and claims for which none was made: to explain why they are pending takes as long.
+
+    Searches for reservations have a bound of their own.
+    """
+    return accounts.placer.searches - accounts.reservations.searches + decisions.unsearched
+
+
+def _decide_in_order(
+    claims: Iterable[ClaimSnapshot],
+    accounts: CycleAccounts,
+    decisions: Decisions,
+    *,
+    part: float = 1,
+) -> None:
+    """Decide one by one until that part of the attempts is spent, or enough are placed; at least for one."""
+    policy = accounts.policy
+    most = policy.attempts_per_cycle * part
+    if most and len(decisions.placements) < policy.placements_per_cycle:
+        for claim in claims:
+            decide(claim, accounts, decisions)
+            if (
+                len(decisions.placements) >= policy.placements_per_cycle
+                or _attempts(accounts, decisions) >= most
+            ):
+                break
+
+
+def decide(claim: ClaimSnapshot, accounts: CycleAccounts, decisions: Decisions) -> bool:
+    """Place the claim or record why it is pending; return whether it was placed."""
+    before = _attempts(accounts, decisions)
+    reason = _consider(claim, accounts, decisions)
+    decisions.unsearched += _attempts(accounts, decisions) == before
+    if reason is None:
+        return True
+    decisions.pending.append(PendingGroup(reason, (claim,)))
+    if reason.code not in _PER_CLAIM_CODES and claim.uid not in accounts.unique_claims:
+        decisions.class_reasons[claim.equivalence_class] = EquivalenceClassReason(
+            reason, claim.position
+        )
+    return False
+
+
+def _consider(
+    claim: ClaimSnapshot, accounts: CycleAccounts, decisions: Decisions
+) -> PendingReason | None:
+    """Take steps 3 to 6 for one claim; return None if it was placed.
+
+    Its nominated cards are free for it during the steps, and are nominated again if it stays pending.
+    """
+    if not claim.chips:
+        raise ValueError(
+            Reason("claim.chips.missing", "claim {claim} has no acceptable chip", claim=claim.uid)
+        )
+    limit = accounts.user_counts.limit(claim)
+    if limit is not None and not _is_queue_closed(claim, accounts):
+        return explain_user_limit(limit)
+    before = accounts.fleet.mark()
+    accounts.fleet.use_nominated(claim.uid)
+    _charge_nominated(claim, accounts, -1)
+    options, reasons = check_quota(claim, accounts)
+    may_reserve = len(decisions.reserving_queues) < accounts.policy.reservations
+    placed, slower = find_placement(options, accounts, may_reserve=may_reserve)
+    if placed is not None:
+        _record_start(placed, accounts, decisions)
+        decisions.starting[claim.uid] = claim
+        return None
+    if stopping := accounts.stopping.get(claim.uid):
+        room: PreemptionPlan | None = accounts.preemptor.awaited(claim, stopping)
+        reasons |= slower
+    else:
+        blockers = {each.chip: find_blocker(each, accounts, decisions) for each in options}
+        reasons = blockers | reasons | slower
+        usable = [chip for chip in claim.chips if reasons[chip].code not in _HOPELESS_CODES]
+        room = None
+        if decisions.reclaims < accounts.policy.reclaims_per_cycle:
+            room = find_evictions(claim, usable, accounts)
+        if room is not None and room.starting:
+            accounts.fleet.undo(before)
+            _charge_nominated(claim, accounts, 1)
+            return _replace_starts(claim, room.starting, accounts, decisions)
+        if room is not None:
+            decisions.reclaims += 1
+            decisions.revocations += accounts.preemptor.stop(room, claim)
+        elif may_reserve and reserve(
+            claim, [each for each in options if each.chip in usable], accounts
+        ):
+            decisions.reserving_queues[claim.uid] = claim.queue
+    accounts.fleet.undo(before)
+    _charge_nominated(claim, accounts, 1)
+    if room is not None:
+        _record_nomination(claim, room, accounts, decisions)
+        return explain_awaiting_evictions(room.chip, room.victims)
+    awaiting = (each for each in reasons.values() if each.code is PendingCode.AWAITING_FASTER_CHIP)
+    # Otherwise the reason of the chip that it prefers of those that may ever do.
+    useful = (chip for chip in claim.chips if reasons[chip].code not in _HOPELESS_CODES)
+    return next(awaiting, reasons[next(useful, claim.chips[0])])
+
+
+# -- 1: account --
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleAccounts:
+    """What the steps of a cycle count on: fleet, queue tree and claims of one snapshot.
+
+    ``fleet``, ``tree``, ``preemptor``, ``reservations`` and ``user_counts`` change as claims are decided.
+    """
+
+    policy: SchedulingPolicy
+    at: datetime
+    fleet: NodeTable
+    placer: PlacementFinder
+    tree: QueueTree
+    #: The tree as if no claim held anything.
+    tree_without_usage: QueueTree
+    blockers: BlockerFinder
+    preemptor: Preemptor
+    reservations: Reservations
+    user_counts: UserClaimCounts
+    node_names: Mapping[str, str]
+    nominated_cards: Mapping[str, Counter[str]]
+    #: Claims that are being evicted, by the pending claim that they are evicted for.
+    stopping: Mapping[str, Sequence[RunningClaim]]
+    #: Claims with nominated cards: what holds for others of their class does not hold for them.
+    unique_claims: frozenset[str]
+
+
+def account(snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime) -> CycleAccounts:
+    """Count what each queue holds, up the tree, and what is free in the fleet."""
+    fleet = NodeTable(snapshot)
+    placer = PlacementFinder(fleet, typical_requests(snapshot))
+    capacity = TotalCapacity(fleet)
+    nominated_cards = find_nominated_cards(snapshot)
+    tree = queue_tree(snapshot, nominated_cards)
+    running = snapshot.running
+    stopping: dict[str, list[RunningClaim]] = {}
+    for view in running:
+        if view.revoked_for:
+            stopping.setdefault(view.revoked_for, []).append(view)
+    return CycleAccounts(
+        policy=policy,
+        at=at,
+        fleet=fleet,
+        placer=placer,
+        tree=tree,
+        tree_without_usage=tree.without_usage(),
+        blockers=BlockerFinder(fleet, placer, capacity),
+        preemptor=Preemptor(fleet=fleet, placer=placer, tree=tree, running=running, at=at),
+        reservations=Reservations(
+            fleet=fleet,
+            placer=placer,
+            capacity=capacity,
+            running=running,
+            at=at,
+            backfill=policy.backfill,
+        ),
+        user_counts=UserClaimCounts(snapshot.queues, running),
+        node_names={node.uid: node.name for node in snapshot.nodes},
+        nominated_cards=nominated_cards,
+        stopping=stopping,
+        unique_claims=frozenset({*nominated_cards, *fleet.nominated, *stopping}),
+    )
+
+
+def _charge_nominated(claim: ClaimSnapshot, accounts: CycleAccounts, sign: int) -> None:
+    """Count the nominated cards for its queue until the claim is decided, and again if it stays pending."""
+    for chip, cards in accounts.nominated_cards.get(claim.uid, {}).items():
+        accounts.tree.start(claim.queue, chip, sign * cards)
+
+
+def _lacking_cards(claim: ClaimSnapshot, chip: str, accounts: CycleAccounts) -> int:
+    """Thousandths of cards that it needs to start beyond those nominated for it."""
+    nominated_cards = accounts.nominated_cards.get(claim.uid, Counter())[chip]
+    return max(0, claim.shape.fewest_amount - nominated_cards)
+
+
+# -- 2: order --
+
+
+def claim_order(
+    claims: Sequence[ClaimSnapshot], accounts: CycleAccounts, decisions: Decisions
+) -> ClaimOrder:
+    """Return those claims in the order in which they are decided, which follows admissions."""
+
+    def drop_refused(line: PendingQueue) -> None:
+        """Leave the next claims pending for as long as one of their class was; they leave the queue."""
+        while (
+            line
+            and (equivalence_class := line.equivalence_class) is not None
+            and equivalence_class in decisions.class_reasons
+        ):
+            reason = decisions.class_reasons[equivalence_class].reason
+            decisions.pending.append(PendingGroup(reason, line.drop()))
+
+    return ClaimOrder(
+        claims,
+        accounts.tree,
+        drop_refused=drop_refused,
+        nominated_cards=accounts.nominated_cards,
+        unique=accounts.unique_claims,
+    )
+
+
+def _leave_pending(line: PendingQueue, accounts: CycleAccounts, decisions: Decisions) -> None:
+    """Leave the whole queue pending, for the reason of its classes or because it was not evaluated."""
+    spent = explain_not_evaluated(len(decisions.placements), _attempts(accounts, decisions))
+    while line:
+        known = line.equivalence_class and decisions.class_reasons.get(line.equivalence_class)
+        decisions.pending.append(PendingGroup(known.reason if known else spent, line.drop()))
+
+
+# -- 3: check the queue --
 
 
 class _CandidateChip(NamedTuple):
@@ -202,384 +446,222 @@ class _CandidateChip(NamedTuple):
     within_guarantee: bool
 
 
-class Cycle:
-    """A plan while it is computed."""
-
-    def __init__(
-        self, snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
-    ) -> None:
-        self._policy = policy
-        self._at = at
-        self._fleet = NodeTable(snapshot)
-        self._placer = PlacementFinder(self._fleet, typical_requests(snapshot))
-        capacity = TotalCapacity(self._fleet)
-        self.nominated_cards = find_nominated_cards(snapshot)
-        self.tree = queue_tree(snapshot, self.nominated_cards)
-        #: The tree as if no claim held anything.
-        self._tree_without_usage = self.tree.without_usage()
-        self._blockers = BlockerFinder(self._fleet, self._placer, capacity)
-        self._preemptor = Preemptor(
-            fleet=self._fleet,
-            placer=self._placer,
-            tree=self.tree,
-            running=snapshot.running,
-            at=at,
-        )
-        self._reservations = Reservations(
-            fleet=self._fleet,
-            placer=self._placer,
-            capacity=capacity,
-            running=snapshot.running,
-            at=at,
-            backfill=policy.backfill,
-        )
-        self._user_counts = UserClaimCounts(snapshot.queues, snapshot.running)
-        #: Queues of the claims with reservations, by claim.
-        self._reserving_queues: dict[str, str] = {}
-        self._names = {node.uid: node.name for node in snapshot.nodes}
-        #: Claims that are being evicted, by the pending claim that they are evicted for.
-        self._stopping: dict[str, list[RunningClaim]] = {}
-        for view in snapshot.running:
-            if view.revoked_for:
-                self._stopping.setdefault(view.revoked_for, []).append(view)
-        #: By claim.
-        self._placements: dict[str, ClaimPlacement] = {}
-        #: Claims that were placed, and that a claim within a guarantee may still keep from starting.
-        self._starting: dict[str, ClaimSnapshot] = {}
-        self._cancelled: set[str] = set()
-        self._pending: list[PendingGroup] = []
-        self._revocations: list[Revocation] = []
-        self._nominations: list[Reservation] = []
-        #: Claims with nominated cards: what holds for others of their class does not hold for them.
-        self.unique_claims = {*self.nominated_cards, *self._fleet.nominated, *self._stopping}
-        self._class_reasons: dict[EquivalenceClass, EquivalenceClassReason] = {}
-        #: Claims that were decided without a search.
-        self._unsearched = 0
-        #: Claims that others are evicted for, and claims with reservations.
-        self._reclaims = self._reservation_count = 0
-
-    def order(self, claims: Sequence[ClaimSnapshot]) -> ClaimOrder:
-        """Return those claims in the order in which they are decided, which follows admissions."""
-        return ClaimOrder(
-            claims,
-            self.tree,
-            drop_refused=self.drop_refused,
-            nominated_cards=self.nominated_cards,
-            unique=self.unique_claims,
-        )
-
-    @property
-    def attempts(self) -> int:
-        """Searches, and claims for which none was made: to say why they wait takes as long.
-
-        What it takes to keep room for a few has a bound of its own.
-        """
-        return self._placer.searches - self._reservations.searches + self._unsearched
-
-    def decided(self, state: SchedulerState) -> SchedulingPlan:
-        return SchedulingPlan(
-            state=state,
-            placements=tuple(self._placements.values()),
-            pending=PendingClaims(self._pending),
-            revocations=tuple(self._revocations),
-            reservations=(*self._nominations, *self._reservations.reserved),
-            class_reasons=self._class_reasons,
-        )
-
-    def decide_each(self, claims: Iterable[ClaimSnapshot], *, part: float = 1) -> None:
-        """Decide one by one until that part of the attempts is spent, or enough are placed; at least for one."""
-        policy = self._policy
-        most = policy.attempts_per_cycle * part
-        if most and len(self._placements) < policy.placements_per_cycle:
-            for claim in claims:
-                self.decide(claim)
-                if self.attempts >= most or len(self._placements) >= policy.placements_per_cycle:
-                    break
-
-    def decide(self, claim: ClaimSnapshot) -> bool:
-        """Place the claim or record why it is pending; return whether it was placed."""
-        before = self.attempts
-        reason = self._consider_claim(claim)
-        self._unsearched += self.attempts == before
-        if reason is None:
-            return True
-        self._pending.append(PendingGroup(reason, (claim,)))
-        if reason.code not in _PER_CLAIM_CODES and claim.uid not in self.unique_claims:
-            self._class_reasons[claim.equivalence_class] = EquivalenceClassReason(
-                reason, claim.position
-            )
-        return False
-
-    def drop_refused(self, line: PendingQueue) -> None:
-        """Leave the next claims pending for as long as one of their class was; they leave the queue."""
-        while (
-            line
-            and (equivalence_class := line.equivalence_class) is not None
-            and equivalence_class in self._class_reasons
-        ):
-            self._leave_pending(line.drop(), self._class_reasons[equivalence_class].reason)
-
-    def untried(self, line: PendingQueue) -> Iterator[SearchKey]:
-        """Yield the search keys left in the queue that no search was made for."""
-        return (key for key in line.search_keys() if key not in self._class_reasons)
-
-    def leave_pending(self, line: PendingQueue) -> None:
-        """Leave the whole queue pending, for the reason of its classes or because it was not evaluated."""
-        spent = explain_not_evaluated(len(self._placements), self.attempts)
-        while line:
-            decision = (
-                self._class_reasons.get(line.equivalence_class) if line.equivalence_class else None
-            )
-            self._leave_pending(line.drop(), decision.reason if decision else spent)
-
-    def _leave_pending(self, claims: Sequence[ClaimSnapshot], reason: PendingReason) -> None:
-        self._pending.append(PendingGroup(reason, claims))
-
-    def _consider_claim(self, claim: ClaimSnapshot) -> PendingReason | None:
-        """Run steps 3 to 6 for one claim; return None if it was placed."""
-        if not claim.chips:
-            raise ValueError(
-                Reason(
-                    "claim.chips.missing", "claim {claim} has no acceptable chip", claim=claim.uid
-                )
-            )
-        limit = self._user_counts.limit(claim)
-        if limit is not None and not self._is_queue_closed(claim):
-            return explain_user_limit(limit)
-        before = self._fleet.mark()
-        self._fleet.use_nominated(claim.uid)
-        self._charge_nominated(claim, -1)
-        options, reasons = self._check_quota(claim)
-        if self._place_claim(options, reasons):
-            self._starting[claim.uid] = claim
-            return None
-        if stopping := self._stopping.get(claim.uid):
-            room: PreemptionPlan | None = self._preemptor.awaited(claim, stopping)
+def check_quota(
+    claim: ClaimSnapshot, accounts: CycleAccounts
+) -> tuple[list[_CandidateChip], dict[str, PendingReason]]:
+    """Return the chips that its queue may have it on, preferred first, and why not for each other chip."""
+    options: list[_CandidateChip] = []
+    reasons: dict[str, PendingReason] = {}
+    equivalence_class = claim.equivalence_class
+    for chip in claim.chips:
+        decision = accounts.tree.check(claim.queue, chip, equivalence_class.fewest)
+        if decision.shortage is None or _no_free_cards_reason(decision.shortage):
+            narrowed = claim
+            if equivalence_class.most > equivalence_class.fewest:
+                most = accounts.tree.max_admissible(claim.queue, chip, equivalence_class.most)
+                narrowed = limited_claim(claim, most)
+            options.append(_CandidateChip(chip, narrowed, bool(decision.covered_by)))
         else:
-            reasons = {each.chip: self._find_blocker(each) for each in options} | reasons
-            usable = [chip for chip in claim.chips if reasons[chip].code not in _HOPELESS_CODES]
-            room = self._plan_preemption(claim, usable)
-            if room is not None and room.starting:
-                self._fleet.undo(before)
-                self._charge_nominated(claim, 1)
-                return self._replace_starts(claim, room.starting)
-            if room is None:
-                self._reserve_nodes(claim, [each for each in options if each.chip in usable])
-        self._fleet.undo(before)
-        self._charge_nominated(claim, 1)
-        if room is not None:
-            self._nominate_claim(claim, room)
-            return explain_awaiting_evictions(room.chip, room.victims)
-        awaiting = (
-            each for each in reasons.values() if each.code is PendingCode.AWAITING_FASTER_CHIP
-        )
-        # Otherwise the reason of the chip that it prefers of those that may ever do.
-        useful = (chip for chip in claim.chips if reasons[chip].code not in _HOPELESS_CODES)
-        return next(awaiting, reasons[next(useful, claim.chips[0])])
+            reasons[chip] = explain_shortage(decision.shortage)
+    return options, reasons
 
-    def _charge_nominated(self, claim: ClaimSnapshot, sign: int) -> None:
-        """Count the nominated cards for its queue until the claim is decided, and again if it stays pending."""
-        for chip, cards in self.nominated_cards.get(claim.uid, {}).items():
-            self.tree.start(claim.queue, chip, sign * cards)
 
-    def _lacking_cards(self, claim: ClaimSnapshot, chip: str) -> int:
-        """Thousandths of cards that it needs to start beyond those nominated for it."""
-        nominated_cards = self.nominated_cards.get(claim.uid, Counter())[chip]
-        return max(0, claim.shape.fewest_amount - nominated_cards)
+def _is_queue_closed(claim: ClaimSnapshot, accounts: CycleAccounts) -> bool:
+    amount = claim.equivalence_class.fewest
+    shortage = accounts.tree.check(claim.queue, claim.chips[0], amount).shortage
+    return shortage is not None and shortage.limit is QuotaLimit.CLOSED
 
-    # -- 3: check the queue --
 
-    def _check_quota(
-        self, claim: ClaimSnapshot
-    ) -> tuple[list[_CandidateChip], dict[str, PendingReason]]:
-        """Return the chips that its queue may have it on, preferred first, and why not for each other chip."""
-        options: list[_CandidateChip] = []
-        reasons: dict[str, PendingReason] = {}
-        equivalence_class = claim.equivalence_class
-        for chip in claim.chips:
-            decision = self.tree.check(claim.queue, chip, equivalence_class.fewest)
-            if decision.shortage is None or _no_free_cards_reason(decision.shortage):
-                narrowed = claim
-                if equivalence_class.most > equivalence_class.fewest:
-                    most = self.tree.max_admissible(claim.queue, chip, equivalence_class.most)
-                    narrowed = limited_claim(claim, most)
-                options.append(_CandidateChip(chip, narrowed, bool(decision.covered_by)))
-            else:
-                reasons[chip] = explain_shortage(decision.shortage)
-        return options, reasons
+# -- 4: place --
 
-    def _is_queue_closed(self, claim: ClaimSnapshot) -> bool:
-        shortage = self.tree.check(
-            claim.queue, claim.chips[0], claim.equivalence_class.fewest
-        ).shortage
-        return shortage is not None and shortage.limit is QuotaLimit.CLOSED
 
-    # -- 4: place --
+class _FoundPlacement(NamedTuple):
+    #: With as many replicas as were placed at most.
+    claim: ClaimSnapshot
+    chip: str
+    replicas: tuple[ReplicaPlacement, ...]
 
-    def _place_claim(
-        self, options: list[_CandidateChip], reasons: dict[str, PendingReason]
-    ) -> bool:
-        """Place it on the first chip with room; among equally good chips on the one where it fits best.
 
-        Not if the claim ends sooner when it waits for a preferred chip.
-        """
-        preferred: list[_CandidateChip] = []
-        for group in _group_equal_chips(options):
-            claim = group[0].claim
-            before = self._fleet.mark()
-            choices = [
-                (chip, self._reservations.avoid(claim, chip, within_guarantee=within_guarantee))
-                for chip, _, within_guarantee in group
-            ]
-            found = self._placer.place_on_best(claim, choices)
-            if found is not None:
-                chip, replicas = found
-                faster = self._faster_chip(claim, chip, preferred)
-                if not faster:
-                    self._start_claim(claim, chip, replicas)
-                    return True
-                self._fleet.undo(before)
-                for each in group:
-                    reasons[each.chip] = explain_awaiting_faster_chip(claim, each.chip, faster)
-            preferred += group
-        return False
+def find_placement(
+    options: Sequence[_CandidateChip], accounts: CycleAccounts, *, may_reserve: bool
+) -> tuple[_FoundPlacement | None, dict[str, PendingReason]]:
+    """Find room on the first chip with room; among equally good chips on the one where it fits best.
 
-    def _faster_chip(self, placed: ClaimSnapshot, on: str, preferred: list[_CandidateChip]) -> str:
-        """Return the faster, busy chip on which it would end sooner; empty if none, or none can be reserved."""
-        slow = runtime_on(placed, on)
-        if slow is None or self._reservation_count >= self._policy.reservations:
-            return ""
-        for chip, claim, within_guarantee in preferred:
-            fast = runtime_on(claim, chip)
-            if fast is not None and fast < slow:
-                starts_at = self._reservations.starts_at(
-                    claim, chip, within_guarantee=within_guarantee
-                )
-                if starts_at is not None and starts_at - self._at < slow - fast:
-                    return chip
+    Not if the claim ends sooner when it waits for a preferred chip.
+
+    :param may_reserve: whether the claim could reserve such a chip.
+    :return: the placement, whose cards are allocated in ``accounts.fleet``, and the chips that are too slow.
+    """
+    slower: dict[str, PendingReason] = {}
+    preferred: list[_CandidateChip] = []
+    for group in _group_equal_chips(options):
+        claim = group[0].claim
+        before = accounts.fleet.mark()
+        choices = [
+            (chip, accounts.reservations.avoid(claim, chip, within_guarantee=within_guarantee))
+            for chip, _, within_guarantee in group
+        ]
+        found = accounts.placer.place_on_best(claim, choices)
+        if found is not None:
+            chip, replicas = found
+            faster = _faster_chip(claim, chip, preferred, accounts) if may_reserve else ""
+            if not faster:
+                return _FoundPlacement(claim, chip, replicas), slower
+            accounts.fleet.undo(before)
+            for each in group:
+                slower[each.chip] = explain_awaiting_faster_chip(claim, each.chip, faster)
+        preferred += group
+    return None, slower
+
+
+def _faster_chip(
+    placed: ClaimSnapshot, on: str, preferred: Sequence[_CandidateChip], accounts: CycleAccounts
+) -> str:
+    """Return the faster, busy chip on which it would end sooner; empty if none, or none can be reserved."""
+    slow = runtime_on(placed, on)
+    if slow is None:
         return ""
+    for chip, claim, within_guarantee in preferred:
+        fast = runtime_on(claim, chip)
+        if fast is not None and fast < slow:
+            starts_at = accounts.reservations.starts_at(
+                claim, chip, within_guarantee=within_guarantee
+            )
+            if starts_at is not None and starts_at - accounts.at < slow - fast:
+                return chip
+    return ""
 
-    def _start_claim(
-        self, claim: ClaimSnapshot, chip: str, replicas: tuple[ReplicaPlacement, ...]
-    ) -> None:
-        self._placements[claim.uid] = explain_placement(claim, chip, replicas, self._names)
-        self._user_counts.start(claim)
-        runtime = runtime_on(claim, chip)
-        view = RunningClaim(
-            uid=claim.uid,
-            queue=claim.queue,
-            shape=claim.shape,
-            chip=chip,
-            priority=claim.priority,
-            admitted_at=self._at,
-            replicas=replicas,
-            ends_at=None if runtime is None else self._at + runtime,
-            user=claim.user,
-        )
-        self.tree.start(claim.queue, chip, view.amount)
-        if runtime is not None:
-            self._reservations.started(view)
-        if claim.uid not in self.unique_claims and claim.uid not in self._cancelled:
-            # Otherwise cards are nominated for it, or it has lost its place to another once.
-            self._preemptor.started(view)
 
-    def _find_blocker(self, option: _CandidateChip) -> PendingReason:
-        """Return why no room was found: reservations of other claims, or the fleet itself."""
-        chip, claim, within_guarantee = option
-        first = self._reservations.blocking_claim(claim, chip, within_guarantee=within_guarantee)
-        if first:
-            before = self._fleet.mark()
-            fits = self._placer.place(claim, chip) is not None
-            self._fleet.undo(before)
-            if fits:
-                queue = self.tree.view(self._reserving_queues[first]).name
-                return explain_reserved(claim, chip, queue=queue)
-        return self._blockers.explain(claim, chip)
+def _record_start(placed: _FoundPlacement, accounts: CycleAccounts, decisions: Decisions) -> None:
+    claim, chip, replicas = placed
+    decisions.placements[claim.uid] = explain_placement(claim, chip, replicas, accounts.node_names)
+    accounts.user_counts.start(claim)
+    runtime = runtime_on(claim, chip)
+    view = RunningClaim(
+        uid=claim.uid,
+        queue=claim.queue,
+        shape=claim.shape,
+        chip=chip,
+        priority=claim.priority,
+        admitted_at=accounts.at,
+        replicas=replicas,
+        ends_at=None if runtime is None else accounts.at + runtime,
+        user=claim.user,
+    )
+    accounts.tree.start(claim.queue, chip, view.amount)
+    if runtime is not None:
+        accounts.reservations.started(view)
+    if claim.uid not in accounts.unique_claims and claim.uid not in decisions.cancelled:
+        # Otherwise cards are nominated for it, or it has lost its place to another once.
+        accounts.preemptor.started(view)
 
-    # -- 5: take back --
 
-    def _plan_preemption(self, claim: ClaimSnapshot, chips: list[str]) -> PreemptionPlan | None:
-        """Evict claims for a claim that is entitled to their cards."""
-        if not self._policy.preemption or self._reclaims >= self._policy.reclaims_per_cycle:
-            return None
-        if self._is_queue_closed(claim):
-            return None
-        for chip in chips:
-            decision = self.tree.check(claim.queue, chip, claim.equivalence_class.fewest)
-            within_guarantee = bool(decision.covered_by)
-            avoid = self._reservations.avoid(claim, chip, within_guarantee=within_guarantee)
-            room = self._preemptor.make_room(claim, chip, avoid=avoid)
-            if room is not None:
-                if not room.starting:
-                    self._reclaims += 1
-                    self._revocations += self._preemptor.stop(room, claim)
-                return room
+def find_blocker(
+    option: _CandidateChip, accounts: CycleAccounts, decisions: Decisions
+) -> PendingReason:
+    """Return why no room was found: reservations of other claims, or the fleet itself."""
+    chip, claim, within_guarantee = option
+    first = accounts.reservations.blocking_claim(claim, chip, within_guarantee=within_guarantee)
+    if first:
+        before = accounts.fleet.mark()
+        fits = accounts.placer.place(claim, chip) is not None
+        accounts.fleet.undo(before)
+        if fits:
+            queue = accounts.tree.view(decisions.reserving_queues[first]).name
+            return explain_reserved(claim, chip, queue=queue)
+    return accounts.blockers.explain(claim, chip)
+
+
+# -- 5: preempt --
+
+
+def find_evictions(
+    claim: ClaimSnapshot, chips: Sequence[str], accounts: CycleAccounts
+) -> PreemptionPlan | None:
+    """Find claims to evict for a claim that is entitled to their cards; None if there are none."""
+    if not accounts.policy.preemption or _is_queue_closed(claim, accounts):
         return None
+    for chip in chips:
+        decision = accounts.tree.check(claim.queue, chip, claim.equivalence_class.fewest)
+        within_guarantee = bool(decision.covered_by)
+        avoid = accounts.reservations.avoid(claim, chip, within_guarantee=within_guarantee)
+        room = accounts.preemptor.make_room(claim, chip, avoid=avoid)
+        if room is not None:
+            return room
+    return None
 
-    def _replace_starts(
-        self, claim: ClaimSnapshot, others: Sequence[RunningClaim]
-    ) -> PendingReason | None:
-        """Decide the claim as if the others did not start, which the next cycle would evict; then the others."""
-        for view in others:
-            del self._placements[view.uid]
-            self._cancelled.add(view.uid)
-            self._preemptor.cancel(view)
-            self._reservations.cancel(view)
-            self._user_counts.cancel(view)
-            self._fleet.free(view)
-        reason = self._consider_claim(claim)
-        for view in others:
-            self.decide(self._starting.pop(view.uid))
-        return reason
 
-    def _nominate_claim(self, claim: ClaimSnapshot, room: PreemptionPlan) -> None:
-        """Keep what it will get from other claims, and its queue's quota for it."""
-        self._user_counts.nominate(claim)
-        self._fleet.cap_free(room.then)
-        self._nominations.append(Reservation(claim=claim.uid, nodes=room.nodes, starts_at=None))
-        self.tree.nominate(claim.queue, room.chip, self._lacking_cards(claim, room.chip))
+def _replace_starts(
+    claim: ClaimSnapshot,
+    others: Sequence[RunningClaim],
+    accounts: CycleAccounts,
+    decisions: Decisions,
+) -> PendingReason | None:
+    """Decide the claim as if the others did not start, which the next cycle would evict; then the others."""
+    for view in others:
+        del decisions.placements[view.uid]
+        decisions.cancelled.add(view.uid)
+        accounts.preemptor.cancel(view)
+        accounts.reservations.cancel(view)
+        accounts.user_counts.cancel(view)
+        accounts.fleet.free(view)
+    reason = _consider(claim, accounts, decisions)
+    for view in others:
+        decide(decisions.starting.pop(view.uid), accounts, decisions)
+    return reason
 
-    # -- 6: reserve --
 
-    def _reserve_nodes(self, claim: ClaimSnapshot, options: list[_CandidateChip]) -> None:
-        """Reserve nodes for one of the first pending claims, and its queue's quota for them."""
-        if self._reservation_count >= self._policy.reservations:
-            return
-        rights = {option.chip: option.within_guarantee for option in options}
-        chip = self._reservations.reserve(claim, rights)
-        if chip is None and not self._reserve_quota(claim):
-            return
-        self._reservation_count += 1
-        self._reserving_queues[claim.uid] = claim.queue
-        self._user_counts.nominate(claim)
-        if chip is None:
-            return
-        if rights[chip]:
-            self.tree.nominate(claim.queue, chip, self._lacking_cards(claim, chip))
-        else:
-            self.tree.reserve(claim.queue, chip, self._lacking_cards(claim, chip))
+def _record_nomination(
+    claim: ClaimSnapshot, room: PreemptionPlan, accounts: CycleAccounts, decisions: Decisions
+) -> None:
+    """Keep what it will get from other claims, and its queue's quota for it."""
+    accounts.user_counts.nominate(claim)
+    accounts.fleet.cap_free(room.then)
+    decisions.nominations.append(Reservation(claim=claim.uid, nodes=room.nodes, starts_at=None))
+    accounts.tree.nominate(claim.queue, room.chip, _lacking_cards(claim, room.chip, accounts))
 
-    def _reserve_quota(self, claim: ClaimSnapshot) -> bool:
-        """Reserve the quota that its queue waits for, on the first chip that it may have one day."""
-        amount = claim.equivalence_class.fewest
-        for chip in claim.chips:
-            decision = self.tree.check(claim.queue, chip, amount)
-            shortage = decision.shortage
-            if shortage is None or _no_free_cards_reason(shortage):
-                continue
-            if self._tree_without_usage.check(claim.queue, chip, amount).shortage is not None:
-                continue
-            if self._blockers.permanent_blocker(claim, chip) is not None:
-                continue
-            if shortage.limit is QuotaLimit.RESERVED_BY_OTHERS:
-                self.tree.nominate(claim.queue, chip, self._lacking_cards(claim, chip))
-            else:
-                lendable = shortage.limit is QuotaLimit.NOTHING_TO_BORROW
-                self.tree.reserve(
-                    claim.queue, chip, self._lacking_cards(claim, chip), lendable=lendable
-                )
-            return True
+
+# -- 6: reserve --
+
+
+def reserve(
+    claim: ClaimSnapshot, options: Sequence[_CandidateChip], accounts: CycleAccounts
+) -> bool:
+    """Reserve nodes for one of the first pending claims, and its queue's quota for them.
+
+    Where no nodes will ever be free, reserve the quota alone. Return whether anything was reserved.
+    """
+    rights = {option.chip: option.within_guarantee for option in options}
+    chip = accounts.reservations.reserve(claim, rights)
+    if chip is None and not _reserve_quota(claim, accounts):
         return False
+    accounts.user_counts.nominate(claim)
+    if chip is not None:
+        tree = accounts.tree
+        hold = tree.nominate if rights[chip] else tree.reserve
+        hold(claim.queue, chip, _lacking_cards(claim, chip, accounts))
+    return True
+
+
+def _reserve_quota(claim: ClaimSnapshot, accounts: CycleAccounts) -> bool:
+    """Reserve the quota that its queue waits for, on the first chip that it may have one day."""
+    tree, amount = accounts.tree, claim.equivalence_class.fewest
+    for chip in claim.chips:
+        shortage = tree.check(claim.queue, chip, amount).shortage
+        if shortage is None or _no_free_cards_reason(shortage):
+            continue
+        if accounts.tree_without_usage.check(claim.queue, chip, amount).shortage is not None:
+            continue
+        if accounts.blockers.permanent_blocker(claim, chip) is not None:
+            continue
+        lacking = _lacking_cards(claim, chip, accounts)
+        if shortage.limit is QuotaLimit.RESERVED_BY_OTHERS:
+            tree.nominate(claim.queue, chip, lacking)
+        else:
+            lendable = shortage.limit is QuotaLimit.NOTHING_TO_BORROW
+            tree.reserve(claim.queue, chip, lacking, lendable=lendable)
+        return True
+    return False
 
 
 def _group_equal_chips(options: Sequence[_CandidateChip]) -> list[list[_CandidateChip]]:
