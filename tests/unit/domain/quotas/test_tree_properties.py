@@ -95,8 +95,7 @@ def test_what_is_allowed_breaks_no_cap_and_eats_no_reserve(
                 stated = queues[above].entitlements[chip].guaranteed
                 assert held(above, chip, queues, used) <= stated
         top = above_and_itself(name, queues)[-1]
-        reserve = queues[top].entitlements.get(chip, ChipQuota()).reserved
-        if held(top, chip, queues, used) > reserve:
+        if held(top, chip, queues, used) > kept(queues[top], chip):
             idle = [
                 max(0, stated.reserved - held(top, chip, queues, used))
                 for top, view in queues.items()
@@ -104,6 +103,12 @@ def test_what_is_allowed_breaks_no_cap_and_eats_no_reserve(
                 for stated in [view.entitlements.get(chip, ChipQuota())]
             ]
             assert free[chip] >= sum(idle)
+
+
+def kept(top: QueueSnapshot, chip: str) -> int:
+    """What the queue never lends; where the fleet is smaller than what all keep, the first ones get it."""
+    stated = top.entitlements.get(chip, ChipQuota())
+    return stated.reserved if top.lends else max(stated.reserved, stated.guaranteed)
 
 
 def above_and_itself(name: str | None, queues: Mapping[str, QueueSnapshot]) -> list[str]:
