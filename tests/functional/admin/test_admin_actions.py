@@ -88,7 +88,7 @@ def test_an_isolated_node_cannot_be_uncordoned(lived_in: LivedIn, browser: Clien
         f"node {node} has been isolated since 2030-05-01 12:30 UTC; return the "
         "whole node to service instead"
     )
-    assert rest == "0 of 1 nodes changed; all others are open to new work."
+    assert rest == "0 of 1 nodes changed; all others are uncordoned."
     node.refresh_from_db()
     assert node.cordoned
 

@@ -40,7 +40,7 @@ def test_a_node_that_went_out_of_use_leads_to_its_page_and_who_did_it_knows(
     (row,) = isolations_request(nodes=[node.uid], reason="fans", actor=olga, at=NOON)
     deliver_messages("isolation.begun")
     event = Event.objects.get()
-    assert render_notification(event).title == "north/north-0 was taken out of use"
+    assert render_notification(event).title == "north/north-0 was isolated"
     assert render_notification(event).href == f"/fleet/clusters/{cluster.uid}/nodes/north-0"
     assert [one.recipient.username for one in Notification.objects.all()] == ["otto"]
     isolations_release(uids=[row.uid], reason="replaced", actor=olga, at=NOON)

@@ -95,7 +95,7 @@ def test_what_is_allowed_breaks_no_cap_and_eats_no_reserve(
                 stated = queues[above].entitlements[chip].guaranteed
                 assert held(above, chip, queues, used) <= stated
         top = above_and_itself(name, queues)[-1]
-        if held(top, chip, queues, used) > kept(queues[top], chip):
+        if held(top, chip, queues, used) > never_lent(queues[top], chip):
             idle = [
                 max(0, stated.reserved - held(top, chip, queues, used))
                 for top, view in queues.items()
@@ -105,7 +105,7 @@ def test_what_is_allowed_breaks_no_cap_and_eats_no_reserve(
             assert free[chip] >= sum(idle)
 
 
-def kept(top: QueueSnapshot, chip: str) -> int:
+def never_lent(top: QueueSnapshot, chip: str) -> int:
     """What the queue never lends; where the fleet is smaller than what all keep, the first ones get it."""
     stated = top.entitlements.get(chip, ChipQuota())
     return stated.reserved if top.lends else max(stated.reserved, stated.guaranteed)
