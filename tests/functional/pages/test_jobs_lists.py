@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
+from django.utils import translation
 
 from apps.jobs.models import Job, SavedFilter
 from apps.jobs.services.saved_filters import MAX_SAVED_FILTERS
+from controlplane.domain.jobs.lifecycle import JobState
+from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON
+from controlplane.web.reasons import render_reason
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
@@ -219,3 +223,15 @@ def test_saved_filters_belong_to_one_user(
     assert "failures of ours" not in viewer.get("/jobs").text
     assert viewer.post(f"/jobs/filters/{saved.uid}", {"act": "delete"}).status_code == 404
     assert SavedFilter.objects.exists()
+
+
+@pytest.mark.usefixtures("filled")
+def test_the_home_page_gives_pending_reasons_in_the_language_of_the_reader(browser: Client) -> None:
+    waiting = Job.objects.get(state=JobState.WAITING)
+    waiting.attempts.update(message=NOT_EVALUATED_REASON)
+    english = browser.get("/").text
+    chinese = browser.get("/", headers={"accept-language": "zh-hans"}).text
+    assert NOT_EVALUATED_REASON in english
+    assert NOT_EVALUATED_REASON not in chinese
+    with translation.override("zh-hans"):
+        assert render_reason(NOT_EVALUATED_REASON) in chinese
