@@ -169,8 +169,14 @@ def _update_state(deployment: Deployment, current: list[Replica], ready: int, at
     state = DeploymentState(deployment.state)
     desired = deployment.replica_count
     crashed = [replica for replica in current if replica.state == ReplicaState.BACKOFF]
+    reason = Reason(
+        "deployment.state.replicas_ready",
+        "{ready} of {replicas} replicas are ready",
+        ready=ready,
+        replicas=desired,
+    )
     if ready >= desired:
-        event, reason = DeploymentEvent.BECOME_READY, f"{ready} of {desired} replicas are ready"
+        event = DeploymentEvent.BECOME_READY
     elif crashed:
         event = DeploymentEvent.DEGRADE
         reason = Reason(
@@ -181,7 +187,7 @@ def _update_state(deployment: Deployment, current: list[Replica], ready: int, at
             reason=crashed[0].message,
         )
     elif state is DeploymentState.READY:
-        event, reason = DeploymentEvent.DEGRADE, f"{ready} of {desired} replicas are ready"
+        event = DeploymentEvent.DEGRADE
     else:
         return
     if DEPLOYMENT.allows(state, event):

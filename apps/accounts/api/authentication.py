@@ -65,7 +65,7 @@ class TokenScopePermission(BasePermission):
         """:raises PermissionRefused: naming the scope that is missing."""
         needed: Scope | None = getattr(view, "token_scope", None)
         if needed is None and isinstance(request.auth, PersonalToken):
-            raise PermissionRefused("tokens are not taken at this address; log in by browser")
+            raise PermissionRefused("this endpoint does not accept tokens; sign in with a browser")
         scope_require(request, needed if request.method not in _SAFE and needed else Scope.READ)
         return True
 
@@ -81,7 +81,7 @@ def scope_require(request: Request, needed: Scope) -> None:
     current = ", ".join(sorted(token.scope_set)) or "none"
     raise PermissionRefused(
         f"this needs a token with the scope {needed.value}; {token.name} has {current}. "
-        "Make another on your profile page."
+        "Create another token on your profile page."
     )
 
 

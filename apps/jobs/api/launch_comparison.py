@@ -46,7 +46,7 @@ class LaunchComparisonRequestSerializer(JobSubmitSerializer):
             chip = ports.chip_by_name(name)
             if chip is None:
                 known = ", ".join(ports.chips())
-                raise serializers.ValidationError(f"no chip is called {name!r}; known: {known}")
+                raise serializers.ValidationError(f"unknown chip {name!r}; known chips: {known}")
             found.append(chip)
         return found[0], found[1]
 

@@ -461,7 +461,9 @@ class JobSubmitSerializer(TeamOwnedSerializer):
         name = attrs["queue"]
         queues = {queue.name: queue for queue in quotas.queues_for(attrs["team"])}
         if name not in queues:
-            message = f"no queue of this team is called {name!r}; there are {', '.join(queues)}"
+            message = (
+                f"this team has no queue named {name!r}; available queues: {', '.join(queues)}"
+            )
             raise serializers.ValidationError({"queue": [message]})
         team = attrs.pop("team")
         if "priority_class" in attrs:
@@ -496,7 +498,7 @@ def _current_priority(name: str, *, priority: int | None) -> int:
     if priority is not None:
         message = f"give either priority or priority_class, got both {priority} and {name}"
     elif name not in known:
-        message = f"no priority class is called {name!r}; there are {', '.join(known)}"
+        message = f"no priority class is named {name!r}; available classes: {', '.join(known)}"
     else:
         return known[name]
     raise serializers.ValidationError({"priority_class": [message]})

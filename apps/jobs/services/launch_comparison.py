@@ -14,6 +14,7 @@ from apps.jobs.services.resources import replicas_of
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.ports import registry
@@ -161,7 +162,10 @@ def _preview_launch(
     try:
         launch = engine.render(request)
     except ValueError as refusal:
-        finding = FieldFinding(field="chips", message=f"{chip.name}: {refusal}")
+        message = Reason(
+            "launch.preview.refused", "{chip}: {reason}", chip=chip.name, reason=str(refusal)
+        )
+        finding = FieldFinding(field="chips", message=message)
         return _LaunchPreview(chip=chip, findings=(finding,), spec=spec)
     return _LaunchPreview(chip=chip, spec=spec, launch=launch)
 

@@ -164,7 +164,7 @@ def storage_run(
     try:
         yield run
     except Exception as error:
-        run.error = f"it broke off: {error}"
+        run.error = f"the run failed: {error}"
         _end_run(run)
         raise
     _end_run(run)

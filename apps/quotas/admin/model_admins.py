@@ -128,7 +128,7 @@ def _signed_in_user(request: HttpRequest) -> User:
     """:raises PermissionRefused: if no user is signed in; the admin site checks that before."""
     if isinstance(request.user, User):
         return request.user
-    raise PermissionRefused("log in to change priority classes")
+    raise PermissionRefused("sign in to change priority classes")
 
 
 @admin.register(QueueChange)
@@ -219,7 +219,7 @@ class CardRateForm(RowForm[CardRate]):
         chip: str = self.cleaned_data["chip"]
         known = registry.chips()
         if chip not in known:
-            raise forms.ValidationError(f"no chip is called {chip!r}; known: {', '.join(known)}")
+            raise forms.ValidationError(f"unknown chip {chip!r}; known chips: {', '.join(known)}")
         return chip
 
     def clean_per_hour(self) -> Decimal:

@@ -334,7 +334,7 @@ def _signed_in_user(request: HttpRequest) -> User:
     """:raises PermissionRefused: if no user is signed in; the admin site checks that before."""
     if isinstance(request.user, User):
         return request.user
-    raise PermissionRefused("log in to change queues")
+    raise PermissionRefused("sign in to change queues")
 
 
 _PAGE = 25

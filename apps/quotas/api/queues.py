@@ -361,7 +361,7 @@ def known_chips(chips: list[str]) -> tuple[str, ...]:
     known = registry.chips()
     for chip in chips:
         if chip not in known:
-            message = f"no chip is called {chip!r}; known are {', '.join(known)}"
+            message = f"unknown chip {chip!r}; known chips: {', '.join(known)}"
             raise serializers.ValidationError([message])
     return tuple(dict.fromkeys(chips))
 

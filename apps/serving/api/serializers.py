@@ -177,9 +177,7 @@ class DeploymentCreateSerializer(ConfigurationSerializer, TeamOwnedSerializer):
         attrs = super().validate(attrs)
         queues = {queue.name: queue for queue in quotas.queues_for(attrs["team"])}
         if attrs["queue"] not in queues:
-            message = (
-                f"no queue of this team is called {attrs['queue']!r}; there are {', '.join(queues)}"
-            )
+            message = f"this team has no queue named {attrs['queue']!r}; available queues: {', '.join(queues)}"
             raise serializers.ValidationError({"queue": [message]})
         return {
             "team": attrs["team"],

@@ -232,7 +232,9 @@ class PipelineSubmitSerializer(TeamOwnedSerializer):
         name = attrs["queue"]
         queues = {queue.name: queue for queue in quotas.queues_for(attrs["team"])}
         if name not in queues:
-            message = f"no queue of this team is called {name!r}; there are {', '.join(queues)}"
+            message = (
+                f"this team has no queue named {name!r}; available queues: {', '.join(queues)}"
+            )
             raise serializers.ValidationError({"queue": [message]})
         reader = StepSubmitSerializer()
         request = PipelineRequest(

@@ -165,7 +165,7 @@ class StrictSerializer(serializers.Serializer[T]):
         if isinstance(data, Mapping):
             known = ", ".join(self.fields) or "none"
             unknown = {
-                str(name): [f"there is no such field; known are {known}"]
+                str(name): [f"unknown field; known fields: {known}"]
                 for name in data
                 if name not in self.fields
             }

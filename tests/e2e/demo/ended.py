@@ -13,6 +13,7 @@ from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.ports.clusters import ExitCause
 from tests.e2e.demo.clock import ago, before
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
+from tests.e2e.demo.reasons import sample_reason
 from tests.e2e.demo.work import Work, end, report, start, submit, succeed
 
 
@@ -77,7 +78,7 @@ def failed(work: Work, fleet: Fleet) -> Job:
     for number, (hours, cause, said) in enumerate(
         (
             (20, ExitCause.OUT_OF_MEMORY, "it was killed for want of memory"),
-            (7, ExitCause.DISK_FULL, "ended with exit code 28: the disk is full"),
+            (7, ExitCause.DISK_FULL, sample_reason("attempt.exit.disk_full")),
         )
     ):
         attempt = start(job, at=before(hours=hours), fleet=fleet)
@@ -110,7 +111,7 @@ def cancelled(work: Work) -> Job:
         AttemptEvent.WITHDRAW,
         JobEvent.CANCEL,
         at=before(days=1, hours=2),
-        reason=f"cancelled by {work.actor.username}",
+        reason=sample_reason("transition.by_user.cancelled", user=work.actor.username),
         release=ReleaseReason.CANCELLED,
     )
     job.refresh_from_db()

@@ -15,6 +15,7 @@ from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import CardLocality
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests.e2e.demo.clock import before
+from tests.e2e.demo.reasons import sample_reason
 from tests.e2e.demo.users import Users
 
 #: Chips that plug-ins know; the cards are made up.
@@ -44,7 +45,10 @@ def fleet(users: Users) -> Fleet:
     npus = services.cluster_ensure(name="sample-npus", kind="fake")
     _inventory(npus, chip=NPU, memory=64, nodes=4)
     lost = services.cluster_ensure(name="sample-lab", kind="fake")
-    services.cluster_error_record(cluster=lost, error="the cluster did not answer within 10 s")
+    services.cluster_error_record(
+        cluster=lost,
+        error=sample_reason("cluster.connection.unresponsive", error="read timeout of 10 s"),
+    )
     services.node_cordon(
         node=Node.objects.get(name="sample-npus-4"), cordoned=True, actor=users.admin
     )

@@ -14,6 +14,7 @@ from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.encryption import encrypt
 from tests.e2e.demo.clock import NOW
+from tests.e2e.demo.reasons import sample_reason
 from tests.e2e.demo.users import Users
 
 TOPICS = (
@@ -72,7 +73,7 @@ def _delivered(delivery: WebhookDelivery, *, at: datetime, fails: bool) -> None:
                 at=at + timedelta(minutes=minutes),
                 seconds=0.21 + number,
                 status=503,
-                error="the response was 503; expected 200 to 299",
+                error=sample_reason("webhook.response.unexpected_status", status=503),
             )
             webhooks.delivery_record(delivery=delivery, outcome=tried, spread=0.5)
         return

@@ -24,6 +24,7 @@ from controlplane.domain.pipelines import (
 from tests.e2e.demo.clock import ago, before
 from tests.e2e.demo.fleet import Fleet
 from tests.e2e.demo.jobs import Jobs
+from tests.e2e.demo.reasons import sample_reason
 from tests.e2e.demo.registry import Registry
 from tests.e2e.demo.serving import Serving
 from tests.e2e.demo.users import Users
@@ -107,7 +108,7 @@ def _begin(step: Step, *, hours: float, model: ModelVersion, **changes: Any) -> 
         step,
         StepEvent.BEGIN,
         at=at,
-        reason="waiting for cards",
+        reason=sample_reason("claim.pending.cards"),
         began_at=at,
         model_version=model,
         **changes,
@@ -124,7 +125,11 @@ def _tuned(line: Line, step: Step, *, hours: float, job: Job) -> ModelVersion:
     _begin(step, hours=hours, model=line.known.base, job=job)
     metrics = {"loss": 0.2931, "eval_loss": 0.3117}
     _succeed(
-        step, hours=hours - 1.4, reason=f"made {version}", output_version=version, metrics=metrics
+        step,
+        hours=hours - 1.4,
+        reason=sample_reason("attempt.output.version_created", version=str(version)),
+        output_version=version,
+        metrics=metrics,
     )
     return version
 
@@ -147,7 +152,9 @@ def _running(line: Line) -> Pipeline:
     tuned = _tuned(line, tune, hours=3, job=line.jobs.siblings[3])
     _measured(measure, hours=1.6, model=tuned, job=line.jobs.evaluation)
     _begin(shrink, hours=1.2, model=tuned)
-    Pipeline.objects.filter(pk=pipeline.pk).update(state_reason="step 3 of 5 is running")
+    Pipeline.objects.filter(pk=pipeline.pk).update(
+        state_reason=sample_reason("pipeline.state.step_running", step=3, steps=5)
+    )
     return pipeline
 
 
@@ -199,7 +206,10 @@ def _succeeded(line: Line) -> Pipeline:
     _begin(serve, hours=90, model=shrunk, deployment=deployment, revision=revision)
     _succeed(serve, hours=89.9, reason=f"the deployment {deployment.name} serves {shrunk}")
     services.pipeline_move(
-        pipeline, PipelineEvent.SUCCEED, at=before(hours=89.9), reason="all steps have finished"
+        pipeline,
+        PipelineEvent.SUCCEED,
+        at=before(hours=89.9),
+        reason=sample_reason("pipeline.state.succeeded"),
     )
     return pipeline
 

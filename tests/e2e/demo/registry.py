@@ -22,6 +22,7 @@ from apps.models.services.catalog import catalog_load
 from apps.models.services.versions import model_version_failed
 from tests import factories
 from tests.e2e.demo.clock import ago, before
+from tests.e2e.demo.reasons import sample_reason
 from tests.e2e.demo.users import Users
 
 _PROVINCES = (
@@ -201,7 +202,9 @@ def _imports(users: Users) -> tuple[ModelVersion, ModelVersion]:
         )
         model_version_failed(
             version=refused,
-            reason="model-00002-of-00004.safetensors is not a safetensors file",
+            reason=sample_reason(
+                "model_version.file.not_safetensors", path="model-00002-of-00004.safetensors"
+            ),
             at=before(hours=30),
         )
     with ago(minutes=3):
@@ -229,7 +232,7 @@ def _arrival(users: Users) -> ModelVersion:
         received=third,
         speed=11_400_000.0,
         failures=1,
-        error="the connection was closed before the response was complete: Connection reset by peer",
+        error=sample_reason("egress.response.interrupted", error="Connection reset by peer"),
         retry_at=timezone.now() + timedelta(days=1),
     )
     return arriving

@@ -23,6 +23,7 @@ from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import Fleet
 from tests.e2e.demo.jobs import Jobs
+from tests.e2e.demo.reasons import sample_reason
 from tests.e2e.demo.registry import Registry
 from tests.e2e.demo.users import Users
 
@@ -106,7 +107,10 @@ def _replica(
     row.refresh_from_db()
     services.replica_transition(row, ReplicaEvent.ADMIT, at=at, reason=claim.explanation)
     services.replica_transition(
-        row, ReplicaEvent.LAUNCH, at=at + timedelta(seconds=5), reason="loading the model"
+        row,
+        ReplicaEvent.LAUNCH,
+        at=at + timedelta(seconds=5),
+        reason=sample_reason("attempt.stage.loading_simulated"),
     )
     if ready:
         at += timedelta(seconds=70)
@@ -114,7 +118,7 @@ def _replica(
             row,
             ReplicaEvent.BECOME_READY,
             at=at,
-            reason="ready",
+            reason=sample_reason("replica.state.ready"),
             url="http://127.0.0.1:9",
             ready_at=at,
         )
@@ -130,7 +134,7 @@ def _ready(deployment: Deployment, fleet: Fleet, *, days: float) -> None:
         deployment,
         DeploymentEvent.BECOME_READY,
         at=before(days=days) + timedelta(seconds=75),
-        reason=f"{count} of {count} replicas ready",
+        reason=sample_reason("deployment.state.replicas_ready", ready=count, replicas=count),
     )
 
 
@@ -147,10 +151,13 @@ def _revise(deployment: Deployment, model: ModelVersion, actor: User, fleet: Fle
         for _ in old:
             _replica(deployment, fleet, at_days=5)
         services.traffic_shift(deployment=deployment, backend=_newest(deployment))
-        _end_replicas(old, reason="its revision is no longer served", days=5)
+        _end_replicas(old, reason=sample_reason("replica.stop.revision_ready", revision=2), days=5)
         deployment.refresh_from_db()
         services.deployment_transition(
-            deployment, DeploymentEvent.BECOME_READY, at=at, reason="2 of 2 replicas ready"
+            deployment,
+            DeploymentEvent.BECOME_READY,
+            at=at,
+            reason=sample_reason("deployment.state.replicas_ready", ready=2, replicas=2),
         )
 
 
@@ -169,14 +176,22 @@ def _crashing(deployment: Deployment, fleet: Fleet) -> None:
         row,
         ReplicaEvent.CRASH,
         at=before(minutes=2),
-        reason="ended with exit code 1; starts again in 5 min",
+        reason=sample_reason(
+            "replica.state.crashed",
+            reason=sample_reason("attempt.exit.failed", exit_code=1),
+            seconds=300,
+            crashes=6,
+        ),
         crashes=6,
         restart_at=NOW + timedelta(minutes=3),
         log_tail="Loading weights\nRuntimeError: out of memory: tried to allocate 1.2 GiB",
     )
     deployment.refresh_from_db()
     services.deployment_transition(
-        deployment, DeploymentEvent.DEGRADE, at=before(minutes=2), reason="1 of 2 replicas ready"
+        deployment,
+        DeploymentEvent.DEGRADE,
+        at=before(minutes=2),
+        reason=sample_reason("deployment.state.replicas_ready", ready=1, replicas=2),
     )
 
 
@@ -184,10 +199,13 @@ def _stop(deployment: Deployment, actor: User) -> None:
     with ago(days=14) as at:
         services.deployment_stop(deployment=deployment, actor=actor, at=at)
         rows = list(Replica.objects.filter(backend__revision__deployment=deployment))
-        _end_replicas(rows, reason="the deployment is stopped", days=14)
+        _end_replicas(rows, reason=sample_reason("replica.stop.deployment_stopping"), days=14)
         deployment.refresh_from_db()
         services.deployment_transition(
-            deployment, DeploymentEvent.CONFIRM, at=at, reason=f"stopped by {actor.username}"
+            deployment,
+            DeploymentEvent.CONFIRM,
+            at=at,
+            reason=sample_reason("transition.by_user.stopped", user=actor.username),
         )
 
 

@@ -12,6 +12,7 @@ from controlplane.domain.jobs.lifecycle import AttemptEvent
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
+from tests.e2e.demo.reasons import sample_reason
 from tests.e2e.demo.registry import Registry
 from tests.e2e.demo.users import Users
 from tests.e2e.demo.work import Work, report, start, submit
@@ -57,7 +58,10 @@ def stopping(work: Work, fleet: Fleet) -> Job:
         attempt,
         AttemptEvent.STOP,
         at=before(seconds=15),
-        reason=f"stopping: cancelled by {work.actor.username}",
+        reason=sample_reason(
+            "attempt.state.stopping",
+            reason=sample_reason("transition.by_user.cancelled", user=work.actor.username),
+        ),
         stop_reason="cancelled",
     )
     assert AttemptTransition.objects.filter(entity=attempt).exists()

@@ -26,6 +26,7 @@ from tests import factories
 from tests.e2e.demo import registry
 from tests.e2e.demo.clock import ago, before
 from tests.e2e.demo.fleet import NPU, Fleet
+from tests.e2e.demo.reasons import sample_reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +93,8 @@ def start(
     ready = at + timedelta(seconds=95)
     steps: list[tuple[AttemptEvent, datetime, str, dict[str, Any]]] = [
         (AttemptEvent.ADMIT, at, claim.explanation, {"chip": claim.chip, "admitted_at": at}),
-        (AttemptEvent.LAUNCH, at + timedelta(seconds=4), "preparing the environment", {}),
-        (AttemptEvent.RUN, ready, "running", {"started_at": ready}),
+        (AttemptEvent.LAUNCH, at + timedelta(seconds=4), sample_reason("launch.pod.preparing"), {}),
+        (AttemptEvent.RUN, ready, sample_reason("launch.state.running"), {"started_at": ready}),
     ]
     for event, when, reason, changes in steps:
         services.attempt_transition(attempt, event, at=when, reason=reason, **changes)
@@ -102,7 +103,9 @@ def start(
     Attempt.objects.filter(pk=attempt.pk).update(cluster=cluster_of_claim(claim))
     job.refresh_from_db()
     if until is AttemptEvent.RUN:
-        services.job_transition(job, JobEvent.START, at=ready, reason="running")
+        services.job_transition(
+            job, JobEvent.START, at=ready, reason=sample_reason("launch.state.running")
+        )
     attempt.refresh_from_db()
     return attempt
 
@@ -139,13 +142,16 @@ def report(
 
 def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVersion | None:
     services.attempt_transition(
-        attempt, AttemptEvent.FINISH, at=at, reason="registering the outputs"
+        attempt,
+        AttemptEvent.FINISH,
+        at=at,
+        reason=sample_reason("attempt.state.registering_outputs"),
     )
     origin = outputs.OutputOrigin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )
     version: ModelVersion | None = None
-    said = "output files: 2"
+    said = sample_reason("attempt.output.files", count=2)
     if job.kind == JobKind.FINETUNE:
         version = registry.version(
             origin=origin,
@@ -154,7 +160,7 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
             dataset=job.dataset_version,
             loss=loss,
         )
-        said = f"made {version}"
+        said = sample_reason("attempt.output.version_created", version=str(version))
     elif job.kind == JobKind.EVALUATE:
         report_file = factories.stored("report.json", f'{{"exact_match": {loss}}}'.encode())
         outputs.evaluation_register(
@@ -165,7 +171,7 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
             files=[report_file],
             metrics={"exact_match": loss, "perplexity": round(1 / loss, 3), "rows": 160},
         )
-        said = f"evaluated {job.model_version} on {job.dataset_version}"
+        said = sample_reason("attempt.output.evaluation", version=str(job.model_version))
     elif job.kind == JobKind.QUANTIZE:
         assert job.model_version is not None
         version = factories.quantized_version(
@@ -176,7 +182,7 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
             lost=loss,
             attempt=attempt,
         )
-        said = f"made {version}"
+        said = sample_reason("attempt.output.version_created", version=str(version))
     else:
         files = [("lines.csv", b"province,rows\nZhejiang,412\n"), ("notes/summary.txt", b"1,600\n")]
         outputs.outputs_register(origin=origin, files=[factories.stored(*file) for file in files])

@@ -78,7 +78,7 @@ def test_a_view_that_names_no_scope_takes_no_tokens(staffed: Staffed) -> None:
     request = APIRequestFactory().get("/", headers={"Authorization": f"Bearer {text}"})
     refused = Undecided.as_view()(request)
     assert refused.status_code == 403
-    assert "tokens are not taken at this address" in refused.content.decode()
+    assert "this endpoint does not accept tokens" in refused.content.decode()
 
 
 ATTEMPTS = (

@@ -251,7 +251,7 @@ def test_a_priority_class_can_be_requested_by_name(engineer: APIClient, company:
     assert "got both 3 and low" in wrong_fields(both)["priority_class"]
     unknown = engineer.post(f"{API}/jobs", finetune(company, priority_class="now"))
     said = wrong_fields(unknown)["priority_class"]
-    assert said == "no priority class is called 'now'; there are urgent, high, normal, low"
+    assert said == "no priority class is named 'now'; available classes: urgent, high, normal, low"
 
 
 def test_a_job_has_the_default_retry_policy(engineer: APIClient, company: Company) -> None:
@@ -284,7 +284,7 @@ def test_everything_wrong_with_a_retry_policy_is_refused_at_once(
     errors = wrong_fields(refused, 422, "spec-refused")
     assert errors["retry_policy.max_retries"].endswith("must be ≥ 0, ≤ 20, got 21")
     assert "must be one of killed, hardware_error" in errors["retry_policy.retry_on"]
-    assert "known are backoff_seconds" in errors["retry_policy.attempts"]
+    assert "known fields: backoff_seconds" in errors["retry_policy.attempts"]
     assert not Job.objects.exists()
     wrong_kind = engineer.post(f"{API}/jobs", finetune(company, retry_policy=3))
     assert "retry_policy" in wrong_fields(wrong_kind)

@@ -53,7 +53,7 @@ def test_a_body_beyond_the_limit_is_refused(engineer: APIClient) -> None:
 
 def test_an_unknown_field_is_named(engineer: APIClient) -> None:
     refused = engineer.post(f"{API}/tokens", {"name": "x", "expire_at": None})
-    assert "known are name, scopes, expires_at, team" in wrong_fields(refused)["expire_at"]
+    assert "known fields: name, scopes, expires_at, team" in wrong_fields(refused)["expire_at"]
 
 
 def test_an_unknown_query_parameter_is_named(engineer: APIClient, company: Company) -> None:

@@ -154,7 +154,7 @@ def test_an_invalid_tree_is_refused_with_every_finding(
     errors = problem(answer, 422, "queues-refused")["errors"]
     assert {error["field"] for error in errors} == {"lab", "vision"}
     wrong = administrator.post(QUEUES, {"name": "a", "colour": "red"}, format="json")
-    assert "there is no such field" in wrong_fields(wrong)["colour"]
+    assert "unknown field" in wrong_fields(wrong)["colour"]
     twice = {"name": "a", "entitlements": [{"chip": "cpu"}, {"chip": "cpu"}]}
     assert "cpu is there twice" in str(administrator.post(QUEUES, twice, format="json").json())
 
@@ -340,6 +340,6 @@ def test_a_dry_run_of_a_claim_lists_visible_victims(stranger: APIClient, company
 
 def test_an_invalid_dry_run_of_a_claim_is_refused(engineer: APIClient, company: Company) -> None:
     assert "there is no queue 'nobody'" in wrong_fields(asked(engineer, queue="nobody"))["queue"]
-    assert "no chip is called 'gpu-9'" in wrong_fields(asked(engineer, chips=["gpu-9"]))["chips"]
+    assert "unknown chip 'gpu-9'" in wrong_fields(asked(engineer, chips=["gpu-9"]))["chips"]
     Queue.objects.update(state="draining")
     assert "is draining" in wrong_fields(asked(engineer))["queue"]

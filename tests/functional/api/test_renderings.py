@@ -46,7 +46,7 @@ def test_a_chip_that_cannot_do_it_says_why(engineer: APIClient, company: Company
 
 def test_two_chips_that_are_known_have_to_be_named(engineer: APIClient, company: Company) -> None:
     wrong = engineer.post(f"{API}/jobs/render", finetune(company, on=["abacus", "cpu"]))
-    assert wrong_fields(wrong)["on"].startswith("no chip is called 'abacus'; known: cpu, ")
+    assert wrong_fields(wrong)["on"].startswith("unknown chip 'abacus'; known chips: cpu, ")
     assert "on" in wrong_fields(engineer.post(f"{API}/jobs/render", finetune(company, on=["cpu"])))
 
 
