@@ -284,7 +284,7 @@ def test_everything_wrong_with_a_retry_policy_is_refused_at_once(
     errors = wrong_fields(refused, 422, "spec-refused")
     assert errors["retry_policy.max_retries"].endswith("must be ≥ 0, ≤ 20, got 21")
     assert "must be one of killed, hardware_error" in errors["retry_policy.retry_on"]
-    assert "known fields: backoff_seconds" in errors["retry_policy.attempts"]
+    assert "known are backoff_seconds" in errors["retry_policy.attempts"]
     assert not Job.objects.exists()
     wrong_kind = engineer.post(f"{API}/jobs", finetune(company, retry_policy=3))
     assert "retry_policy" in wrong_fields(wrong_kind)
