@@ -135,13 +135,13 @@ def on_job_ended_note_crash(
 
 @shared_task
 def on_cluster_changed(*, cluster_uid: str) -> None:
-    """Conditions and labels of its nodes may be others now; what else it says comes with the next turn."""
+    """Conditions and labels of its nodes may have changed; other changes follow with the next run."""
     health.cluster_signals_sync(at=timezone.now(), uid=cluster_uid)
 
 
 @shared_task
 def on_faults_changed(*, cluster_uid: str) -> None:
-    """Something is new, worse or over: look now rather than at the next beat."""
+    """Faults are new, more severe or ended: run now instead of with the next beat."""
     del cluster_uid  # the loop is level-triggered: it looks at everything that is wrong
     health.health_reconcile(at=timezone.now())
 
@@ -180,9 +180,9 @@ def on_pipeline_ended(
     creator_uid: str = "",
     **earlier: str,
 ) -> None:
-    """Its publisher is a neighbour of this app and is not known here: the news says all there is to say.
+    """The app of pipelines is not imported here: the message contains everything.
 
-    :param earlier: ``maker_uid``, as ``creator_uid`` is called in messages of the last release.
+    :param earlier: ``maker_uid``, as ``creator_uid`` is called in messages of version 0.1.0.
     """
     creator_uid = creator_uid or earlier["maker_uid"]
     notification_send(
@@ -274,7 +274,7 @@ def _notify_of_model(
 
 @shared_task
 def on_outbound_due(*, event_uid: str) -> None:
-    """Whatever is due leaves, not only what the event made: a turn is a turn."""
+    """Send everything that is due, not only what this event created."""
     del event_uid
     at = timezone.now()
     alerts.alerts_send(at=at)

@@ -323,7 +323,7 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
 class IsolationViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Isolation]
 ):
-    """From the taking out to the return; those that are back stay as history."""
+    """Open isolations and ended ones."""
 
     token_scope = Scope.ADMIN
     serializer_class = IsolationSerializer
@@ -392,7 +392,7 @@ class IsolationViewSet(
 class HealthRuleViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[HealthRule]
 ):
-    """Conditions over figures of cards, and how grave they are."""
+    """Conditions on metrics of cards, and the severity of their faults."""
 
     token_scope = Scope.ADMIN
     serializer_class = HealthRuleSerializer
@@ -447,7 +447,7 @@ class HealthRuleViewSet(
 
 
 class HealthPolicyView(APIView):
-    """How far rules may go without a person."""
+    """Limits of automatic actions."""
 
     token_scope = Scope.ADMIN
     parser_classes = (BoundedJSONParser,)

@@ -1,4 +1,4 @@
-"""REST of actions suppressed by the guard, and the two decisions about all of a pool at once."""
+"""REST of actions suppressed by the guard, and the two decisions about all of a pool together."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SuppressedPartSerializer(serializers.Serializer[Any]):
 
 
 class SuppressedPoolSerializer(serializers.Serializer[SuppressedPool]):
-    """What waits of one chip in one cluster, and what isolating all of it would cost."""
+    """Suppressed isolations of one chip in one cluster, and the consequences of isolating all of them."""
 
     cluster = serializers.CharField(help_text="Name of the object.")
     cluster_uid = serializers.CharField()
@@ -106,7 +106,7 @@ class SuppressedActionsResultSerializer(serializers.Serializer[SuppressedActions
 
 
 class SuppressedActionsView(APIView):
-    """What rules would take out of use and the guard does not let them."""
+    """Isolations that the guard suppresses."""
 
     token_scope = Scope.ADMIN
 
@@ -122,7 +122,7 @@ class SuppressedActionsView(APIView):
 
 
 class _ReleaseSuppressedView(APIView):
-    """Decide about all of a pool at once; each of the two acts says by which service."""
+    """A decision about all suppressed isolations of a pool; subclasses name the service."""
 
     token_scope = Scope.ADMIN
     parser_classes = (BoundedJSONParser,)
@@ -160,7 +160,7 @@ class _ReleaseSuppressedView(APIView):
     )
 )
 class SuppressedIsolateView(_ReleaseSuppressedView):
-    """Take all of it out of use."""
+    """Isolate all of them."""
 
     does = staticmethod(suppressed_actions.suppressed_isolate)
 

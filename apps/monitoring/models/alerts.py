@@ -29,7 +29,7 @@ class AlertRule(UidModel):
     changed_by_name = models.CharField(max_length=150, blank=True)
     changed_at = models.DateTimeField()
     evaluated_at = models.DateTimeField(null=True, blank=True)
-    #: Why the last turn could not; empty when it could.
+    #: Why the last evaluation failed; empty if it succeeded.
     error = ReasonField()
 
     class Meta:
@@ -96,7 +96,7 @@ class Alert(UidModel):
     fired_at = models.DateTimeField(null=True, blank=True)
     quiet_since = models.DateTimeField(null=True, blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
-    #: A notice told of it.
+    #: A notice about it was created.
     notified_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -115,7 +115,7 @@ class Alert(UidModel):
 
 
 class AlertSilence(UidModel):
-    """Nobody is told of what it fits, until it ends by itself or somebody ends it."""
+    """Suppresses notifications of matching alerts until its end or until a user expires it."""
 
     #: As ``parse_matcher`` reads them.
     matchers = models.JSONField()
@@ -123,7 +123,7 @@ class AlertSilence(UidModel):
     began_at = models.DateTimeField()
     ends_at = models.DateTimeField()
     created_by_name = models.CharField(max_length=150)
-    #: Who ended it before its time; empty where nobody did.
+    #: Who expired it early; empty if nobody did.
     ended_by_name = models.CharField(max_length=150, blank=True)
 
     class Meta:
@@ -143,7 +143,7 @@ class AlertReceiver(UidModel):
     kind = models.CharField(max_length=20, choices=KINDS)
     #: What it is called at, encrypted, for a chat's address is a secret; None for e-mail.
     url = models.BinaryField(null=True, blank=True)
-    #: Signs the calls, encrypted; None: they are not signed.
+    #: Secret that signs the requests, encrypted; None: unsigned.
     secret = models.BinaryField(null=True, blank=True)
     #: E-mail addresses.
     addresses = models.JSONField(default=list, blank=True)
@@ -163,7 +163,7 @@ class AlertReceiver(UidModel):
 
 
 class AlertRoute(UidModel):
-    """Which alerts go to which receivers; several may take the same one."""
+    """Which alerts go to which receivers; several routes may match the same alert."""
 
     name = models.CharField(max_length=80, unique=True)
     severity = models.CharField(max_length=10, choices=SEVERITIES, default=AlertSeverity.WARNING)
@@ -179,7 +179,7 @@ class AlertRoute(UidModel):
 
 
 class AlertNotice(UidModel):
-    """One thing that was told; append-only. ``group`` is null for a test."""
+    """A notification of a group; append-only. ``group`` is null for a test."""
 
     KINDS = [(kind.value, kind.value) for kind in NoticeKind]
 
@@ -189,7 +189,7 @@ class AlertNotice(UidModel):
     #: From 1 in each episode.
     number = models.PositiveIntegerField(default=1)
     kind = models.CharField(max_length=10, choices=KINDS)
-    #: What was known then: how many, which ones, with which values.
+    #: The state at that time: number of alerts, labels and values.
     content = models.JSONField(default=dict)
     at = models.DateTimeField()
 
@@ -197,7 +197,7 @@ class AlertNotice(UidModel):
         ordering = ("-id",)
         constraints = (
             models.UniqueConstraint(fields=("group", "number"), name="alert_notice_numbered"),
-            # At most one beginning and one end are told of an episode, whoever makes them.
+            # At most one firing and one resolved notice for a group, also with concurrent evaluations.
             models.UniqueConstraint(
                 fields=("group", "kind"),
                 condition=models.Q(kind__in=(NoticeKind.FIRING, NoticeKind.RESOLVED)),
@@ -210,7 +210,7 @@ class AlertNotice(UidModel):
 
 
 class AlertDelivery(UidModel):
-    """A notice on its way to a receiver. Arrives at least once; receivers tell repetitions by the notice's uid."""
+    """A notice to be sent to a receiver, at least once; receivers recognise repetitions by the notice's uid."""
 
     STATES = [(state.value, state.value) for state in DeliveryState]
 

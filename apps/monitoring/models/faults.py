@@ -17,9 +17,9 @@ ORIGINS = [(origin.value, origin.value) for origin in SignalOrigin]
 
 
 class Fault(UidModel):
-    """Something that is or was wrong with a card, or with a node where ``card`` is null.
+    """A fault of a card, or of a node where ``card`` is null; open or ended.
 
-    The same fault of the same origin is one row while it stands: it counts how often it was told.
+    The same fault of the same origin is one row while it is open: it counts how often it was reported.
     """
 
     LEVELS = [(level.value, f"L{level.value}") for level in FaultLevel]
@@ -30,16 +30,16 @@ class Fault(UidModel):
     code = models.CharField(max_length=120)
     vendor = models.CharField(max_length=40, blank=True)
     level = models.PositiveSmallIntegerField(choices=LEVELS)
-    #: In its origin's words.
+    #: The text of its origin.
     message = ReasonField()
-    #: When it began and was last told, as the origin says; when we first heard of it.
+    #: First and last report by the time of the origin; when the first report arrived.
     began_at = models.DateTimeField()
     reported_at = models.DateTimeField()
     noticed_at = models.DateTimeField()
     count = models.PositiveIntegerField(default=1)
-    #: Its origin says that it is over, or nobody has told of it for long enough.
+    #: Its origin reports its end, or it was not reported for long enough.
     ended_at = models.DateTimeField(null=True, blank=True)
-    #: Somebody has read it, and left a word.
+    #: A user has acknowledged it with a note.
     acknowledged_at = models.DateTimeField(null=True, blank=True)
     acknowledged_by_name = models.CharField(max_length=150, blank=True)
     note = models.TextField(blank=True)
@@ -72,13 +72,13 @@ class Fault(UidModel):
 
 
 class Decision(UidModel):
-    """What was decided about a card or node, by a rule or a person, and what came of it. Append-only."""
+    """A decision about a card or node by a rule or a user, and its result. Append-only."""
 
     class Outcome(models.TextChoices):
         DONE = "done"
-        #: A guard said no: a person has to look.
+        #: The guard suppressed it: a user has to decide.
         HELD_BACK = "held_back"
-        #: Others look after that node; we only watch.
+        #: Another system manages that node; it is only observed.
         FOLLOWED = "followed"
         #: By the time it was applied there was no more need.
         OVERTAKEN = "overtaken"
@@ -90,7 +90,7 @@ class Decision(UidModel):
     outcome = models.CharField(max_length=20, choices=Outcome.choices)
     #: Why, with its numbers.
     reason = ReasonField()
-    #: User name of the person; empty where a rule did it.
+    #: User name; empty for a rule.
     actor_name = models.CharField(max_length=150, blank=True)
     at = models.DateTimeField()
 
@@ -106,7 +106,7 @@ class Decision(UidModel):
 
 
 class Isolation(UidModel, LeasedModel):
-    """A card, or a whole node where ``card`` is null, out of use from its taking out until its return."""
+    """An isolation of a card, or of a whole node where ``card`` is null, from begin to end."""
 
     STATES = [(state.value, state.value.replace("_", " ")) for state in IsolationState]
 
@@ -115,7 +115,7 @@ class Isolation(UidModel, LeasedModel):
     state = models.CharField(max_length=20, choices=STATES, default=IsolationState.DRAINING)
     fault = models.ForeignKey(Fault, on_delete=models.SET_NULL, null=True, related_name="+")
     reason = ReasonField()
-    #: User name of who took it out; empty where a rule did.
+    #: User name of the requester; empty for a rule.
     actor_name = models.CharField(max_length=150, blank=True)
     began_at = models.DateTimeField()
     #: No claim has held it since.
@@ -125,7 +125,7 @@ class Isolation(UidModel, LeasedModel):
     #: How many burn-ins it has begun, and what the last one found.
     burn_ins = models.PositiveIntegerField(default=0)
     evidence = models.JSONField(default=dict, blank=True)
-    #: Somebody wants another burn-in.
+    #: A user requests another burn-in run.
     test_asked_at = models.DateTimeField(null=True, blank=True)
     tested_at = models.DateTimeField(null=True, blank=True)
     #: The last burn-in passed, and nothing has gone wrong since.
@@ -157,7 +157,7 @@ class IsolationTransition(Transition):
 
 
 class HealthRule(UidModel):
-    """A condition over figures or faults, and what it stands for (``controlplane.domain.health.rules``)."""
+    """A condition on metrics or faults, and the severity of its fault (``controlplane.domain.health.rules``)."""
 
     name = models.SlugField(max_length=60, unique=True)
     title = models.CharField(max_length=120)
@@ -182,7 +182,7 @@ class HealthPolicy(models.Model):
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     automatic = models.BooleanField(default=True)
     settings = models.JSONField(default=dict, blank=True)
-    #: The rules that an installation begins with were put there: who deletes one does not get it back.
+    #: The default rules were created once: a deleted one is not created again.
     seeded_at = models.DateTimeField(null=True, blank=True)
     changed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     changed_at = models.DateTimeField()

@@ -21,19 +21,19 @@ class Rollout(UidModel):
     name = models.CharField(max_length=120)
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="rollouts")
     state = models.CharField(max_length=10, choices=STATES, default=RolloutState.RUNNING)
-    #: The words of the command, never through a shell; empty: none is run.
+    #: Arguments of the command, run without a shell; empty: no command.
     argv = ArrayField(models.CharField(max_length=1000), default=list, blank=True)
     #: For clusters that run containers.
     image = models.CharField(max_length=300, blank=True)
-    #: Seconds that the command may take.
+    #: Timeout of the command in seconds.
     run_within = models.PositiveIntegerField(default=600)
     burn_in = models.BooleanField(default=True)
-    #: Nodes under way at once.
+    #: Maximum number of nodes in progress.
     parallel = models.PositiveSmallIntegerField(default=1)
     #: Acts in its name; as long as they may.
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     ended_at = models.DateTimeField(null=True, blank=True)
-    #: Why it does not go on now; empty while it does.
+    #: Why the rollout does not proceed; empty if it does.
     error = ReasonField()
 
     class Meta:
@@ -53,15 +53,15 @@ class RolloutNode(UidModel):
     #: The failure domain that it is a part of: its leaf, its spine or whatever label was chosen.
     domain = models.CharField(max_length=120)
     state = models.CharField(max_length=10, choices=STATES, default=NodeState.WAITING)
-    #: What keeps it out of use meanwhile.
+    #: The isolation during the rollout.
     isolation = models.ForeignKey(Isolation, on_delete=models.SET_NULL, null=True, related_name="+")
-    #: How many burn-ins that had seen when ours was asked for.
+    #: Number of burn-in runs of that isolation when this one was requested.
     burn_ins_before = models.PositiveIntegerField(default=0)
     #: The command was begun; its Launch is still on the cluster.
     launched_at = models.DateTimeField(null=True, blank=True)
     launch_there = models.BooleanField(default=False)
     exit_code = models.IntegerField(null=True, blank=True)
-    #: The end of what the command said.
+    #: The last lines of the command's output.
     log_tail = models.TextField(blank=True)
     #: Why it is where it is.
     reason = ReasonField()

@@ -46,12 +46,12 @@ LEASE, SENDING = "monitoring.alerts", "monitoring.alert_deliveries"
 LEASE_TTL = timedelta(minutes=1)
 AT_ONCE = 8
 _TURN_SECONDS = 30.0
-#: Spreads new tries, so that what failed together does not come back together.
+#: Jitter of retries, so that deliveries that failed together are not repeated together.
 _CHANCE = SystemRandom()
 
 
 def alerts_reconcile(*, at: datetime) -> int:
-    """Judge every rule by what is so now; how many notices were made. One that fails spoils no other."""
+    """Evaluate all rules now; return the number of notices. A failing rule does not affect others."""
     notified = 0
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
@@ -90,7 +90,7 @@ def _evaluate_rule(rule: AlertRule, *, at: datetime) -> int:
 
 
 def alerts_send(*, at: datetime) -> int:
-    """Try what is due; say how many messages arrived."""
+    """Send due deliveries; return the number of delivered messages."""
     began, taken, failed = time.monotonic(), 0, set[int]()
     with leader_lease(SENDING, ttl=LEASE_TTL) as lease:
         if lease is None:
@@ -116,7 +116,7 @@ class _Post:
 
     kind: ReceiverKind
     message: ReceiverMessage
-    #: For programs, beside the message for people.
+    #: For programs, in addition to the message.
     body: bytes
     notice_kind: str
     notice: str

@@ -3,18 +3,18 @@
 ::
 
     load     one transaction that reads a snapshot
-    decide   none; ``controlplane.domain.health``
-    apply    a transaction for each so many decisions, which asks first whether the lease is still ours
-    empty    isolations that nothing holds any more
+    decide   no transaction; ``controlplane.domain.health``
+    apply    a transaction for each batch of decisions, which first checks the lease
+    empty    isolations without allocated claims
 
-No cluster is asked anything in it: what waits for answers is a loop of its own (``reconcilers.isolations``).
+Clusters are not contacted here: another controller does that (``reconcilers.isolations``).
 
-A turn that dies anywhere leaves rows from which the next one decides the same: what was done about a fault is told
-by the decisions that were written with it. One turn runs at a time, by a lease with a fencing token.
+A run that dies anywhere leaves rows from which the next one makes the same decisions: stored decisions show what
+was done about a fault. One run at a time, by a lease with a fencing token.
 
-What clusters report of their nodes and cards becomes signals; what they no longer report ends. Each run asks anew
-and compares with the open faults, so nothing is lost with a run, and what stays as it is costs no writing. A
-cluster that does not answer says nothing of its cards: its open faults stay open.
+What clusters report of their nodes and cards becomes signals; what they no longer report ends. Each run queries
+anew and compares with the open faults, so nothing is lost with a run, and an unchanged state is not written. The
+open faults of a cluster that does not respond stay open.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ HEALTH_LEASE_TTL = timedelta(seconds=30)
 BATCH = 50
 #: Decisions to do nothing in one transaction, for which nothing is locked.
 NOTES = 1000
-#: An event that is not told of again for so long is over, though nobody says so.
+#: An event that is not reported again for this time has ended, though no end is reported.
 _EVENT_RETENTION = timedelta(hours=1)
 MANUAL_DECISION_REASON = Reason(
     "health_policy.decision.manual", "the health policy requires a manual decision"
@@ -89,7 +89,7 @@ MANUAL_DECISION_REASON = Reason(
 
 
 def health_reconcile(*, at: datetime) -> int:
-    """One turn, unless one runs already; how many decisions were written down."""
+    """Run once, unless another process does; return the number of stored decisions."""
     with leader_lease(HEALTH_LEASE, ttl=HEALTH_LEASE_TTL) as lease:
         if lease is None:
             return 0
@@ -153,7 +153,7 @@ RULES_LEASE_TTL = timedelta(seconds=120)
 
 
 def health_rules_reconcile(*, at: datetime) -> int:
-    """Judge all figures once, unless that happens already; how many cards a rule fires on."""
+    """Evaluate all rules once, unless another process does; return the number of cards for which a rule fires."""
     with leader_lease(RULES_LEASE, ttl=RULES_LEASE_TTL) as lease:
         if lease is None:
             return 0
@@ -165,7 +165,7 @@ def health_rules_reconcile(*, at: datetime) -> int:
 
 
 def _evaluate_health_rule(rule: HealthRule, *, at: datetime) -> int:
-    """One rule on every card; those on which it stood and holds no longer are over."""
+    """Evaluate one rule on all cards; end its faults on cards that no longer match."""
     try:
         condition = condition_of(rule.condition)
     except RuleRefused as refusal:
@@ -191,7 +191,7 @@ def _evaluate_health_rule(rule: HealthRule, *, at: datetime) -> int:
 def _condition_findings(
     condition: RuleCondition, cards: list[int], *, at: datetime
 ) -> dict[int, RuleEvaluation]:
-    """What is known for sure: what was not measured keeps what was said of it."""
+    """Definite results: without measurements the previous state is kept."""
     series = metric_series(cards, condition, since=at - longest_lookback(condition), at=at)
     found = {card: evaluate_condition(condition, series.get(card, ()), at) for card in cards}
     sure = (RuleVerdict.FIRES, RuleVerdict.CLEAR)
@@ -225,23 +225,23 @@ def _rule_signal(
 
 
 def _end_removed_rules(rules: list[HealthRule], *, at: datetime) -> None:
-    """What a rule said that is there no more, or is switched off, is over."""
+    """End the faults of deleted and disabled rules."""
     Fault.objects.filter(origin=SignalOrigin.RULE, ended_at=None).exclude(
         code__in=[rule.name for rule in rules]
     ).update(ended_at=at)
 
 
-#: What lasts until a cluster no longer says it. An event is a moment, and lapses by itself.
+#: Conditions last until a cluster no longer reports them. An event is momentary and lapses.
 LASTING = (SignalOrigin.CONDITION, SignalOrigin.MINDCLUSTER, SignalOrigin.NVSENTINEL)
-#: What stands is told again so often, so that it shows that somebody still says so.
+#: Open faults are reported again at this interval, which shows that they are still reported.
 REMINDED_AFTER = timedelta(minutes=5)
-#: A turn waits so long for answers, in seconds; who is slower is heard in a later turn.
+#: Seconds that a run waits for responses; later ones are handled by a later run.
 PATIENCE = 8.0
 #: Columns of a fault; texts are compared as they are kept.
 _LONGEST_CODE, _LONGEST_MESSAGE = 120, 2000
 
 _asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="diagnose-cluster")
-#: Cluster's uid → the question that it has not answered yet: nobody is asked twice at once.
+#: Uid of the cluster → its unanswered query: no cluster is queried twice at once.
 _open: dict[str, Future[ClusterDiagnosis]] = {}
 
 #: Node, card, origin, code.
@@ -256,7 +256,7 @@ class _Standing:
 
 
 def cluster_signals_sync(*, at: datetime, uid: str | None = None) -> int:
-    """Ask each cluster that can say it, or one, what is wrong there; how many answered in time."""
+    """Query the conditions of each cluster that reports them, or of one; return how many responded in time."""
     rows = Cluster.objects.all() if uid is None else Cluster.objects.filter(uid=uid)
     clusters = {row.uid: row for row in rows}
     late = {_open[each]: each for each in clusters if each in _open}
@@ -265,7 +265,7 @@ def cluster_signals_sync(*, at: datetime, uid: str | None = None) -> int:
         if row.uid not in _open and (question := _diagnosis_query(row)) is not None:
             future = _open[row.uid] = _asking.submit(question)
             asked[future] = row.uid
-    # Each is recorded when it comes, and who did not answer before is not waited for again.
+    # Each response is recorded when it arrives, and a cluster that did not respond before is not waited for.
     return sum(
         _record_diagnosis(clusters[each], future, at=at)
         for future, each in _completed_diagnoses(asked, late)
@@ -274,11 +274,11 @@ def cluster_signals_sync(*, at: datetime, uid: str | None = None) -> int:
 
 
 def _diagnosis_query(cluster: Cluster) -> Callable[[], ClusterDiagnosis] | None:
-    """None of a cluster that says nothing of itself."""
+    """None for a cluster that reports no conditions."""
     try:
         adapter = fleet.cluster_adapter(cluster)
     except (ClusterError, registry.UnknownAdapter):
-        # Taking stock of it says so, where people see it.
+        # The inventory reports the error, where users see it.
         return None
     except Exception:
         log.exception("a cluster's adapter could not be made", extra={"cluster": cluster.name})
@@ -296,7 +296,7 @@ def _completed_diagnoses(
 
 
 def _record_diagnosis(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at: datetime) -> bool:
-    """Whether it answered; one cluster's trouble spoils no other's turn."""
+    """Record a response; return whether there was one. A failing cluster does not affect others."""
     try:
         signals = tuple(diagnosis_changes(cluster, answer.result(), at=at))
         if signals:
@@ -314,7 +314,7 @@ def _record_diagnosis(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at:
 def diagnosis_changes(
     cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime
 ) -> Iterator[FaultSignal]:
-    """What is new, other than it was, due to be told again, or over."""
+    """Signals that are new, changed, due to be repeated, or ended."""
     for unread in diagnosis.unreadable:
         details = {"cluster": cluster.name, "origin": unread.origin, "node": unread.node}
         log.debug("signs could not be read", extra={**details, "reason": unread.reason})
@@ -368,7 +368,7 @@ def _is_new_or_changed(signal: FaultSignal, before: _Standing | None) -> bool:
 def _strongest_signals(
     cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime
 ) -> Mapping[Key, FaultSignal]:
-    """One sign of each fault: the newest of events, and of what lasts the worst."""
+    """One signal for each fault: the newest event, and the most severe condition."""
     maps = {name: plugin.profile().faults for name, plugin in registry.chip_plugins().items()}
     found: dict[Key, FaultSignal] = {}
     for sign in diagnosis.signals:
@@ -384,7 +384,7 @@ def _cluster_signal(
     cluster: Cluster, sign: ClusterSignal, *, maps: Mapping[str, FaultMap], at: datetime
 ) -> FaultSignal:
     known = maps.get(sign.vendor, FaultMap())
-    # What lasts is as of now: clocks of nodes are their own affair, and an end of ours must not look newer.
+    # Conditions have the current time: clocks of nodes differ, and an end of ours must not look newer.
     moment = sign.origin is SignalOrigin.EVENT and sign.since is not None
     return FaultSignal(
         origin=sign.origin,

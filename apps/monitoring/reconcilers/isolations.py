@@ -1,16 +1,16 @@
-"""Controller of isolations: run burn-ins, and mark isolated nodes on their clusters.
+"""Controller of isolations: run burn-ins, and taint isolated nodes on their clusters.
 
-Each step asks a cluster, and one that does not answer takes its time: this loop waits for it, so that the loop
-that decides about faults does not.
+Each step contacts a cluster, which may take its time: this controller waits for it, so that the one that decides
+about faults does not.
 
 ::
 
-    EMPTY ── settled, or a person asks ─▶ TESTING ── launch, observe ─▶ proved (released by a decision)
-      ▲                                     │
-      └──────────── failed ─────────────────┘
+    EMPTY ── settled, or requested by a user ─▶ TESTING ── launch, observe ─▶ proved (released by a decision)
+      ▲                                          │
+      └──────────── failed ──────────────────────┘
 
-A run that dies between any two lines is repeated: the name of the Launch derives from the row, and launching
-and removing tolerate repetition.
+A run that dies between any two lines is repeated: the name of the Launch derives from the row, and launching and
+removing are idempotent.
 """
 
 from __future__ import annotations
@@ -56,21 +56,22 @@ from controlplane.ports.registry import UnknownAdapter
 log = logging.getLogger(__name__)
 
 LEASE = "monitoring.isolations"
-#: Longer than one step takes whose cluster does not answer; each step holds the lease anew.
+#: Longer than one step with a cluster that does not respond; the lease is renewed before each step.
 LEASE_TTL = timedelta(minutes=3)
-#: A mark that is there is asked for again after a while, should somebody have taken it off; one that could not be
-#: put there sooner.
+#: An existing taint is checked again after a while, in case it was removed by hand; a missing one sooner.
 _AGAIN, _SOON = timedelta(minutes=10), timedelta(seconds=30)
-#: Row → when this process asks for its mark again.
+#: Row → when this process checks its taint again.
 _asked: dict[int, datetime] = {}
 
 
 class _IsolationLeaseLost(Exception):
-    """Another turn runs by now."""
+    """Another run has the lease."""
 
 
 def isolations_reconcile(*, at: datetime) -> int:
-    """One step for each, unless a turn runs already; how many there are. What hinders one keeps no other."""
+    """Advance each isolation by one step, unless another process does; return their number. Failures are
+    isolated.
+    """
     unfinished = Q(ended_at=None) | Q(evidence__has_key=moves.LAUNCH)
     rows = Isolation.objects.filter(unfinished, node__removed_at=None)
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
@@ -92,21 +93,21 @@ def isolations_reconcile(*, at: datetime) -> int:
 
 
 def _renew_lease(lease: LeaderLease) -> None:
-    """:raises _IsolationLeaseLost: if another turn runs by now."""
+    """:raises _IsolationLeaseLost: if another run has the lease."""
     if not lease.renew(ttl=LEASE_TTL):
         raise _IsolationLeaseLost
 
 
 def isolation_taints_reconcile(*, at: datetime, hold: Callable[[], None] = lambda: None) -> int:
-    """Let the clusters' nodes bear our mark while they are out of use; how many were marked or unmarked.
+    """Taint isolated nodes on their clusters, and remove other taints of ours; return the number of changes.
 
-    Level-triggered: what could not be marked or unmarked now is tried again.
+    Level-triggered: a failed change is retried.
 
-    :param hold: called before each node; what it raises ends the turn there.
+    :param hold: called before each node; its exceptions end the run.
     """
     whole = Isolation.objects.filter(card=None, node__removed_at=None, ended_at=None)
     changed = 0
-    # Clusters that did not answer: nobody waits for them once more in this turn.
+    # Clusters that did not respond: not contacted again in this run.
     away: set[int] = set()
     standing = list(whole.select_related("node__cluster"))
     # Also those that ended before they bore a mark: nothing else comes by to forget them.
@@ -132,7 +133,7 @@ def _taint_node(node: Node, reason: str, away: set[int], hold: Callable[[], None
     if adapter is None:
         return False
     hold()
-    # Recorded first: a taint that no row knows of would stay for ever.
+    # Recorded first: a taint without a record would never be removed.
     if not node_taint_record(node=node.pk, tainted=True):
         return False
     try:
@@ -175,7 +176,7 @@ def _record_unreachable_cluster(node: Node, error: Exception, away: set[int] | N
     log.warning("a node's taint could not be kept", extra=details)
 
 
-#: Burn-ins in one turn: each may wait for its cluster.
+#: Burn-in runs handled in one run: each may wait for its cluster.
 BATCH = 16
 
 Turn = Callable[[Isolation, datetime], None]
@@ -184,12 +185,12 @@ Turn = Callable[[Isolation, datetime], None]
 def burn_ins_reconcile(
     *, snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime, hold: Callable[[], None]
 ) -> None:
-    """Begin those whose time has come, take one turn for each that runs, remove what is left of the others.
+    """Start due burn-in runs, observe the running ones, and remove the launches of ended ones.
 
-    :param hold: called before each step; what it raises ends the turn there.
+    :param hold: called before each step; its exceptions end the run.
     """
     rows = Isolation.objects.select_related("node__cluster", "card").order_by("pk")
-    # Of a cluster that was removed nobody can ask anything any more.
+    # A removed cluster cannot be contacted.
     rows = rows.filter(node__removed_at=None)
     standing = rows.filter(ended_at=None)
     severities = FaultSeverities(snapshot.faults, snapshot.released, policy, at)
@@ -207,7 +208,7 @@ def burn_ins_reconcile(
             by_node[row.node.uid], isolation=_isolation_view(row), severities=severities
         ):
             _record_failed_burn_in(row, reason, at)
-    # Clusters that did not answer: nobody waits for them once more in this turn.
+    # Clusters that did not respond: not contacted again in this run.
     away: set[int] = set()
     _reconcile_each(settled, _begin_burn_in, away, at, hold)
     testing = standing.filter(state=IsolationState.TESTING, proved_at=None)
@@ -225,7 +226,7 @@ def _reconcile_each(
     at: datetime,
     hold: Callable[[], None],
 ) -> None:
-    # Those that wait for a cluster that is away take nobody else's place.
+    # Those that wait for an unreachable cluster do not use up the limit.
     reachable = (row for row in rows if row.node.cluster_id not in away)
     for row in islice(reachable, BATCH):
         hold()
@@ -239,12 +240,12 @@ def _reconcile_each(
                 away.add(row.node.cluster_id)
             log.warning("a burn-in waits for its cluster", extra={**details, "error": str(error)})
         except Exception:
-            # One burn-in's trouble must not stop the others; the next turn looks again.
+            # A failing burn-in run must not affect the others; it is retried in the next run.
             log.exception("a burn-in's turn failed", extra=details)
 
 
 def _due_for_burn_in(standing: QuerySet[Isolation]) -> QuerySet[Isolation]:
-    """By itself only once, and only what rules took out: after that a person has to look first."""
+    """Automatically only once, and only for isolations by rules: after that a user has to decide."""
     first = Q(burn_ins=0, actor_name="")
     return standing.filter(Q(test_asked_at__isnull=False) | first, state=IsolationState.EMPTY)
 
@@ -256,7 +257,7 @@ def _is_settled(
     policy: DecisionPolicy,
     at: datetime,
 ) -> bool:
-    """A person who asks has looked; rules wait until what was wrong has been away for a while."""
+    """A request of a user counts at once; for rules the cause must have been absent for a while."""
     if row.test_asked_at is not None:
         return True
     return not unsettled_reason(
@@ -321,7 +322,7 @@ def _isolated_cards(row: Isolation) -> list[Card]:
 
 
 def _cluster_adapter(row: Isolation) -> ClusterAdapter:
-    """:raises ClusterUnavailable: if its options, too, are such that nobody can ask it anything."""
+    """:raises ClusterUnavailable: if the cluster cannot be contacted with its options."""
     try:
         return fleet.cluster_adapter(row.node.cluster)
     except (ClusterError, UnknownAdapter) as error:

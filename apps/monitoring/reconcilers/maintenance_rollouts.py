@@ -1,7 +1,7 @@
 """Controller of maintenance rollouts: advance each node in progress, then begin others.
 
-A turn that dies between any two lines is made again: the name of a command's Launch derives from its row, and what
-was begun and is gone is a failure, for nobody knows whether it did its work.
+A run that dies between any two lines is repeated: the name of a command's Launch derives from its row, and a
+launch that was started and is gone counts as failed, since its effects are unknown.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _GOING_ON = (RolloutState.RUNNING, RolloutState.PAUSED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RolloutContext:
-    """What is so on a node, for the rules and for people."""
+    """The observed state of a node."""
 
     seen: NodeObservation
     message: str = ""
 
 
 def maintenance_rollouts_reconcile(*, at: datetime) -> int:
-    """One step for each node under way; how many began or went on. One's trouble keeps no other."""
+    """Advance each node in progress by one step; return how many changed. Failures are isolated."""
     moved = 0
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
@@ -126,7 +126,7 @@ def _advance_node(row: RolloutNode, *, at: datetime) -> bool:
 
 
 def _node_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
-    """What is so on the node, and why in words."""
+    """The observed state of the node, with a reason."""
     isolation = row.isolation
     if isolation is None or isolation.ended_at is not None:
         return _RolloutContext(
@@ -245,7 +245,7 @@ def _ended_script_context(
 
 
 def _script_launch(row: RolloutNode) -> Launch:
-    """All cards of the node, so that it may look at any of them; rendering twice gives the same one."""
+    """All cards of the node, so that the command may use any of them; rendering is deterministic."""
     indices = Card.objects.filter(node=row.node_id, parent=None).order_by("index")
     cards = tuple(indices.values_list("index", flat=True))
     return Launch(

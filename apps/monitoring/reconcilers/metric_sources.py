@@ -1,12 +1,13 @@
-"""Read each source when its turn has come, and notice which cards have fallen silent.
+"""Read each source when it is due, and detect cards with stale metrics.
 
-A source is read outside of any transaction, several at a time; each is leased, so that no two workers read the
-same. Silence is judged apart, from what is kept: a turn that was lost makes the next one no different.
+Sources are read outside of any transaction, several at a time; each is leased, so that no two workers read the
+same one. Staleness is evaluated separately, from stored metrics: a lost run makes no difference for the next
+one.
 
 ::
 
-    a card's newest figures are old ──▶ is it us? ──yes──▶ nothing; the source says so
-                                            └──no──▶ UNKNOWN, until it is heard again
+    metrics of a card are stale ──▶ is the source degraded? ──yes──▶ nothing; the source shows why
+                                            └──no──▶ UNKNOWN, until there are new metrics
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _LEASE = timedelta(minutes=2)
 
 
 def sources_read(*, at: datetime) -> int:
-    """Read every source whose turn it is; how many told something. One that does not answer spoils no other."""
+    """Read every due source; return how many had new metrics. A failing source does not affect others."""
     due = Source.objects.filter(pk__in=due_sources(at=at)).select_related("cluster")
     taken = lease_rows(due, limit=50, ttl=_LEASE)
     if not taken:
@@ -72,7 +73,7 @@ def _read_source(source: Source) -> TelemetryBatch:
 
 
 def _record_batch(source: Source, done: Future[TelemetryBatch], *, at: datetime) -> bool:
-    """Whether it told something."""
+    """Return whether there were new metrics."""
     try:
         batch = done.result()
         recorded = readings_record(
@@ -96,21 +97,21 @@ def _record_batch(source: Source, done: Future[TelemetryBatch], *, at: datetime)
 
 @dataclass(slots=True)
 class _StaleCards:
-    """What is heard of a source's usable cards, and what is not."""
+    """Cards of a source with and without recent metrics."""
 
     fresh_nodes: set[int] = field(default_factory=set)
-    #: Nodes and cards of which nothing was heard for too long.
+    #: Nodes and cards without metrics within the heartbeat timeout.
     nodes: set[int] = field(default_factory=set)
     cards: list[int] = field(default_factory=list)
-    #: Nodes with cards that were given up within the policy's window, and are not heard again.
+    #: Nodes with cards that became unknown within the policy's window and have no new metrics.
     given_up: set[int] = field(default_factory=set)
 
 
 def stale_cards_reconcile(*, at: datetime) -> int:
-    """Cards that are measured and have fallen silent become unknown, and usable again when heard; how many did.
+    """Set cards with stale metrics to unknown, and those with new metrics back; return the number of changes.
 
-    Where a source itself is degraded, or so many nodes are silent together that it is more likely us, nothing is
-    touched.
+    Nothing changes if the source itself is degraded, or so many nodes are stale that the source is the likely
+    cause.
     """
     sources = {
         source.pk: source
@@ -123,7 +124,7 @@ def stale_cards_reconcile(*, at: datetime) -> int:
     share = policy.stall_share
     silences = _stale_cards_by_source(sources, at=at)
     for one in lost:
-        # Silence that spreads from node to node is as little theirs as one that falls at once.
+        # Staleness that spreads from node to node is caused by the source as well.
         if one not in again and one.is_recent(sources, window=policy.window, at=at):
             silences[one.source].given_up.add(one.node)
     for pk, source in sources.items():
@@ -137,11 +138,11 @@ def stale_cards_reconcile(*, at: datetime) -> int:
 
 
 class _Lost(NamedTuple):
-    """A card that was given up for its silence."""
+    """A card that became unknown because of stale metrics."""
 
     card: int
     node: int
-    #: Primary key of the source that told of it last.
+    #: Primary key of the source that reported it last.
     source: int | None
     received_at: datetime
 
@@ -159,7 +160,7 @@ def _find_stale_cards() -> list[_Lost]:
 
 
 def _is_fresh(one: _Lost, sources: dict[int, Source], *, at: datetime) -> bool:
-    """It is heard again, or nobody measures it any more."""
+    """It has recent metrics, or no source measures it any more."""
     source = sources.get(one.source or 0)
     return source is None or at - one.received_at <= heartbeat_timeout(source)
 
@@ -167,7 +168,7 @@ def _is_fresh(one: _Lost, sources: dict[int, Source], *, at: datetime) -> bool:
 def _stale_cards_by_source(
     sources: dict[int, Source], *, at: datetime
 ) -> dict[int | None, _StaleCards]:
-    """By source. One statement for those that are heard, by node, and one for the cards that are not."""
+    """By source. One statement for recent nodes, and one for stale cards."""
     found: dict[int | None, _StaleCards] = {pk: _StaleCards() for pk in sources}
     if not sources:
         return found
@@ -189,7 +190,7 @@ def _stale_cards_by_source(
 def _stalled_ingestion_reason(
     source: Source, silence: _StaleCards, *, share: int, at: datetime
 ) -> str:
-    """Why it is us and not the cards, in words; empty if it is the cards."""
+    """Why the source and not the cards are at fault; empty if it is the cards."""
     if not silence.cards:
         return ""
     if source.error:

@@ -1,7 +1,7 @@
-"""The samples that alert rules compare, by measure, and trials of a rule against them.
+"""The samples that alert rules compare, by measure, and dry runs of a rule against them.
 
-Whoever asks gets the samples for which the rule may hold and those of which nobody knows; what is absent does not
-hold. Large tables are narrowed by the database.
+Samples are returned if the rule may match them or their value is unknown; a missing sample does not match. Large
+tables are filtered by the database.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox import messages
 
-#: Figures that are older say nothing of now.
+#: Older metrics do not describe the current state.
 FRESH = timedelta(minutes=1)
 HELD_BACK_WITHIN = timedelta(hours=1)
 CALLS_WITHIN = timedelta(minutes=10)
-#: Fewer calls make no share.
+#: With fewer calls, a failure share is meaningless.
 FEWEST_CALLS = 20
 _LOOKUPS: Mapping[AlertOperator, str] = {
     AlertOperator.ABOVE: "gt",
@@ -51,7 +51,7 @@ _LOOKUPS: Mapping[AlertOperator, str] = {
 
 
 def rule_alert_samples(rule: AlertRuleSpec, *, at: datetime) -> tuple[AlertSample, ...]:
-    """What the rule has to look at, of the things that its matchers fit."""
+    """Samples that match the rule's matchers and may match its condition."""
     read = _READERS[MEASURES[rule.measure].topic]
     return tuple(
         sample for sample in read(rule, at) if all_matchers_match(rule.where, sample.labels)
@@ -228,7 +228,7 @@ _READERS: Mapping[MeasureTopic, Callable[[AlertRuleSpec, datetime], Iterable[Ale
 
 
 BACK = timedelta(days=1)
-#: Of more cards that crossed the threshold, so many are looked at minute by minute.
+#: Number of cards above the threshold whose values are evaluated by minute.
 MOST_CARDS = 50
 _UPWARDS = {AlertOperator.ABOVE: "gt", AlertOperator.AT_LEAST: "gte"}
 _DOWNWARDS = {AlertOperator.BELOW: "lt", AlertOperator.AT_MOST: "lte"}
@@ -243,7 +243,7 @@ class AlertRuleTrial:
     #: How often it would have fired, on how many things; None where no history is kept of what it measures.
     times: int | None = None
     things: int = 0
-    #: More crossed the threshold than were looked at: it is at least that often.
+    #: More cards exceeded the threshold than were evaluated: a lower bound.
     cut: bool = False
 
 
@@ -263,7 +263,7 @@ def rule_dry_run(rule: AlertRuleSpec, *, at: datetime) -> AlertRuleTrial:
 
 
 def _fault_times(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
-    """How often on each card or node that had such a fault for long enough."""
+    """Number of such faults of each card or node that lasted long enough."""
     rows = Fault.objects.filter(Q(ended_at=None) | Q(ended_at__gt=at - BACK))
     counts: dict[tuple[int, int | None], int] = {}
     for fault in rows.select_related("node__cluster", "card"):
@@ -284,7 +284,7 @@ def _fault_times(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
 
 
 def _cards_beyond_threshold(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
-    """Cards that were beyond the threshold at some time, as hourly sums and the newest figures tell."""
+    """Cards that exceeded the threshold at some time, by hourly sums and the latest metrics."""
     metric = rule.measure.partition(".")[2]
     suffix = "max" if rule.op in _UPWARDS else "min"
     lookup = {**_UPWARDS, **_DOWNWARDS}[rule.op]
@@ -322,7 +322,7 @@ def _card_times(rule: AlertRuleSpec, cards: Iterable[int], *, at: datetime) -> l
 def _worst_minute_values(
     rule: AlertRuleSpec, cards: list[int], *, at: datetime
 ) -> Iterator[list[tuple[datetime, float | None]]]:
-    """The worst value of each minute of each card, in the order of time."""
+    """The most extreme value of each minute of each card, by time."""
     if not cards:
         return
     metric = connection.ops.quote_name(rule.measure.partition(".")[2])

@@ -62,20 +62,20 @@ def silence_spec_of(row: AlertSilence) -> Silence:
 
 
 def rules_visible(user: RequestUser) -> QuerySet[AlertRule]:
-    """All of them, for whoever operates the fleet; with ``firing``, how many alerts each has."""
+    """All rules, for operators of the fleet; with ``firing``, the number of firing alerts."""
     rows = AlertRule.objects.all() if operates_fleet(user) else AlertRule.objects.none()
     firing = Count("alerts", filter=Q(alerts__state=AlertState.FIRING))
     return rows.annotate(firing=firing).order_by("name")
 
 
 def groups_visible(user: RequestUser) -> QuerySet[AlertGroup]:
-    """Episodes, for whoever operates the fleet; the newest first."""
+    """Groups, for operators of the fleet; newest first."""
     rows = AlertGroup.objects.all() if operates_fleet(user) else AlertGroup.objects.none()
     return rows.select_related("rule").order_by("-id")
 
 
 def notices_of_group(group: AlertGroup) -> QuerySet[AlertNotice]:
-    """What was told in that episode, the newest first, each with where it went."""
+    """Notices of the group, newest first, each with its deliveries."""
     ways = Prefetch("deliveries", queryset=AlertDelivery.objects.select_related("receiver"))
     return group.notices.prefetch_related(ways).order_by("-id")
 
@@ -134,9 +134,10 @@ def active_routes() -> tuple[NotificationRoute, ...]:
 
 
 def deliveries_due(*, at: datetime) -> list[AlertDelivery]:
-    """The oldest of each receiver that waits, where its time has come.
+    """The oldest pending delivery of each receiver, if it is due.
 
-    One that must be tried again holds back those behind it: an end never overtakes its beginning.
+    A delivery that has to be retried blocks later ones of its receiver, so that "resolved" never precedes
+    "firing".
     """
     oldest = (
         AlertDelivery.objects.filter(state=DeliveryState.WAITING, receiver__active=True)
@@ -207,14 +208,14 @@ SEVERITY_LABELS: Mapping[AlertSeverity, str | Promise] = {
 
 
 def rule_title(rule_name: str, title: str) -> str:
-    """The title in the reader's language where the product came with it; people's own stay as they are."""
+    """The title, translated for default rules."""
     if _SHIPPED.get(rule_name) == title:
         return str(_TITLES[rule_name])
     return title
 
 
 def formatted_sample_value(measure: str, value: float | None) -> str:
-    """With its unit; a dash where nobody knows."""
+    """With its unit; a dash if it is unknown."""
     if value is None:
         return "–"
     unit = MEASURES[measure].unit if measure in MEASURES else Unit.COUNT

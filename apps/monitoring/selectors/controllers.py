@@ -26,7 +26,7 @@ from controlplane.persistence import reconcile_runs as book
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """One loop of the beat, and what its turns left behind."""
+    """One controller of the beat, and the record of its runs."""
 
     #: Of its task.
     name: str
@@ -34,15 +34,15 @@ class Controller:
     interval: timedelta
     #: Since the last good end; None if it never turned.
     lag: timedelta | None
-    #: When its turns began and ended.
+    #: Begin and end of the last run.
     times: RunTimes
-    #: Seconds of the newest turns, the newest last.
+    #: Seconds of recent runs, newest last.
     recent: tuple[float, ...]
     runs: int
     failed_runs: int
-    #: Of all turns together.
+    #: Of all runs.
     seconds: float
-    #: What the last good turn dealt with; None where its task does not say.
+    #: Number of objects that the last successful run handled; None if the task returns none.
     handled: int | None
     #: Bad ends since the last good one.
     failures: int
@@ -69,7 +69,7 @@ class Controllers:
 
     @property
     def needs_attention(self) -> tuple[Controller, ...]:
-        """Those of which operators are told without having asked."""
+        """Controllers that operators are warned about."""
         return tuple(
             controller
             for controller in self.all
@@ -78,7 +78,7 @@ class Controllers:
 
 
 def current_controllers() -> Controllers:
-    """Each loop of the beat, in the order of the beat, in one query."""
+    """Each controller of the beat, in its order, in one query."""
     stored = book.read_reconcile_runs(otherwise=timezone.now())
     return Controllers(
         at=stored.at,
@@ -90,7 +90,7 @@ def current_controllers() -> Controllers:
 
 
 def lagging_controller_count() -> int:
-    """How many loops are worth telling of; 0 while nobody can say, for then there is worse to tell."""
+    """Number of controllers to warn about; 0 while the state is unknown, as other warnings apply then."""
     try:
         return len(current_controllers().needs_attention)
     except Error:
@@ -128,7 +128,7 @@ class DiskUsage:
 
 
 def monitored_disks() -> tuple[DiskUsage, ...]:
-    """Of the home and of the artifact store; a store without a folder has no disk of ours."""
+    """Disks of the home folder and of the artifact store; a store without a folder has none."""
     folders = {"home": Path(settings.NINEFOLD_HOME), "artifacts": artifact_folder()}
     return tuple(
         _disk_usage(name, folder) for name, folder in folders.items() if folder is not None

@@ -47,7 +47,7 @@ class TimelineEntry:
 
     at: datetime
     entry: TimelineEntryKind
-    #: The row that tells of it.
+    #: The row of the event.
     row: Fault | Decision | Isolation | IsolationTransition
 
 
@@ -82,21 +82,21 @@ def _isolation_events(rows: QuerySet[Isolation]) -> Iterator[TimelineEntry]:
 
 
 def open_faults() -> QuerySet[Fault]:
-    """Those that nobody has said to be over, notes left out, the worst first."""
+    """Open faults above the lowest level, most severe first."""
     rows = displayed_faults().filter(ended_at=None, level__gt=FaultLevel.NOTE)
     return rows.order_by("-level", "-id")
 
 
 class WorstFault(NamedTuple):
     faults: Sequence[Fault]
-    #: How many stand.
+    #: Number of open faults.
     standing: int
 
 
 def worst_open_faults(*, most: int) -> WorstFault:
-    """The worst that stand and that nobody has acknowledged, and how many stand in all."""
+    """The most severe open, unacknowledged faults, and the number of open faults."""
     rows = open_faults().annotate(standing=Window(Count("pk")))
-    # Those that somebody has read come last, so that one statement tells both.
+    # Acknowledged ones come last, so that one statement returns both.
     read = Case(When(acknowledged_at=None, then=0), default=1)
     found = list(rows.order_by(read, "-level", "-id")[:most])
     return WorstFault(
@@ -106,12 +106,12 @@ def worst_open_faults(*, most: int) -> WorstFault:
 
 
 def faults_of_node(node: Node) -> list[Fault]:
-    """What stands on the node and on its cards, the worst first."""
+    """Open faults of the node and of its cards, most severe first."""
     return list(displayed_faults().filter(node=node, ended_at=None).order_by("-level", "-id"))
 
 
 def faults_of_card(card: Card) -> QuerySet[Fault]:
-    """All that was ever wrong with the card, and what stands on its node as a whole."""
+    """All faults of the card, and open ones of its node."""
     own = Q(card=card) | Q(node=card.node_id, card=None, ended_at=None)
     return displayed_faults().filter(own)
 
@@ -124,13 +124,13 @@ class FaultLocation(NamedTuple):
 
 
 def isolations_by_place(nodes: Collection[int]) -> Mapping[FaultLocation, Isolation]:
-    """What is out of use on those nodes, named by primary key."""
+    """Open isolations on those nodes, given by primary key."""
     rows = Isolation.objects.filter(node__in=nodes, ended_at=None).select_related("fault")
     return {FaultLocation(row.node_id, row.card_id): row for row in rows}
 
 
 def isolations_at_location(faults: Collection[Fault]) -> Mapping[int, Isolation]:
-    """By the fault's primary key, what is out of use where it is: its card, or the whole node."""
+    """By primary key of the fault, the open isolation of its card, or of the whole node."""
     by_place = isolations_by_place({fault.node_id for fault in faults})
     found = {}
     for fault in faults:
@@ -143,7 +143,7 @@ def isolations_at_location(faults: Collection[Fault]) -> Mapping[int, Isolation]
 
 @lru_cache(maxsize=4096)
 def fault_meaning(vendor: str, code: str) -> FaultMeaning | None:
-    """What a vendor's code stands for; None where the code is nobody's in particular."""
+    """Meaning of a vendor's code; None if the code belongs to no vendor."""
     plugin = registry.chip_plugins().get(vendor)
     return plugin.profile().faults.meaning(code) if plugin else None
 

@@ -15,7 +15,7 @@ from controlplane.domain.health.faults import FaultLevel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardCounts:
-    """Cards by what matters about them. Each is usable, isolated, unknown or takes no new work."""
+    """Numbers of cards by state. Each card is usable, isolated, unknown or cordoned."""
 
     total: int = 0
     usable: int = 0
@@ -30,7 +30,7 @@ class CardCounts:
     #: Measured now; measured, but not lately. The rest was never measured.
     fresh: int = 0
     stale: int = 0
-    #: Held, and not measured now: whether these work is not known.
+    #: Allocated and without recent metrics: their utilization is unknown.
     unwatched: int = 0
 
     @property
@@ -40,7 +40,7 @@ class CardCounts:
 
     @property
     def unmeasured(self) -> int:
-        """Cards of which nobody knows how busy they are now."""
+        """Cards whose utilization is unknown."""
         return self.total - self.fresh
 
 
@@ -112,12 +112,13 @@ class NodeCounts:
     cluster_uid: str
     ready: bool
     cordoned: bool
-    #: Isolated or unknown, whoever holds them.
+    #: Isolated or unknown, allocated or not.
     broken: int
     held: int
     no_new_work: int
     free: int
-    #: Faults that stand on it or on its cards, notes left out, and the level of the worst; 0 if there is none.
+    #: Open faults of the node and of its cards above the lowest level, and the highest level; 0 if there is
+    #: none.
     faults: int
     level: int
 
@@ -168,7 +169,7 @@ _NODES = """
 
 
 def nodes_with_card_counts() -> Sequence[NodeCounts]:
-    """Every node, the worst first: not ready, then by broken cards, then by faults, then cordoned."""
+    """All nodes, those that need attention first: not ready, then unusable cards, then faults, then cordoned."""
     with connection.cursor() as cursor:
         cursor.execute(_NODES, {"note": FaultLevel.NOTE.value})
         rows = cursor.fetchall()

@@ -40,11 +40,11 @@ _ANSWERED = (Decision.Outcome.DONE, Decision.Outcome.OVERTAKEN)
 
 
 def health_snapshot(*, policy: DecisionPolicy, at: datetime) -> HealthSnapshot:
-    """Clusters in which there is nothing to decide are left aside: most turns look at few rows.
+    """Load the clusters in which something has to be decided: most runs read few rows.
 
     Call it in one transaction that reads a snapshot.
     """
-    # Apart: each has an index of its own, and a query for both would read the whole table.
+    # Separate queries: each has its own index, and a combined one would scan the whole table.
     standing, settling = (
         _fault_rows(Q(ended_at=None)),
         _fault_rows(Q(ended_at__gte=at - policy.settle)),
@@ -77,9 +77,9 @@ def health_snapshot(*, policy: DecisionPolicy, at: datetime) -> HealthSnapshot:
 
 
 def _needs_decision(fault: FaultView, decided: Mapping[str, HealthAction]) -> bool:
-    """Whether something may be left to decide about it: as much as its level asks for was not done yet.
+    """Whether the action for its level may not have been taken yet.
 
-    Where that is said in vain it costs time and changes nothing.
+    A false positive only costs time.
     """
     done = decided.get(fault.uid)
     return done is None or fault.lasting is not None or done.rank < fault.level - 1
@@ -227,7 +227,7 @@ def _recent_actions(
 
 
 def _last_release_times(nodes: Collection[int], uids: Collection[str]) -> dict[str, datetime]:
-    """When each card of these nodes, and each node as a whole, was given back last."""
+    """Last release of each card of these nodes, and of each node as a whole."""
     back = Isolation.objects.filter(Q(node__in=nodes) | Q(node__uid__in=uids))
     rows = back.filter(ended_at__isnull=False).order_by().values_list("node__uid", "card__uid")
     return {card or node: last for node, card, last in rows.annotate(last=Max("ended_at"))}
@@ -239,13 +239,13 @@ class HealthPolicyState:
 
     automatic: bool
     policy: DecisionPolicy
-    #: Who changed it last, and when; empty and None where nobody did.
+    #: User and time of the last change; empty and None if unchanged.
     changed_by_name: str = ""
     changed_at: datetime | None = None
 
 
 def health_policy_state() -> HealthPolicyState:
-    """As it holds now; the defaults where nobody has changed anything."""
+    """The current policy; defaults if it was never changed."""
     row = HealthPolicy.objects.select_related("changed_by").first()
     return (
         policy_state_of(row) if row else HealthPolicyState(automatic=True, policy=DecisionPolicy())
@@ -279,7 +279,7 @@ RENAMED_SETTINGS: Mapping[str, str] = {
 
 
 def policy_from_settings(settings: Mapping[str, float]) -> DecisionPolicy:
-    """``policy_json`` the other way; what is not named has its default, what is not known is left aside."""
+    """The inverse of ``policy_json``; missing settings have their default, unknown ones are ignored."""
     settings = {RENAMED_SETTINGS.get(name, name): value for name, value in settings.items()}
     default = DecisionPolicy()
     changes: dict[str, Any] = {
@@ -292,21 +292,21 @@ def policy_from_settings(settings: Mapping[str, float]) -> DecisionPolicy:
     return DecisionPolicy(**changes)
 
 
-#: Whatever it was, the program or what was asked for did it.
+#: The cause is the program or its spec, whatever the signature.
 _OF_THE_PROGRAM = frozenset(
     {ExitCause.OUT_OF_MEMORY, ExitCause.OUT_OF_TIME, ExitCause.DISK_FULL, ExitCause.NOT_PREPARED}
 )
 _LATELY = timedelta(minutes=10)
-#: The newest crashes only: a storm of them is one user's loop more often than not.
+#: Only the latest crashes: a large number is usually caused by one user's program.
 _MOST = 500
 
 CardIndex = Mapping[str, tuple[str, ...]]
 
 
 def runs_since(since: datetime, *, at: datetime) -> tuple[RunView, ...]:
-    """Attempts that crashed since then, and those that ended well where they crashed or of the same jobs.
+    """Attempts that crashed since then, and those that succeeded on the same nodes or of the same jobs.
 
-    Empty, after one query, where nothing crashed lately: what was known before was weighed then.
+    Empty, after one query, without recent crashes: earlier ones were considered then.
     """
     ended = Attempt.objects.filter(ended_at__gte=since, started_at__isnull=False)
     if not ended.filter(state=AttemptState.FAILED, ended_at__gte=at - _LATELY).exists():

@@ -13,7 +13,7 @@ from controlplane.domain.health.maintenance_rollouts import UNDER_WAY, NodeState
 
 
 def rollouts_visible(user: RequestUser) -> QuerySet[Rollout]:
-    """All of them, for whoever operates the fleet; with ``total`` and ``finished`` nodes, the newest first."""
+    """All rollouts, for operators of the fleet; with ``total`` and ``finished`` nodes, newest first."""
     rows = Rollout.objects.all() if operates_fleet(user) else Rollout.objects.none()
     return (
         rows.select_related("cluster", "created_by")

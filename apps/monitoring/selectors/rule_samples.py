@@ -21,9 +21,9 @@ from controlplane.domain.health.rules import (
     dry_run,
 )
 
-#: Cards that one rule looks at in one turn. More at once are a matter of the rule, or of the exporter.
+#: Maximum number of cards that one rule evaluates in a run.
 MOST = 2_000
-#: The longest that a dry run looks back over, and how many cards it shows.
+#: Longest time range of a dry run, and the maximum number of cards that it shows.
 LONGEST_TRIAL, MOST_SHOWN = timedelta(days=3), 200
 
 _LOOKUPS: Mapping[RuleOperator, str] = {
@@ -66,7 +66,7 @@ def metric_series(
 
 
 def longest_lookback(condition: RuleCondition) -> timedelta:
-    """How far back measurements can change the verdict."""
+    """How far back measurements can affect the result."""
     back = timedelta() if condition.how is MetricTransform.VALUE else condition.within
     return back + condition.lasting + GAP
 
@@ -103,7 +103,7 @@ class HealthRuleTrial:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthRuleTrials:
     since: datetime
-    #: How many cards could have fired and were looked at; not all there are where it is ``MOST_SHOWN``.
+    #: Number of evaluated cards that could have fired; incomplete if it is ``MOST_SHOWN``.
     cards: int
     times: int
     #: Those with firings.
@@ -111,7 +111,7 @@ class HealthRuleTrials:
 
 
 def rule_trial(condition: RuleCondition, *, back: timedelta, at: datetime) -> HealthRuleTrials:
-    """What the rule would have said over the last while, by the figures that are kept."""
+    """Evaluate the rule on stored metrics of the recent past."""
     since = at - min(back, LONGEST_TRIAL)
     if condition.how is MetricTransform.VALUE:
         held = CardHistory.objects.filter(

@@ -1,14 +1,14 @@
-"""Actions of rules that the guard suppresses until a person decides about them.
+"""Actions of rules that the guard suppresses until a user decides about them.
 
 ::
 
-    decision held back ──┬── its fault is over, or acknowledged since ──▶ gone
-                         ├── its place went out of use since ───────────▶ gone
-                         └── else ──────────────────────────────────────▶ waits, counted with its pool
+    suppressed decision ──┬── its fault has ended or was acknowledged since ──▶ dropped
+                          ├── its target was isolated since ─────────────────▶ dropped
+                          └── otherwise ─────────────────────────────────────▶ suppressed, counted with its pool
 
-Read from what the guard wrote down, not decided anew: a page costs a few statements however many wait. A
-suspicion that no fault tells of is not among it, for nobody could acknowledge it. Nor is the statement that a
-whole cluster is silent: there monitoring is at fault, and no card.
+Read from the stored decisions, without evaluating them again: the number of statements of a page is constant. A
+suspicion without a fault is not included, as it could not be acknowledged, nor is the staleness of a whole
+cluster, where monitoring is at fault and not the cards.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _IN_USE = frozenset({CardState.USABLE, CardState.UNKNOWN})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuppressedTarget:
-    """A card that would go out of use, or a whole node where ``card`` is empty."""
+    """A card that would be isolated, or a whole node where ``card`` is empty."""
 
     #: Primary key of the decision: the strongest about the place.
     decision: int
@@ -60,27 +60,27 @@ class SuppressedPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuppressedPool:
-    """All that waits of one chip in one cluster, and what it would cost to take it out."""
+    """Suppressed isolations of one chip in one cluster, and the cost of applying all of them."""
 
     cluster: str
     cluster_uid: str
     #: Empty where the nodes have no cards.
     chip: str
-    #: The worst first.
+    #: Most severe first.
     places: Sequence[SuppressedTarget]
     #: Uids of the faults behind them, each once.
     faults: Sequence[str]
-    #: When the oldest was held back, and uid of the newest decision: what comes later has not been seen.
+    #: Time of the oldest suppressed decision, and uid of the newest: later ones were not displayed.
     since: datetime
     until: str
-    #: When the newest was held back: who acknowledged a fault before then has not seen all of it.
+    #: Time of the newest suppressed decision: earlier acknowledgements do not cover it.
     newest: datetime
-    #: Cards that would go out of use beside those that are, and how many of them can be used now.
+    #: Additional cards that would be isolated, and how many of them are usable now.
     cards: int
     usable_lost: int
     #: Jobs and deployments that would have to stop.
     works: int
-    #: Of the pool: cards in all, out of use (isolated or without new work), usable now.
+    #: Cards of the pool: in total, unusable (isolated or cordoned), and usable now.
     size: int
     out: int
     usable: int
@@ -124,7 +124,7 @@ class SuppressedCount(NamedTuple):
 
 
 def suppressed_counts() -> SuppressedCount:
-    """How much waits in all; one statement."""
+    """Number of suppressed isolations, in one statement."""
     rows = _pending_decisions().order_by().values_list("node_id", "card_id").distinct()
     places: set[tuple[int, int | None]] = set(rows)
     whole = {node for node, card in places if card is None}
@@ -135,11 +135,11 @@ def suppressed_counts() -> SuppressedCount:
 def suppressed_pools(
     *, at: datetime, cluster: str = "", chip: str | None = None, until: str = ""
 ) -> Sequence[SuppressedPool]:
-    """What waits, the pool with the most of it first; statements do not grow in number with it.
+    """Pools with suppressed isolations, the largest first; the number of statements is constant.
 
     :param cluster: uid; empty: of all.
     :param chip: None: of all.
-    :param until: uid of a decision: leave out what was held back after it.
+    :param until: uid of a decision: exclude later ones.
     """
     rows = _pending_decisions()
     if cluster:
@@ -165,7 +165,7 @@ def suppressed_pools(
 
 
 def still_suppressed(decisions: Collection[int]) -> frozenset[int]:
-    """Those of them, by primary key, that wait as before."""
+    """Those decisions, by primary key, that are still suppressed."""
     return frozenset(_pending_decisions().filter(pk__in=decisions).values_list("pk", flat=True))
 
 
@@ -185,8 +185,8 @@ def _pending_decisions() -> QuerySet[Decision]:
         node__cluster__removed_at=None,
     )
     unread = Q(fault__acknowledged_at=None) | Q(fault__acknowledged_at__lt=F("at"))
-    # What took no new work before may have become stricter in the row that it had.
-    # A reason that is no list has no such key, and SQL neither includes nor excludes it by that.
+    # A cordoned card may have become isolated in the same row. A reason that is no list has no such key, and
+    # SQL neither includes nor excludes it by that.
     alone = Q(reason__params__reasons__0__code__isnull=True) | ~Q(
         reason__params__reasons__0__code=TOGETHER.code
     )

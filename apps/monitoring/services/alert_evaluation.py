@@ -1,7 +1,7 @@
 """Evaluation of one alert rule: its samples become alerts, groups and notices, in one transaction.
 
-A turn that dies leaves nothing; the next one makes the same steps. What was told is kept with the steps that
-made it, so that neither a restart nor a turn that comes twice tells it again.
+An evaluation that is interrupted leaves nothing, and the next one makes the same changes. Sent notices are
+stored with the changes that caused them, so a restart or a repeated evaluation sends none twice.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ _STEPPED = (
 
 @dataclass(kw_only=True)
 class _Turn:
-    """Everything that one turn works on."""
+    """The context of one evaluation."""
 
     row: AlertRule
     rule: AlertRuleSpec
     at: datetime
     silences: Sequence[Silence]
-    #: Alerts that stood before or stand now, by key; and those of them that ended.
+    #: Alerts that were or are pending or firing, by key; and those of them that ended.
     alerts: dict[str, Alert] = field(default_factory=dict)
     notices: int = 0
 
@@ -81,10 +81,10 @@ class _Turn:
 
 @transaction.atomic
 def rule_evaluate(*, rule: AlertRule, samples: Iterable[AlertSample], at: datetime) -> int:
-    """Take the steps that the samples lead to; how many notices were made.
+    """Apply the state changes that follow from the samples; return the number of notices.
 
-    ``rule`` is the row for which the samples were read: changed since, nothing is done. Switched off, all of its
-    alerts end. A turn from before the newest one changes nothing.
+    ``rule`` is the row for which the samples were read: if it was changed since, nothing is done. If it is
+    disabled, all of its alerts resolve. An evaluation that is older than the last one changes nothing.
     """
     row = AlertRule.objects.select_for_update(no_key=True).filter(pk=rule.pk).first()
     changed = row is None or (row.document, row.enabled) != (rule.document, rule.enabled)
@@ -104,7 +104,7 @@ def rule_evaluate(*, rule: AlertRule, samples: Iterable[AlertSample], at: dateti
 
 @transaction.atomic
 def rule_end(*, rule: AlertRule, at: datetime) -> None:
-    """End all of its alerts and tell so, as before it is deleted."""
+    """Resolve all alerts of the rule and notify, before it is deleted."""
     row = AlertRule.objects.select_for_update(no_key=True).get(pk=rule.pk)
     turn = _Turn(row=row, rule=rule_spec_of(row), at=at, silences=())
     _advance_alerts(turn, (), keeps=timedelta())
@@ -112,12 +112,12 @@ def rule_end(*, rule: AlertRule, at: datetime) -> None:
 
 
 def rule_failed(*, rule: AlertRule, reason: str) -> None:
-    """Nobody could measure: everything stays as it was, and people see why."""
+    """Record that the samples could not be read; states stay unchanged."""
     AlertRule.objects.filter(pk=rule.pk).update(error=reason)
 
 
 def alerts_prune(*, at: datetime) -> int:
-    """Forget episodes and silences that ended long ago; say how many episodes."""
+    """Delete groups and silences that ended long ago; return the number of groups."""
     AlertSilence.objects.filter(ends_at__lt=at - ALERT_RETENTION).delete()
     AlertNotice.objects.filter(group=None, at__lt=at - ALERT_RETENTION).delete()
     _, deleted = AlertGroup.objects.filter(ended_at__lt=at - ALERT_RETENTION).delete()
@@ -200,7 +200,7 @@ def _assign_episodes(turn: _Turn) -> None:
 
 
 def _notify_groups(turn: _Turn) -> None:
-    """Settle each open episode: what it counts, what is to be told, whether it is over."""
+    """Update each open group: its counts, due notices, and whether it has ended."""
     for group in AlertGroup.objects.filter(rule=turn.row, ended_at=None).order_by("id"):
         firing = [
             alert

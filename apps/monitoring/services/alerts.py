@@ -60,7 +60,7 @@ class AlertRefused(Exception):
 
 @transaction.atomic
 def default_rules_sync(*, at: datetime) -> int:
-    """Add the rules that the product comes with, and renew those that nobody touched; say how many."""
+    """Add default rules and update those that were not edited; return the number of changes."""
     existing = {row.name: row for row in AlertRule.objects.filter(shipped=True)}
     changed = 0
     for rule in DEFAULTS:
@@ -122,10 +122,10 @@ def rule_create(*, document: Mapping[str, Any], actor: User, at: datetime) -> Al
 def rule_change(
     *, rule: AlertRule, document: Mapping[str, Any], actor: User, at: datetime
 ) -> AlertRule:
-    """What the document does not say stays; its name always does. What fires is judged anew in the next turn.
+    """Change the fields that the document names, except the name. Alerts are evaluated again in the next run.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises RuleInvalid: if no rule can be like that.
+    :raises RuleInvalid: if the rule is not valid.
     """
     require_operator(actor)
     row = AlertRule.objects.select_for_update(no_key=True).get(pk=rule.pk)
@@ -140,10 +140,10 @@ def rule_change(
 
 @transaction.atomic
 def rule_delete(*, rule: AlertRule, actor: User, at: datetime) -> None:
-    """What it fired ends and is told of as over; the history stays.
+    """Delete the rule. Its firing alerts resolve and are notified as resolved; the history is kept.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises AlertRefused: if the product came with it.
+    :raises AlertRefused: if it is a default rule.
     """
     require_operator(actor)
     if rule.shipped:
@@ -166,10 +166,10 @@ def _audit_rule(rule: AlertRule, *, actor: User, action: str) -> None:
 def silence_create(
     *, matchers: Sequence[str], ends_at: datetime, reason: str, actor: User, at: datetime
 ) -> AlertSilence:
-    """Nobody is told of what all the matchers fit until then.
+    """Suppress notifications of alerts that match all matchers until the end of the silence.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises AlertRefused: if something is wrong with it.
+    :raises AlertRefused: if a field is not valid.
     """
     require_operator(actor)
     if not matchers or len(matchers) > MOST_MATCHERS:
@@ -239,7 +239,7 @@ MOST_RECEIVERS, MOST_ROUTES, MOST_ADDRESSES = 50, 50, 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverRequest:
-    """What somebody wants a receiver to be."""
+    """The requested settings of a receiver."""
 
     name: str
     kind: ReceiverKind
@@ -251,7 +251,7 @@ class ReceiverRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteRequest:
-    """What somebody wants a route to be."""
+    """The requested settings of a route."""
 
     name: str
     severity: AlertSeverity
@@ -331,7 +331,7 @@ def _check_receiver(request: ReceiverRequest) -> None:
 
 @transaction.atomic
 def receiver_switch(*, receiver: AlertReceiver, actor: User, active: bool) -> None:
-    """Paused, what is on its way to it waits, and what happens is not queued.
+    """Pause or resume the receiver. While it is paused, queued deliveries wait and no new ones are created.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
@@ -355,7 +355,7 @@ def receiver_delete(*, receiver: AlertReceiver, actor: User) -> None:
 
 @transaction.atomic
 def receiver_test(*, receiver: AlertReceiver, actor: User, at: datetime) -> AlertDelivery:
-    """A test message, on its way at once and tried only once.
+    """Send a test message immediately, without retries.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises AlertRefused: while it is paused.
@@ -377,9 +377,9 @@ def receiver_test(*, receiver: AlertReceiver, actor: User, at: datetime) -> Aler
 
 
 def receiver_secrets_reencrypt() -> int:
-    """Encrypt by the first key what another one encrypted; say of how many receivers.
+    """Encrypt secrets of receivers with the first key; return the number of receivers.
 
-    :raises Undecryptable: if no key fits one of them.
+    :raises Undecryptable: if no key decrypts one of them.
     """
     count = 0
     for key in AlertReceiver.objects.order_by("pk").values_list("pk", flat=True):
@@ -485,9 +485,10 @@ def _audit_receiver(receiver: AlertReceiver, *, actor: User, action: str) -> Non
 def alert_delivery_record(
     *, delivery: AlertDelivery, outcome: DeliveryOutcome, spread: float
 ) -> None:
-    """Keep how a try went and say when the next one is, if there is one.
+    """Record the result of an attempt and schedule the next one, if any.
 
-    ``spread`` is a random number from 0 to 1. Deleted or settled meanwhile, nothing is kept.
+    ``spread`` is a random number from 0 to 1. If the delivery was deleted or completed meanwhile, nothing is
+    recorded.
     """
     row = AlertDelivery.objects.select_for_update(no_key=True).filter(pk=delivery.pk).first()
     if row is None or row.state != DeliveryState.WAITING:

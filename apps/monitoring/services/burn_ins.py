@@ -1,7 +1,7 @@
 """Burn-in runs: an isolated card is tested by a real workload on exactly that card.
 
 The program is ``ninefold_runtime.burnin``; it runs as a Launch of its own, in the environment of an engine whose
-torch reaches the chip. Its last word in the log is ``RESULT`` and what it measured.
+PyTorch supports the chip. The last line of its log is ``RESULT`` with the measurements.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from controlplane.ports.launches import Launch, LaunchPlacement
 _ENGINE = "transformers"
 _ROLE = ROLES[EngineTask.SCRIPT]
 _SECONDS = 60
-#: Beyond the tests themselves: the environment is made ready, torch is loaded.
+#: Beyond the tests themselves: preparing the environment and loading PyTorch.
 _SLACK = timedelta(minutes=10)
-#: Of the maker's dense rate a large product reaches that much on a sound card.
+#: Share of the vendor's dense rate that a large matrix product reaches on a healthy card.
 _FLOOR = 0.6
-#: torch's own, which needs no library of a maker.
+#: The backend of PyTorch itself, which needs no vendor library.
 _PLAIN_BACKEND = "gloo"
 _RESULT = "RESULT "
 _TAIL_BYTES = 64 * 1024
-#: Kinds of clusters that keep what they are asked and run nothing.
+#: Kinds of clusters that only record launches and run nothing.
 _NOTHING_RUNS = frozenset({"simulated"})
 
 
 class BurnInImpossible(Exception):
-    """No program can test it there; says why. A person has to judge."""
+    """No program can test the card there; the message says why. A user has to decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +52,16 @@ class BurnInResult:
     """How a burn-in ended."""
 
     passed: bool
-    #: What was found, for people: the first failure, or why there is no result.
+    #: The finding, for display: the first failure, or why there is no result.
     message: str
     #: As the program wrote it; empty where it wrote nothing.
     content: Mapping[str, Any] = field(default_factory=dict)
 
 
 def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
-    """The Launch that tests these cards of the node and nothing else. Rendering twice gives the same one.
+    """The Launch that tests these cards of the node and nothing else. Rendering is deterministic.
 
-    :raises BurnInImpossible: if nothing runs there, or no environment of ours reaches the chip.
+    :raises BurnInImpossible: if the cluster runs no programs, or no environment supports the chip.
     """
     if node.cluster.kind in _NOTHING_RUNS:
         raise BurnInImpossible(
@@ -125,7 +125,9 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
 
 
 def burn_in_spec(chip: Chip, *, cards: int) -> dict[str, Any]:
-    """What the program is asked, as its ``specs`` module reads it. A rate that no maker states is not judged."""
+    """The spec of the program, as its ``specs`` module reads it. A rate that the vendor does not publish is not
+    tested.
+    """
     processor = chip.kind is ChipKind.CPU
     collectives = registry.chip_plugin(chip).profile().collectives
     rate = chip.peak_rates.get(Dtype.BFLOAT16)
@@ -188,7 +190,7 @@ def _result_message(content: Mapping[str, Any], *, passed: bool) -> str:
     if not failed:
         return Reason("burn_in.result.empty", "no test was run")
     first = failed[0]
-    # The runtime of the last release calls it words.
+    # Version 0.1.0 of the runtime names it ``words``.
     message = first.get("message", first.get("words"))
     return Reason(
         "burn_in.result.failed",
@@ -210,9 +212,9 @@ def launch_name(row: Isolation) -> str:
 
 @transaction.atomic
 def burn_in_begin(*, row: Isolation, at: datetime) -> None:
-    """From now on it is being tested; its Launch is for the turns to make.
+    """Mark the isolation as being tested; the controller starts the Launch.
 
-    :raises IllegalTransition: if it is not empty any more.
+    :raises IllegalTransition: if it is no longer empty.
     """
     row.burn_ins += 1
     evidence = {LAUNCH: launch_name(row)}
@@ -232,10 +234,10 @@ def burn_in_begin(*, row: Isolation, at: datetime) -> None:
 
 @transaction.atomic
 def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
-    """Keep what was found. Passed, it stays where it is until it is decided that it goes back; failed, it is empty
-    again and waits for a person.
+    """Store the result. After a pass the isolation waits for the decision to release it; after a failure it is
+    empty again and waits for a user.
 
-    :raises IllegalTransition: if it is not being tested any more.
+    :raises IllegalTransition: if it is no longer being tested.
     """
     evidence = _burn_in_evidence(row, result)
     if not result.passed:
@@ -261,9 +263,9 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
 
 @transaction.atomic
 def burn_in_disprove(*, row: Isolation, reason: str, at: datetime) -> None:
-    """What it passed counts no more: it is empty again and waits for a person.
+    """Discard a pass: the isolation is empty again and waits for a user.
 
-    :raises IllegalTransition: if it is not being tested any more.
+    :raises IllegalTransition: if it is no longer being tested.
     """
     apply_transition(
         row,
@@ -289,7 +291,9 @@ def _burn_in_evidence(row: Isolation, result: BurnInResult) -> Mapping[str, Any]
 
 @transaction.atomic
 def burn_in_refuse(*, row: Isolation, reason: str) -> None:
-    """Nothing can test it there: it waits for a person, who is told why."""
+    """Record that the card cannot be tested there: the isolation waits for a user, who is notified with the
+    reason.
+    """
     refused = Isolation.objects.filter(pk=row.pk, ended_at=None).update(
         evidence={"impossible": reason}, test_asked_at=None, burn_ins=row.burn_ins + 1
     )

@@ -34,7 +34,7 @@ from controlplane.persistence.models import UidModel
 
 Outcome = Decision.Outcome
 
-#: What the cards become by each action that takes them out.
+#: States of cards by the action that isolates them.
 STATES: Mapping[HealthAction, CardState] = {
     HealthAction.RESET_WHEN_IDLE: CardState.NO_NEW_WORK,
     HealthAction.RESET_NOW: CardState.ISOLATED,
@@ -46,12 +46,13 @@ _RESTARTED: Mapping[HealthAction, tuple[str, ...]] = {
     HealthAction.RESTART_REQUEST: ("job",),
     HealthAction.RESTART_JOB: (),
 }
-#: What waits for a person without a fault behind it, a return or a suspicion, is told again after so long.
+#: Decisions without a fault, such as a release or a suspicion, are notified again after this time while they
+#: wait.
 _REPEAT_INTERVAL = timedelta(days=1)
 
 
 class LeaderLeaseLost(Exception):
-    """Another turn runs by now; nothing was written."""
+    """Another run has the lease; nothing was written."""
 
 
 @dataclass(slots=True)
@@ -69,11 +70,11 @@ class _DecisionContext:
 def decisions_apply(
     *, decided: Sequence[HealthDecision], lease: LeaderLease, at: datetime
 ) -> dict[str, int]:
-    """Do all of it or nothing; how many decisions had which outcome. What was told before is not told again.
+    """Apply all decisions or none; return the number of decisions by outcome. Nothing is notified twice.
 
-    Statements do not grow in number with the decisions.
+    The number of statements does not depend on the number of decisions.
 
-    :raises LeaderLeaseLost: if the turn that decided is no longer the one that may act.
+    :raises LeaderLeaseLost: if the run that decided no longer has the lease.
     """
     if not lease.check():
         raise LeaderLeaseLost
@@ -96,11 +97,11 @@ def decisions_apply(
 def suppressed_decisions_store(
     *, decided: Sequence[HealthDecision], lease: LeaderLease, at: datetime
 ) -> int:
-    """Write down decisions to do nothing, of which nobody has to be told; how many there were.
+    """Store decisions without an action and without notifications; return their number.
 
-    Nothing is locked for them, so that thousands fit into one transaction.
+    No rows are locked, so that thousands fit into one transaction.
 
-    :raises LeaderLeaseLost: if the turn that decided is no longer the one that may act.
+    :raises LeaderLeaseLost: if the run that decided no longer has the lease.
     """
     if not lease.check():
         raise LeaderLeaseLost
@@ -153,7 +154,9 @@ def _is_there(each: HealthDecision, context: _DecisionContext) -> bool:
 def _suppress_ambiguous_restarts(
     decided: Sequence[HealthDecision], context: _DecisionContext, *, at: datetime
 ) -> list[HealthDecision]:
-    """All of them; a restart of whoever has a card waits for a person where that may be one of several."""
+    """Return all decisions; restarts are suppressed where several claims may use the card, so that a user
+    decides.
+    """
     unclear = {
         id(each): each
         for each in decided
@@ -187,9 +190,10 @@ def _format_card_count(count: int) -> str:
 def _claims_on_nodes(
     decided: Sequence[HealthDecision], context: _DecisionContext, *, at: datetime
 ) -> dict[int, set[int]]:
-    """By the identity of each: the claims that held any card of its node since its fault began.
+    """By identity of the decision: the claims that had any card of its node allocated since its fault began.
 
-    Not only those that hold one now: whoever had the bad card may have died of it, and no other stops for that.
+    Not only current claims: the one with the faulty card may have failed because of it, and no other is evicted
+    then.
     """
     if not decided:
         return {}
@@ -234,14 +238,14 @@ def _isolate_targets(
 
 
 def _eviction_grace(fault: Fault | None) -> timedelta:
-    """Who is not heard does not hear that it should save."""
+    """Zero for a node that is unreachable: its workloads cannot be told to save."""
     return timedelta() if fault is not None and fault.origin == SignalOrigin.SILENCE else GRACE
 
 
 def _evict_claims(
     decided: Sequence[HealthDecision], context: _DecisionContext, *, at: datetime
 ) -> set[int]:
-    """Claims go, cards stay; done is whatever was asked for, also where nothing ran."""
+    """Evict the claims but not the cards; an action is done if it was applied, also where nothing ran."""
     done = set()
     for action, kinds in _RESTARTED.items():
         those = [each for each in decided if each.action is action]
@@ -263,7 +267,7 @@ def _evict_claims(
 def _release_targets(
     decided: Sequence[HealthDecision], context: _DecisionContext, *, at: datetime
 ) -> set[int]:
-    """Only what has proved itself, and that no person took out: the domain said so, the rows say it once more."""
+    """Only isolations that passed their test and were not requested by a user; checked again on the rows."""
     back = [each for each in decided if each.action is HealthAction.RELEASE]
     if not back:
         return set()
@@ -307,9 +311,9 @@ def _decision_row(
 
 
 def _not_yet_notified(rows: Sequence[Decision], *, at: datetime) -> list[Decision]:
-    """What waits for a person is decided anew in each turn; it is written down once for a fault and action.
+    """Pending decisions are computed in each run but stored once for a fault and action.
 
-    Where no fault is behind it, it is told once more after a while: it may be another matter by then.
+    Without a fault, they are notified again after a while, since the cause may be another one.
     """
     waiting = (Outcome.HELD_BACK, Outcome.FOLLOWED)
     again = [row for row in rows if row.outcome in waiting]

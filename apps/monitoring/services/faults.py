@@ -30,14 +30,14 @@ from controlplane.persistence.reasons import reason_as_json
 
 log = logging.getLogger(__name__)
 
-#: Longer texts are cut: they are for people, and some come from machines gone mad.
+#: Longer texts are truncated: they are for display, and some come from defective machines.
 _LONGEST_MESSAGE = 2000
 _LONGEST_CODE = 120
-#: How long what is over is kept, and how much of it one turn forgets at most; the next one goes on.
+#: Retention of ended faults, and how many a run deletes at most; the next run continues.
 FAULT_RETENTION = timedelta(days=90)
 _FORGOTTEN_A_TURN = 5000
 
-#: As faults are locked where signs come in; whoever locks several does it in this order.
+#: Lock order of faults wherever signals are recorded.
 _FAULT_ORDER = ("node_id", F("card_id").asc(nulls_first=True), "origin", "code")
 
 FaultLocation = tuple[int, int | None]
@@ -45,22 +45,22 @@ FaultLocation = tuple[int, int | None]
 
 @dataclass(slots=True)
 class _SignalGroup:
-    """All signs of one fault in a batch, in the order of their times."""
+    """All signals of one fault in a batch, in the order of their times."""
 
     first: datetime
     last: FaultSignal
-    #: The worst of those that say that it stands; None if none does.
+    #: The most severe active one; None if there is none.
     worst: FaultSignal | None = None
     times: int = 0
 
 
 @transaction.atomic
 def signals_record(*, signals: Sequence[FaultSignal], at: datetime) -> int:
-    """Take note of signs; how many of them were about nodes and cards that are known.
+    """Record signals; return how many concern known nodes and cards.
 
-    A sign that is told again makes no second fault, and an older one changes nothing. What is new, worse or over
-    makes the decision loop run at once. A clock that is ahead is not believed: nothing was seen after ``at``.
-    Statements do not grow in number with the signs.
+    A repeated signal creates no second fault, and an older one changes nothing. New, more severe or ended faults
+    trigger the decision controller. Times after ``at`` are clamped, as the sender's clock may be ahead. The
+    number of statements does not depend on the number of signals.
     """
     placed = _steps_by_section([_clamp_to_now(signal, at) for signal in signals])
     if missing := len(signals) - len(placed):
@@ -80,7 +80,7 @@ def _clamp_to_now(signal: FaultSignal, at: datetime) -> FaultSignal:
 
 
 def _steps_by_section(signals: Sequence[FaultSignal]) -> list[tuple[FaultLocation, FaultSignal]]:
-    """Those whose node, and card where they name one, stand in the fleet."""
+    """Signals whose node and card, if any, exist in the fleet."""
     names = sorted({(signal.cluster, signal.node) for signal in signals})
     if not names:
         return []
@@ -130,8 +130,8 @@ def _group_signals(placed: Iterable[tuple[FaultLocation, FaultSignal]]) -> dict[
 
 
 def _write_faults(groups: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_Key]:
-    """Faults that stand, written; keys of those that are new or worse than they were."""
-    # In one order, so that two batches never wait for each other in a ring.
+    """Write open faults; return the keys of those that are new or more severe than before."""
+    # In one order, so that two batches cannot deadlock.
     standing = sorted(
         ((key, group.worst, group) for key, group in groups.items() if group.worst is not None),
         key=lambda one: (one[0][0], one[0][1] or 0, *one[0][2:]),
@@ -192,7 +192,7 @@ def _write_faults(groups: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_
 
 
 def _end_faults(groups: Mapping[_Key, _SignalGroup]) -> set[_Key]:
-    """Those of which the last word is that they are over; keys of the ones that stood until now."""
+    """End faults whose last signal is inactive; return the keys of those that were open."""
     over = sorted(
         ((key, group.last.at) for key, group in groups.items() if not group.last.active),
         key=lambda one: (one[0][0], one[0][1] or 0, *one[0][2:]),
@@ -217,11 +217,11 @@ def _end_faults(groups: Mapping[_Key, _SignalGroup]) -> set[_Key]:
 
 
 def faults_lapse(*, after: Mapping[SignalOrigin, timedelta], at: datetime) -> int:
-    """End what an origin told of as a moment and has not told of again for so long; how many there were.
+    """End momentary faults that were not reported again for a while; return their number.
 
-    What was wrong with nodes that went with their cluster is over too.
+    Faults of nodes that were removed with their cluster end too.
 
-    :param after: of origins that never say that something is over.
+    :param after: by origin, for origins that never report an end.
     """
     lapsed = Q(node__removed_at__isnull=False)
     for origin, retention in after.items():
@@ -231,7 +231,7 @@ def faults_lapse(*, after: Mapping[SignalOrigin, timedelta], at: datetime) -> in
 
 @transaction.atomic
 def faults_end(*, faults: QuerySet[Fault], reason: str, actor: User, at: datetime) -> int:
-    """End those that nobody is left to take back, and write down with each why; how many there were."""
+    """End faults that no source can end any more, with a reason for each; return their number."""
     rows = faults.filter(ended_at=None).select_related("node__cluster")
     over = list(rows.select_for_update(no_key=True, of=("self",)).order_by(*_FAULT_ORDER))
     ended = Fault.objects.filter(pk__in=[fault.pk for fault in over])
@@ -256,10 +256,10 @@ def faults_end(*, faults: QuerySet[Fault], reason: str, actor: User, at: datetim
 
 @transaction.atomic
 def faults_prune(*, at: datetime) -> int:
-    """Forget faults that ended long ago with what was decided about them; say how many.
+    """Delete faults that ended long ago, with their decisions; return their number.
 
-    What an isolation that is not over goes back to stays. Decisions about a fault are kept as long as it is, for
-    they say that it was answered; those about none go by their own age.
+    Faults of open isolations are kept. Decisions about a fault are kept as long as the fault, as they show that
+    it was handled; other decisions are deleted by age.
     """
     oldest = at - FAULT_RETENTION
     explaining = Isolation.objects.filter(ended_at=None).exclude(fault=None)
@@ -274,9 +274,9 @@ def faults_prune(*, at: datetime) -> int:
 def faults_acknowledge(
     *, uids: Sequence[str], note: str, actor: User, at: datetime, updated_at: datetime | None = None
 ) -> frozenset[str]:
-    """Say that somebody has read them, and leave a word; those of them that were not acknowledged before.
+    """Acknowledge faults with a note; return those that were not acknowledged before.
 
-    :param news: there is news of them since: who acknowledged one before that instant has not read it.
+    :param news: time of the latest report: an acknowledgement before it does not count.
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
     require_operator(actor)
@@ -294,10 +294,10 @@ def faults_acknowledge(
 
 
 def crash_record(*, job_uid: str, at: datetime) -> int:
-    """Note the crash of the job's last attempt at each card that it held; at how many.
+    """Record a crash signal at each card of the job's last attempt; return the number of cards.
 
-    None if its log tells nothing that is known, or its own program is to blame. It is a note whatever the log
-    says, because that is its owner's word: what many logs say together is weighed where decisions are made.
+    None if the log has no known signature, or if the program itself is to blame. The fault has the lowest level,
+    as a log is under the control of its owner; decisions consider the logs of several jobs.
     """
     attempt = (
         Attempt.objects.select_related("job")
@@ -321,7 +321,7 @@ def crash_record(*, job_uid: str, at: datetime) -> int:
 def _crash_signal(
     crash: Crash, *, cluster: str, node: str, index: int, at: datetime
 ) -> FaultSignal:
-    """Everybody reads it, so it holds nothing of the job's own words: not its name, no line of its log."""
+    """Visible to all users, so it contains neither the job's name nor lines of its log."""
     return FaultSignal(
         origin=SignalOrigin.JOB,
         cluster=cluster,

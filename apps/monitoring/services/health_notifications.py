@@ -15,7 +15,9 @@ from controlplane.domain.alerts.notifications import NotificationKind, Notificat
 
 
 def isolation_notify(*, uid: str, kind: NotificationKind) -> bool:
-    """Tell of a card or node that went out of use, failed its burn-in or is back; False if it was told already."""
+    """Notify of an isolation that began, failed its burn-in run or ended; return False if it was notified
+    before.
+    """
     rows = Isolation.objects.select_related("node__cluster", "card", "fault")
     row = rows.filter(uid=uid).first()
     if row is None:
@@ -26,7 +28,7 @@ def isolation_notify(*, uid: str, kind: NotificationKind) -> bool:
     if last is not None and kind is not NotificationKind.CARD_ISOLATED:
         at, actor_name, reason = last.at, last.actor, last.reason
     if kind is NotificationKind.CARD_UNPROVED:
-        # Where no program can test it nothing moved: it is said why.
+        # Where no burn-in run is possible the state is unchanged: the notification says why.
         reason = row.evidence.get("impossible") or reason
     return notification_send(
         NotificationEvent(
@@ -44,7 +46,7 @@ def isolation_notify(*, uid: str, kind: NotificationKind) -> bool:
 
 
 def _notification_uid(what: str) -> str:
-    """The same when it is told again; another when it fails its burn-in once more."""
+    """Equal for a repeated notification; different for each failed burn-in run."""
     return hashlib.sha256(what.encode()).hexdigest()[:32]
 
 
@@ -75,7 +77,7 @@ def _repair_evidence(row: Isolation) -> Mapping[str, Any]:
 
 
 def decisions_notify(*, uids: Sequence[str]) -> int:
-    """Tell of decisions that were held back: once for each cluster; how many clusters that made."""
+    """Notify of suppressed decisions, once for each cluster; return the number of clusters."""
     rows = Decision.objects.filter(uid__in=uids).select_related("node__cluster", "card")
     by_cluster: dict[Cluster, list[Decision]] = defaultdict(list)
     for row in rows.order_by("pk"):

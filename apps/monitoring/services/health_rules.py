@@ -57,10 +57,10 @@ def rule_create(
     title: str = "",
     enabled: bool = True,
 ) -> HealthRule:
-    """A new rule; it is judged by from the next turn on.
+    """Create a rule; it is evaluated from the next run on.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises RuleRefused: for the first thing in it that is wrong, or a name that is taken.
+    :raises RuleRefused: for the first invalid field, or a name that is in use.
     """
     require_operator(actor)
     row = HealthRule(name=name, title=title, condition=condition, level=level, enabled=enabled)
@@ -83,10 +83,10 @@ def rule_create(
 
 @transaction.atomic
 def rule_change(*, rule: HealthRule, actor: User, at: datetime, **changes: Any) -> HealthRule:
-    """Change ``title``, ``condition``, ``level`` or ``enabled``; what stood by the old condition is judged anew.
+    """Change ``title``, ``condition``, ``level`` or ``enabled``; open faults of the rule are evaluated again.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises RuleRefused: for the first thing in it that is wrong.
+    :raises RuleRefused: for the first invalid field.
     """
     require_operator(actor)
     row = HealthRule.objects.select_for_update().get(pk=rule.pk)
@@ -102,7 +102,7 @@ def rule_change(*, rule: HealthRule, actor: User, at: datetime, **changes: Any) 
 
 @transaction.atomic
 def rule_delete(*, rule: HealthRule, actor: User) -> None:
-    """What it said to be wrong is over with the next turn.
+    """Delete the rule; its faults end with the next run.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """

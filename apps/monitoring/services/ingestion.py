@@ -1,14 +1,14 @@
 """Ingestion of metrics: batches are stored by ``apps.telemetry``, and their signals recorded as faults.
 
-Agents push the metrics of their node, each batch once, in whatever order it comes::
+Agents push the metrics of their node, each batch once, in any order::
 
-    numbers   1 2 3 4 5 6 7 8 9          sequence 9: the newest that was taken
-    taken     x x x . . . . x x          gaps     [[4, 7]]
+    numbers   1 2 3 4 5 6 7 8 9          sequence 9: the newest accepted number
+    accepted  x x x . . . . x x          gaps     [[4, 7]]
 
-A batch above ``sequence`` says what is so now; the numbers that it leaps over become a gap. One that falls into a
-gap was buffered: it goes to the history at its own time and leaves the gap, and is put off rather than held up,
-since whoever sent it has newer ones to send. Any other came before. An agent that gives its numbers without leaps
-has one gap for each time that it was away, so a few are enough to remember.
+A batch above ``sequence`` is current; skipped numbers become a gap. A batch within a gap was buffered: it is
+added to the history at its own time and removed from the gap, and is postponed (503) instead of waiting for
+locks. Any other number was accepted before. An agent that numbers its batches without skipping has one gap for
+each outage, so a few gaps are enough.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from controlplane.ports.telemetry import RejectedReading, TelemetryBatch
 
 #: Cards that one node can have; slices are passed over anyway.
 MOST_CARDS = 1024
-#: The agent's own word on whether the tool that reads the cards answers.
+#: Reported by the agent: whether the tool that reads the cards works.
 READER_OK = "ninefold_agent_reader_ok"
 #: The fault of a node where it does not.
 READER_STALE = "agent-reader-silent"
 #: Gaps that are remembered of one token, the highest ones, and how many numbers one may have: a day of a batch
 #: each second. What would be older is refused by its time anyway.
 MOST_GAPS, WIDEST_GAP = 16, 86_400
-#: How long a batch that comes behind waits for each lock.
+#: Lock timeout for a batch within a gap.
 _BEHIND_WAIT = "2s"
 #: The source of the cluster's agents, where there is one.
 _SOURCE = """
@@ -61,8 +61,8 @@ SELECT source.id FROM telemetry_source AS source
  WHERE source.cluster_id = %(cluster)s AND source.kind = %(push)s
  ORDER BY source.name LIMIT 1
 """
-#: Takes the batch if it is the token's newest. Written out, for to put together what each batch needs takes longer
-#: than its answer.
+#: Accepts the batch if it is the newest of the token. Written as SQL, since building the query takes longer
+#: than executing it.
 _TAKE = f"""
 UPDATE telemetry_nodetoken
    SET sequence = %(sequence)s, used_at = %(at)s, agent = %(agent)s::jsonb,
@@ -74,7 +74,7 @@ UPDATE telemetry_nodetoken
  WHERE id = %(token)s AND revoked_at IS NULL AND sequence < %(sequence)s
 RETURNING sequence, ({_SOURCE})
 """  # noqa: S608 - made of numbers of ours alone
-#: Takes the batch if its number is in a gap: what is left of that gap are the numbers on either side.
+#: Accepts the batch if its number is in a gap; the gap is split.
 _TAKE_BEHIND = f"""
 UPDATE telemetry_nodetoken
    SET used_at = %(at)s, gaps = (
@@ -95,7 +95,7 @@ _CARD_INFO = re.compile(rf"^{SERIES}\{{.*$", re.MULTILINE)
 _READER_OK = re.compile(rf"^{READER_OK}(?:\{{[^}}\n]*\}})? +([0-9.]+)", re.MULTILINE)
 
 
-#: Written out, for to put together what each batch asks takes longer than its answer.
+#: Written as SQL, since building the query takes longer than executing it.
 _STANDING = """
 SELECT fault.card_id, fault.code, fault.level
   FROM monitoring_fault AS fault
@@ -117,7 +117,7 @@ def readings_record(
     refused: Iterable[RejectedReading] = (),
     behind: bool = False,
 ) -> BatchResult:
-    """Store a batch of metrics and record what it says of faults; for the parameters see ``readings_store``."""
+    """Store a batch of metrics and record its fault signals; for the parameters see ``readings_store``."""
     stored = readings_store(
         source=source,
         readings=readings,
@@ -137,7 +137,7 @@ def readings_record(
 
 
 def _open_faults(cluster: Cluster, *, origin: SignalOrigin, node: str | None) -> OpenFaults:
-    """Card → code → level of the faults that this origin said and has not taken back."""
+    """Card → code → level of the open faults of this origin."""
     standing: dict[int, dict[str, FaultLevel]] = {}
     with connection.cursor() as cursor:
         cursor.execute(_STANDING, [origin.value, cluster.pk, node, node])
@@ -147,7 +147,7 @@ def _open_faults(cluster: Cluster, *, origin: SignalOrigin, node: str | None) ->
 
 
 class PushRefused(Exception):
-    """A batch that can never be taken; ``field`` is what is wrong with it."""
+    """The batch is invalid and will never be accepted; ``field`` is the cause."""
 
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message)
@@ -177,7 +177,7 @@ class NodeTokenMismatch(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPush:
-    #: The newest batch that was taken of this token.
+    #: The newest accepted batch of this token.
     sequence: int
     #: Whether this one was: False where it came before, or its number is of before what is remembered.
     taken: bool
@@ -192,17 +192,18 @@ class MetricPush:
     sequence: int
     measured_at: datetime
     text: str
-    #: What the sender says of itself.
+    #: Name and version reported by the sender.
     agent: str = ""
 
 
 def push_record(*, token: NodeToken, push: MetricPush, at: datetime) -> StoredPush:
-    """Keep what the token's node says of its cards; a batch that was taken before changes nothing.
+    """Store what the token's node reports of its cards; a batch that was accepted before changes nothing.
 
-    :raises PushRefused: if the vendor, the time or the text is wrong.
+    :raises PushRefused: if vendor, time or text are invalid.
     :raises PushOutdated: if it was measured too long ago.
-    :raises PushBusy: if it comes behind, and what it changes is held up, as while its hour is summed up.
-    :raises NodeTokenMismatch: if every card of it is of another node.
+    :raises PushBusy: if it belongs to the history and the rows are locked, for example while its hour is summed
+        up.
+    :raises NodeTokenMismatch: if all of its cards belong to another node.
     """
     _require_time(push.measured_at, at=at)
     try:
@@ -268,7 +269,7 @@ def _record_push(
         taken = cursor.fetchone()
         if behind := taken is None:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [_BEHIND_WAIT])
-            # Before its token's row is held, which newer batches wait for.
+            # Before the token's row is locked, for which newer batches wait.
             if (hour := start_of_hour(push.measured_at)) < start_of_hour(at):
                 hourly_sums_store(hours=[hour])
             cursor.execute(_TAKE_BEHIND, parameters)
@@ -287,7 +288,7 @@ def _record_push(
         refused=batch.refused,
         behind=behind,
     )
-    # Whether its tool answered then says nothing of now.
+    # The state of the tool then is not its state now.
     if not behind and (reader_ok is False or (reader_ok and token.agent.get("reader_ok") is False)):
         signals_record(signals=[_reader_signal(token, push, stands=not reader_ok)], at=at)
     # Nor does what was refused of it, nor where its cards were attached.
@@ -298,7 +299,7 @@ def _record_push(
 
 
 def _record_locality(node: Node, text: str) -> None:
-    """Store where the node's cards are attached, if the agent says so and anything changed."""
+    """Store the locality of the node's cards, if the agent reports it and it has changed."""
     cards = {}
     for line in _CARD_INFO.findall(text):
         card = card_locality(_locality_labels(line))
@@ -322,7 +323,7 @@ def _locality_labels(line: str) -> dict[str, str]:
 
 
 def _is_reader_working(text: str) -> bool | None:
-    """None where the agent does not say."""
+    """None if the agent does not report it."""
     found = _READER_OK.search(text)
     return found[1].strip("0.") != "" if found else None
 
@@ -347,10 +348,9 @@ def _reader_signal(token: NodeToken, push: MetricPush, *, stands: bool) -> Fault
 
 @transaction.atomic
 def source_delete(*, source: Source, actor: User, at: datetime) -> None:
-    """Delete a metric source; its metrics stay, and the faults that it alone reported end.
+    """Delete a metric source; its metrics are kept, and faults that only it reported end.
 
-    Faults that agents reported do not end: the source that they push to is created again, and their tokens say
-    whether they will report.
+    Faults that agents reported do not end: the source that they push to is created again by their next batch.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """

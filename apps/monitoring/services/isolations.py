@@ -1,4 +1,4 @@
-"""Cards and nodes go out of use and come back: the card's state, the claims on it and the row, together."""
+"""Isolation of cards and nodes: the state of the cards, the claims on them and the row change together."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ MOST_AT_ONCE = 500
 
 
 class IsolationRefused(Exception):
-    """It cannot be taken out or given back like this; says why and what to do."""
+    """The card or node cannot be isolated or released; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolationRequest:
-    """That a card, or a whole node where ``card`` is None, is to go out of use."""
+    """A request to isolate a card, or a whole node where ``card`` is None."""
 
     node: Node
     card: Card | None
@@ -51,9 +51,9 @@ class IsolationRequest:
     state: CardState
     reason: str
     fault: Fault | None = None
-    #: User name of the person; empty: a rule.
+    #: User name; empty for a rule.
     actor_name: str = ""
-    #: How long what runs there has to save; zero where nobody hears us any more.
+    #: Time for workloads to save; zero for an unreachable node.
     grace: timedelta = GRACE
 
     @property
@@ -64,13 +64,13 @@ class IsolationRequest:
 def isolations_begin(
     *, orders: Sequence[IsolationRequest], cards: Sequence[Card], at: datetime
 ) -> list[Isolation]:
-    """Take each of them out of use, and tell the claims there to stop, all in the caller's transaction.
+    """Isolate each target and evict the claims there, in the transaction of the caller.
 
-    Nothing becomes milder than it is: an order that adds nothing to what is so already leaves it alone.
-    Statements do not grow in number with the orders.
+    No isolation becomes weaker: a request that adds nothing to an open isolation leaves it unchanged. The number
+    of statements does not depend on the number of requests.
 
-    :param cards: all of the nodes, locked by ``cards_lock``.
-    :return: those that began or became stricter, in the order of their orders.
+    :param cards: all cards of the nodes, locked by ``cards_lock``.
+    :return: isolations that began or became stricter, in the order of the requests.
     """
     standing = open_isolations_at(nodes=[order.node.pk for order in orders])
     begun: list[tuple[IsolationRequest, Isolation]] = []
@@ -99,7 +99,7 @@ def isolations_begin(
 
 
 def open_isolations_at(*, nodes: Iterable[int]) -> dict[tuple[int, int | None], Isolation]:
-    """What is out of use of those nodes, by (node, card), locked."""
+    """Open isolations of those nodes, by (node, card), locked."""
     rows = Isolation.objects.select_for_update(no_key=True, of=("self",)).filter(
         node__in=list(nodes), ended_at=None
     )
@@ -124,14 +124,14 @@ def _group_by_node(cards: Iterable[Card]) -> Mapping[int, list[Card]]:
 def _is_covered_by_node(
     order: IsolationRequest, standing: Mapping[tuple[int, int | None], Isolation]
 ) -> bool:
-    """A card of a node that is out of use itself; a whole node is worth a row of its own."""
+    """Whether the card belongs to a node that is isolated itself; a whole node has a row of its own."""
     return order.card is not None and (order.node.pk, None) in standing
 
 
 def _write_order(isolation: Isolation, order: IsolationRequest, *, at: datetime) -> None:
     isolation.reason = order.reason
     isolation.fault = order.fault or isolation.fault
-    # What a person took out stays theirs, whatever rules find afterwards.
+    # Isolations requested by a user are not taken over by rules.
     isolation.actor_name = order.actor_name or isolation.actor_name
     isolation.proved_at = None
     if isolation._state.adding:
@@ -189,15 +189,16 @@ def _move_isolations(
     apply_transitions(steps, ISOLATION, event, into=IsolationTransition, at=at)
 
 
-# -- Back --
+# -- Release --
 
 
 def isolations_end(
     *, rows: Sequence[Isolation], event: IsolationEvent, reason: str, at: datetime, actor: str = ""
 ) -> None:
-    """Give them back, all in the caller's transaction: cards that nothing else keeps out take work again.
+    """End isolations in the transaction of the caller: cards that are not isolated otherwise accept workloads
+    again.
 
-    :raises IllegalTransition: if one of them is not where that event leads on from, or ended meanwhile.
+    :raises IllegalTransition: if the event does not apply to the state of one of them, or it ended meanwhile.
     """
     cards = card_availability.cards_lock(nodes={row.node_id for row in rows})
     standing = open_isolations_at(nodes={row.node_id for row in rows})
@@ -231,13 +232,13 @@ def isolations_end(
 
 
 def covered_by(row: Isolation, cards: Iterable[Card]) -> list[Card]:
-    """``covered`` for what is out of use already."""
+    """``covered`` for an existing isolation."""
     if row.card_id is None:
         return [card for card in cards if card.node_id == row.node_id]
     return [card for card in cards if row.card_id in (card.pk, card.parent_id)]
 
 
-# -- By people --
+# -- Requests of users --
 
 
 @transaction.atomic
@@ -250,13 +251,13 @@ def isolations_request(
     at: datetime,
     state: CardState = CardState.ISOLATED,
 ) -> list[Isolation]:
-    """Take nodes and cards, by uid, out of use until a person gives them back; those that this changed.
+    """Isolate nodes and cards, by uid, until a user releases them; return the isolations that changed.
 
-    What rules took out already becomes the person's. A card of a cluster that binds by node takes its whole node
-    along: a row without a card comes back, whose reason says so.
+    Isolations by rules become isolations of the user. On a cluster that binds by node, the isolation of a card
+    applies to the whole node: a row without a card is returned, with that reason.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises IsolationRefused: without a reason, for what does not exist, or for too many at once.
+    :raises IsolationRefused: without a reason, for unknown targets, or for too many at once.
     """
     require_operator(actor)
     check_reason(reason)
@@ -326,7 +327,7 @@ def _claim_for_user(orders: Sequence[IsolationRequest], *, actor: User) -> list[
 def isolations_release(
     *, uids: Sequence[str], reason: str, actor: User, at: datetime
 ) -> list[Isolation]:
-    """Give back what is out of use, whatever state it is in; those that were out until now.
+    """Release isolations in any state; return those that were open.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises IsolationRefused: without a reason.
@@ -353,9 +354,9 @@ def isolations_release(
 
 @transaction.atomic
 def burn_ins_request(*, uids: Sequence[str], actor: User, at: datetime) -> int:
-    """Have them tested again as soon as nothing runs there; how many there were.
+    """Request burn-in runs as soon as the cards are empty; return their number.
 
-    What is being tested at the moment is left to it; what has passed and is still kept out begins anew.
+    A running burn-in is not interrupted; isolations that passed and are still open are tested again.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
@@ -397,7 +398,7 @@ def _audit_isolation(row: Isolation, *, actor: User, action: str, **detail: Any)
 
 @transaction.atomic
 def isolations_removed(*, at: datetime) -> int:
-    """End those of nodes that went with their cluster, of which nothing can come back; how many there were."""
+    """End isolations of nodes that were removed with their cluster; return their number."""
     rows = Isolation.objects.filter(ended_at=None, node__removed_at__isnull=False)
     gone = list(rows.select_for_update(skip_locked=True, no_key=True, of=("self",)).order_by("pk"))
     _move_isolations(
@@ -415,10 +416,10 @@ def isolations_removed(*, at: datetime) -> int:
 
 @transaction.atomic
 def isolations_emptied(*, at: datetime) -> list[Isolation]:
-    """Those that drained and that nothing holds any more go on; which they were."""
+    """Advance isolations that are drained and have no claims left; return them."""
     draining = Isolation.objects.filter(state=IsolationState.DRAINING, ended_at=None)
     held = Allocation.objects.filter(released_at=None)
-    # Most cards have no parent, and nothing is known to be outside of a list with an unknown in it.
+    # Most cards have no parent, and NOT IN is unknown for a list with a NULL.
     sliced = held.filter(card__parent__isnull=False)
     busy = Q(card__in=held.values("card")) | Q(card__in=sliced.values("card__parent"))
     empty = Q(card=None) & ~Q(node__in=held.values("node"))

@@ -51,11 +51,11 @@ class RolloutRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutRequest:
-    """What somebody wants to have done."""
+    """The requested rollout."""
 
     name: str
     cluster: Cluster
-    #: Labels that a node must have; ``name`` stands for the node's name.
+    #: Labels that a node must have; ``name`` matches the node's name.
     labels: Mapping[str, str]
     argv: tuple[str, ...] = ()
     image: str = ""
@@ -67,9 +67,9 @@ class RolloutRequest:
 
 
 def rollout_nodes(request: RolloutRequest) -> list[tuple[str, Node]]:
-    """The nodes that it is about, each with its failure domain, in the order of the batches.
+    """The selected nodes, each with its failure domain, in the order of the batches.
 
-    Those that are out of use already are left alone: whoever took them out gives them back.
+    Nodes that are isolated already are skipped.
     """
     out = Isolation.objects.filter(ended_at=None, card=None).values("node")
     rows = Node.objects.filter(cluster=request.cluster, cordoned=False).exclude(pk__in=out)
@@ -90,11 +90,11 @@ def _domain_of(node: Node, label: str) -> str:
 
 @transaction.atomic
 def rollout_begin(*, request: RolloutRequest, actor: User, at: datetime) -> Rollout:
-    """Its first nodes are taken out in the next turn of the loop.
+    """Create the rollout; its first nodes are isolated in the next run of the controller.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet; for a command on this machine, unless they
         administer the company.
-    :raises RolloutRefused: if something is wrong with it, or it is about no node.
+    :raises RolloutRefused: if a field is invalid, or no node is selected.
     """
     require_operator(actor)
     _check_request(request)
@@ -216,7 +216,7 @@ def _move_node(row: Rollout, event: RolloutEvent, *, at: datetime) -> None:
     row.save(update_fields=["state", "ended_at"])
 
 
-# -- By the loop --
+# -- By the controller --
 
 
 def rollout_node_states(rollout: Rollout) -> list[RolloutNodeState]:
@@ -229,7 +229,7 @@ def rollout_node_states(rollout: Rollout) -> list[RolloutNodeState]:
 
 @transaction.atomic
 def rollout_reconcile(*, rollout: Rollout, at: datetime) -> int:
-    """Take out what may begin now, or end the rollout; how many nodes began."""
+    """Isolate the nodes that may begin now, or end the rollout; return how many nodes began."""
     row = (
         Rollout.objects.select_for_update(no_key=True)
         .select_related("created_by")
@@ -278,9 +278,9 @@ def _begin_node(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
 
 @transaction.atomic
 def node_move(*, row: RolloutNode, event: NodeEvent, reason: str, at: datetime) -> None:
-    """One step of one node, with what belongs to it: a burn-in is asked for, a node that is done goes back.
+    """Apply one transition of a node with its effects: request a burn-in run, or release a node that is done.
 
-    :raises IllegalTransition: if it is not where the row says, or cannot make that step from there.
+    :raises IllegalTransition: if the node is in another state, or the event does not apply to it.
     """
     current = RolloutNode.objects.select_for_update(no_key=True).get(pk=row.pk)
     if current.state != row.state:
@@ -303,7 +303,7 @@ def node_move(*, row: RolloutNode, event: NodeEvent, reason: str, at: datetime) 
 
 
 def command_began(*, row: RolloutNode, at: datetime) -> None:
-    """Its Launch is on the cluster; asked of one that is known already, nothing changes."""
+    """Record that the Launch of the command is on the cluster; idempotent."""
     RolloutNode.objects.filter(pk=row.pk, launched_at=None).update(
         launched_at=at, launch_there=True
     )
@@ -318,5 +318,5 @@ def command_removed(*, row: RolloutNode) -> None:
 
 
 def rollouts_record_errors(*, rollout: Rollout, reason: str) -> None:
-    """Why it does not go on now; empty where it does."""
+    """Store why the rollout does not proceed; empty if it does."""
     Rollout.objects.filter(pk=rollout.pk).exclude(error=reason).update(error=reason)

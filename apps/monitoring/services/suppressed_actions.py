@@ -1,4 +1,4 @@
-"""Decide at once about all suppressed actions of a pool: isolate, or dismiss."""
+"""Decide about all suppressed actions of a pool together: isolate, or dismiss."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ One = TypeVar("One")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuppressedActionsRequest:
-    """What the person saw when they said so: nothing else is touched."""
+    """What was displayed when the user decided: nothing else is changed."""
 
     #: Uid of the cluster, and the chip of the pool.
     cluster: str
     chip: str
-    #: Uid of the newest decision that was shown; empty: whatever waits now.
+    #: Uid of the newest displayed decision; empty: all that are suppressed now.
     until: str = ""
-    #: How many isolations were shown; 0: not told.
+    #: Number of displayed isolations; 0: unknown.
     shown: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuppressedActionsResult:
-    #: As it stood just before; None: nothing waited there.
+    #: The pool before the request; None if no action was suppressed.
     pool: SuppressedPool | None
-    #: Places that were taken out of use, or left.
+    #: Targets that were isolated, or dismissed.
     done: int = 0
-    #: How many were shown and are not among these: the fault is over, or somebody was first.
+    #: Displayed targets that are not among these: the fault has ended, or another user was faster.
     left_out: int = 0
 
 
@@ -66,9 +66,9 @@ def suppressed_preview(
 def suppressed_isolate(
     request: SuppressedActionsRequest, *, reason: str, actor: User, at: datetime
 ) -> SuppressedActionsResult:
-    """Take each place out of use as far as the rule wanted; only a person gives it back.
+    """Isolate each target as the rule intended; only a user can release it.
 
-    So many places at a time are one transaction, and what no longer waits by then is left out.
+    Targets are isolated in batches, one transaction each; those that are no longer suppressed are skipped.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises IsolationRefused: without a reason.
@@ -89,7 +89,7 @@ def suppressed_isolate(
 def suppressed_dismiss(
     request: SuppressedActionsRequest, *, reason: str, actor: User, at: datetime
 ) -> SuppressedActionsResult:
-    """Acknowledge the faults behind it; the guard goes on, and rules act once there is room.
+    """Acknowledge the faults; the guard stays active, and rules act when its limits allow.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises IsolationRefused: without a reason.
@@ -130,7 +130,7 @@ def _split_batches(those: Sequence[One]) -> Iterator[Sequence[One]]:
 def _request_isolations(
     places: Sequence[SuppressedTarget], *, reason: str, actor: User, at: datetime
 ) -> int:
-    """How many of them went out of use by it."""
+    """Return the number of new isolations."""
     still = still_suppressed([place.decision for place in places])
     by_state: dict[CardState, list[SuppressedTarget]] = {}
     for place in places:

@@ -117,7 +117,7 @@ def _group_row(group: AlertGroup) -> dict[str, Any]:
 
 
 def _group_rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
-    """With who silenced them, where somebody did."""
+    """With the silences that match."""
     silenced = [group for group in groups if group.silenced and group.ended_at is None]
     over = selectors.expired_silences(silenced, at=timezone.now())
     return [
@@ -131,7 +131,7 @@ def _group_rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
 
 @login_required
 def alerts(request: AuthenticatedRequest, *, past: bool = False) -> HttpResponseBase:
-    """Episodes; those that go on come again by themselves."""
+    """Alert groups; the firing ones are refreshed automatically."""
     require_operator(request.user)
     rows: QuerySet[AlertGroup] = selectors.groups_visible(request.user)
     rows = rows.filter(ended_at__isnull=not past)
@@ -164,7 +164,7 @@ ALERT_COLUMNS = (
 
 @login_required
 def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
-    """One episode: its alerts, who was told and how that went, who silenced it."""
+    """One group: its alerts, notices and their deliveries, and silences."""
     require_operator(request.user)
     group = get_object_or_404(selectors.groups_visible(request.user), uid=uid)
     table = Table(
@@ -202,7 +202,7 @@ def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
 
 
 def _exact_matchers(group: AlertGroup) -> list[str]:
-    """What fits exactly this episode."""
+    """Matchers for exactly this group."""
     named = [f"{name}={value}" for name, value in group.labels.items() if value]
     return [f"rule={group.rule_name}", *named]
 
@@ -221,7 +221,7 @@ def silences(request: AuthenticatedRequest) -> HttpResponse:
 
 @login_required
 def silence_new(request: AuthenticatedRequest) -> HttpResponse:
-    """The form; ``back`` names the episode whose page it came from."""
+    """The form; ``back`` names the group whose page linked to it."""
     require_operator(request.user)
     bound = request.method == "POST"
     form = SilenceForm(request.POST if bound else None)
@@ -329,7 +329,7 @@ def _save_rule(
     row: AlertRule | None,
     document: dict[str, object],
 ) -> AlertRule | None:
-    """The rule as it is now; None where the form says what is wrong."""
+    """Save the rule; None if the form is invalid."""
     at = timezone.now()
     try:
         if row is None:
@@ -391,7 +391,7 @@ def routes(request: AuthenticatedRequest) -> HttpResponse:
 
 
 def _receiver_state(receiver: AlertReceiver) -> str:
-    """A state of the common table of looks."""
+    """A state of the table of state badges."""
     if not receiver.active:
         return "paused"
     if receiver.tried_at is None:

@@ -65,24 +65,24 @@ class FaultLine:
     """A fault as pages show it."""
 
     fault: Fault
-    #: ``L5`` and what that asks for.
+    #: ``L5`` and the action of that level.
     level: str
     recommendation: Promise
     #: Why it comes about and what to do, in sentences.
     cause: str
     remedy: str
-    #: In its origin's words; empty where the reader may not see them or they say nothing more.
+    #: The text of its origin; empty if the reader may not see it or it adds nothing.
     message: str
     origin: Promise
     #: Address of the card's page, or the node's.
     href: str
-    #: What is out of use there.
+    #: The open isolation of its target.
     isolation: Isolation | None = None
     isolation_word: Promise | str = ""
 
     @property
     def state(self) -> str:
-        """As the table of looks has it."""
+        """As the table of state badges has it."""
         if self.fault.ended_at is not None:
             return "fault_over"
         return "fault_acknowledged" if self.fault.acknowledged_at else "fault_standing"
@@ -98,7 +98,7 @@ class FaultLine:
 
 
 def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = None) -> FaultLine:
-    """``operates``: the reader operates the fleet, and may read what machines and logs say."""
+    """``operates``: the reader operates the fleet, and may read texts of machines and logs."""
     level, origin = FaultLevel(fault.level), SignalOrigin(fault.origin)
     cause, remedy = _cause_and_remedy(fault)
     message = render_reason(fault.message) if operates or origin is not SignalOrigin.JOB else ""
@@ -128,7 +128,7 @@ def location_url(row: Fault | Isolation) -> str:
 
 
 def _cause_and_remedy(fault: Fault) -> tuple[str, str]:
-    """Cause and remedy as the chip's plug-in words them; empty where it does not."""
+    """Cause and remedy from the chip's plug-in; empty if it has none."""
     plugin = registry.chip_plugins().get(fault.vendor)
     if plugin is None:
         return "", ""

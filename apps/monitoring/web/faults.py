@@ -42,7 +42,7 @@ from controlplane.domain.health.faults import FaultLevel
 from controlplane.web.pages import run_action
 from controlplane.web.tables import BulkAction, Column, FilterForm, Row, Table
 
-#: More are not acted on at once.
+#: Maximum number of rows of a bulk action.
 MOST_AT_ONCE = 500
 
 
@@ -151,7 +151,7 @@ def _bulk_actions() -> tuple[BulkAction, ...]:
 
 @login_required
 def faults(request: AuthenticatedRequest) -> HttpResponseBase:
-    """What stands, the worst first; filters, order and pages in the address."""
+    """Open faults, most severe first; filters, order and page are in the URL."""
     operates = fleet.operates_fleet(request.user)
     table = Table(
         request,
@@ -173,7 +173,7 @@ def faults(request: AuthenticatedRequest) -> HttpResponseBase:
         ],
         "operates": operates,
         "held": suppressed_counts(),
-        # Cards may be out of use without a fault: an empty list does not mean that all is well.
+        # Cards may be isolated without a fault: an empty list does not mean that all cards are usable.
         "counts": sum_card_counts(pool.counts for pool in chip_pools(at=timezone.now()))
         if quiet
         else None,
@@ -190,7 +190,7 @@ def _submitted_note(request: AuthenticatedRequest, action: str) -> str:
 
 
 def _run_action(request: AuthenticatedRequest, action: Callable[[], str]) -> HttpResponse:
-    """Do it and go back; a refusal is a message in the reader's language."""
+    """Run the action and redirect; a refusal becomes a message in the reader's language."""
     refusals = (IllegalTransition, IsolationRefused)
     return run_action(request, action, back=reverse("faults"), refusals=refusals)
 
@@ -250,7 +250,7 @@ def _find_faults(uids: Sequence[str]) -> list[Fault]:
 
 
 def isolated_message(count: int) -> str:
-    """What to say once so many were taken out of use."""
+    """Message after that many isolations."""
     if not count:
         return _("No change: all of them were already isolated.")
     message = ngettext(
@@ -262,7 +262,7 @@ def isolated_message(count: int) -> str:
 
 
 def released_message(ended: Sequence[Isolation]) -> str:
-    """What to say once they were given back."""
+    """Message after that many releases."""
     if not ended:
         return _("No change: none of them were isolated.")
     message = ngettext(
@@ -276,7 +276,7 @@ def released_message(ended: Sequence[Isolation]) -> str:
 def _run_and_redirect(
     request: HttpRequest, action: Callable[[], str], *, back: str
 ) -> HttpResponse:
-    """Do it and go back to the page; a refusal is a message in the reader's language."""
+    """Run the action and redirect to the page; a refusal becomes a message in the reader's language."""
     return run_action(request, action, back=back, refusals=(IllegalTransition, IsolationRefused))
 
 
@@ -293,7 +293,7 @@ def _submitted_reason(request: HttpRequest) -> str:
 
 
 def _open_isolations_at(node: int, card: int | None) -> list[str]:
-    """Uid of what is out of use at exactly that place; nothing where nothing is."""
+    """Uids of open isolations of exactly that target."""
     found = isolations_by_place({node}).get(FaultLocation(node, card))
     return [found.uid] if found else []
 

@@ -129,7 +129,7 @@ def rollouts(request: AuthenticatedRequest) -> HttpResponseBase:
 
 @login_required
 def rollout(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """Looks again by itself until it is over."""
+    """Refreshes itself until the rollout ends."""
     found = _find_rollout(request, uid)
     going_on = found.state in (RolloutState.RUNNING, RolloutState.PAUSED)
     context = {

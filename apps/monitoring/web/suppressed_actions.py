@@ -41,7 +41,7 @@ class SuppressedPoolRow:
 
     pool: SuppressedPool
     policy_state: HealthPolicyState
-    #: What isolating all of it would cost, in words.
+    #: The cost of isolating all of it, formatted.
     costs: str
     #: Addresses: its faults, and the two acts on exactly what is shown.
     faults: str
@@ -79,7 +79,7 @@ class SuppressedPoolRow:
 
 @login_required
 def suppressed_actions(request: AuthenticatedRequest) -> HttpResponse:
-    """Each pool in which something waits for a person."""
+    """Pools with suppressed isolations."""
     policy_state = health_policy_state()
     context = {
         "rows": [_pool_line(pool, policy_state) for pool in suppressed_pools(at=timezone.now())],
@@ -124,7 +124,7 @@ def suppressed_actions_dismiss(request: AuthenticatedRequest) -> HttpResponse:
 
 
 def _run_action(request: AuthenticatedRequest, action: Callable[[], str]) -> HttpResponse:
-    """Do it and go back; a refusal is a message in the reader's language."""
+    """Run the action and redirect; a refusal becomes a message in the reader's language."""
     return run_action(request, action, back=reverse("held-back"), refusals=(IsolationRefused,))
 
 
