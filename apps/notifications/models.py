@@ -19,10 +19,10 @@ DELIVERY_STATES = [(state.value, state.value) for state in DeliveryState]
 
 
 class Event(UidModel):
-    """Something that happened. Append-only; its uid is the publisher's, so that it is told of once.
+    """An event. Append-only; its uid comes from the publisher, so that it is stored once.
 
-    Words are made when it is read, from ``payload``: who reads it, and in which language, is not known
-    before. The subject's name is kept, for the subject may be gone by then.
+    Texts are rendered from ``payload`` on reading, as reader and language are not known before. The name of the
+    subject is stored, as the subject may be deleted by then.
     """
 
     SUBJECTS = [(subject.value, subject.value) for subject in NotificationSubject]
@@ -49,17 +49,17 @@ class Event(UidModel):
 
 
 class Notification(UidModel):
-    """One line for one person. News that follows closely on the same thing becomes part of it."""
+    """A notification for one user. Events that follow closely on the same subject are merged into it."""
 
     SEVERITIES = [(severity.value, severity.value) for severity in NotificationSeverity]
 
     recipient = models.ForeignKey(User, on_delete=models.CASCADE, related_name="notifications")
-    #: The newest one that it tells of.
+    #: The latest of its events.
     event = models.ForeignKey(Event, on_delete=models.CASCADE, related_name="notifications")
     kind = models.CharField(max_length=40, choices=KINDS)
     severity = models.CharField(max_length=10, choices=SEVERITIES)
     collapse_key = models.CharField(max_length=80)
-    #: How many events it stands for.
+    #: Number of its events.
     count = models.PositiveIntegerField(default=1)
     first_at = models.DateTimeField()
     at = models.DateTimeField()
@@ -84,13 +84,13 @@ class Notification(UidModel):
 
 
 class NotificationPreference(models.Model):
-    """How one person wants to hear of one kind; without a row it is as the catalogue says."""
+    """Delivery preference of one user for one kind; without a row, the default of the kind applies."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(max_length=40, choices=KINDS)
     page = models.BooleanField(default=True)
     email = models.BooleanField(default=False)
-    #: Of everything in their teams, not only of what they made.
+    #: All events of their teams, not only those of their own objects.
     whole_team = models.BooleanField(default=False)
 
     class Meta:
@@ -112,7 +112,7 @@ class Mail(UidModel):
     state = models.CharField(max_length=20, choices=STATES, default=DeliveryState.WAITING)
     tries = models.PositiveIntegerField(default=0)
     next_try_at = models.DateTimeField()
-    #: What the mail server said to the last try.
+    #: Response of the mail server to the last attempt.
     error = ReasonField()
     sent_at = models.DateTimeField(null=True, blank=True)
     #: The same for all that left in one message.
@@ -149,12 +149,12 @@ class Webhook(UidModel):
     url = models.CharField(max_length=2000)
     #: Codes of :class:`NotificationKind`.
     kinds = models.JSONField()
-    #: Signs each call; encrypted at rest.
+    #: Secret that signs requests; encrypted at rest.
     secret = models.BinaryField()
     active = models.BooleanField(default=True)
     #: Deliveries given up in a row.
     given_up = models.PositiveIntegerField(default=0)
-    #: Why the product switched it off; empty where a person did, or nobody.
+    #: Why Ninefold disabled it; empty if a user did, or if it is enabled.
     error = ReasonField()
     #: Of the newest try: when, the status that was answered, or what went wrong instead.
     tried_at = models.DateTimeField(null=True, blank=True)
@@ -172,7 +172,7 @@ class Webhook(UidModel):
 
 
 class WebhookDelivery(UidModel):
-    """One event on its way to one webhook. Arrives at least once; receivers tell repetitions by the id."""
+    """The delivery of one event to one webhook, at least once; receivers recognise repetitions by the id."""
 
     STATES = DELIVERY_STATES
 
@@ -207,12 +207,12 @@ class WebhookTry(models.Model):
 
     delivery = models.ForeignKey(WebhookDelivery, on_delete=models.CASCADE, related_name="history")
     at = models.DateTimeField()
-    #: Answered; null where no answer came.
+    #: Status of the response; null without a response.
     status = models.PositiveSmallIntegerField(null=True, blank=True)
     seconds = models.FloatField()
     #: Why it did not arrive.
     error = ReasonField()
-    #: The first characters of the answer.
+    #: The first characters of the response.
     answer = models.TextField(blank=True)
 
     class Meta:

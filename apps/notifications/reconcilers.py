@@ -52,16 +52,16 @@ log = logging.getLogger(__name__)
 EMAIL_LEASE = "monitoring.mails"
 EMAIL_LEASE_TTL = timedelta(minutes=2)
 _IN_ONE_TURN = 500
-#: Spreads new tries, so that what failed together does not come back together.
+#: Jitter of retries, so that deliveries that failed together are not repeated together.
 _JITTER = SystemRandom()
 
 
 class _ServerUnresponsive(Exception):
-    """The mail server takes nothing at all now; there is no use in the next message."""
+    """The mail server accepts no messages now; further messages are not tried."""
 
 
 def emails_send(*, at: datetime) -> int:
-    """Send what is due; say how many messages left."""
+    """Send due e-mails; return the number of messages."""
     if not mail_configured():
         return 0
     with leader_lease(EMAIL_LEASE, ttl=EMAIL_LEASE_TTL) as lease:
@@ -96,9 +96,9 @@ def _send_pending_emails(lease: LeaderLease, *, at: datetime) -> int:
 def _group_into_emails(
     mails: list[Mail], *, lately: list[datetime], at: datetime
 ) -> list[list[Mail]]:
-    """How the mails of one person leave: each alone, or all together where that would be too many.
+    """Group the e-mails of one user: one message each, or one for all if there would be too many.
 
-    ``lately`` is when messages left for them within the window, the newest first.
+    ``lately`` has the times of their messages within the window, newest first.
     """
     recipient = mails[0].recipient
     if not recipient.is_active or not recipient.email:
@@ -118,7 +118,7 @@ def _group_into_emails(
 
 
 def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetime) -> int:
-    """:raises _ServerSilent: if the server took nothing and would take nothing else either."""
+    """:raises _ServerUnresponsive: if the server accepted nothing and would accept nothing else either."""
     letter = email_content(mails)
     message_id = make_msgid(domain=parseaddr(settings.NINEFOLD_EMAIL_FROM)[1].partition("@")[2])
     message = EmailMultiAlternatives(
@@ -127,7 +127,7 @@ def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetim
         from_email=settings.NINEFOLD_EMAIL_FROM,
         to=[mails[0].recipient.email],
         connection=connection,
-        # So that no answering machine answers a machine.
+        # Prevents automatic replies.
         headers={"Message-ID": message_id, "Auto-Submitted": "auto-generated"},
     )
     message.attach_alternative(letter.html, "text/html")
@@ -156,7 +156,7 @@ def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetim
         emails_record_failed(mails=mails, error=reason, at=at, spread=_JITTER.random(), final=final)
         return 0
     except ValueError as error:
-        # An address that is none: it must not stop the turn, and with it everybody's e-mail.
+        # An invalid address must not stop the run, and with it all other e-mails.
         reason = Reason(
             "notification.mail.invalid",
             "the message cannot be sent to this address: {error}",
@@ -195,12 +195,12 @@ WEBHOOK_LEASE = "monitoring.webhooks"
 WEBHOOK_LEASE_TTL = timedelta(minutes=1)
 AT_ONCE = 8
 _TURN_SECONDS = 30.0
-#: Spreads new tries, so that what failed together does not come back together.
+#: Jitter of retries, so that deliveries that failed together are not repeated together.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookCall:
-    """Everything that a thread needs to make it."""
+    """Everything that a thread needs for the request."""
 
     url: str
     body: bytes
@@ -211,7 +211,7 @@ class WebhookCall:
 
 
 def webhooks_call(*, at: datetime) -> int:
-    """Try what is due; say how many deliveries arrived."""
+    """Send due webhook deliveries; return the number of successful ones."""
     began, taken, failed = time.monotonic(), 0, set[int]()
     with leader_lease(WEBHOOK_LEASE, ttl=WEBHOOK_LEASE_TTL) as lease:
         if lease is None:
@@ -247,7 +247,7 @@ def _attempt_deliveries(due: list[WebhookDelivery]) -> list[DeliveryOutcome]:
 
 
 def _webhook_call(delivery: WebhookDelivery) -> WebhookCall | str:
-    """The call, or why it cannot be made."""
+    """The request, or why it cannot be made."""
     try:
         secret = decrypt(delivery.webhook.secret)
     except Undecryptable as error:

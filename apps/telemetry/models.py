@@ -10,7 +10,7 @@ from controlplane.persistence.reasons import ReasonField, ReasonsField
 
 
 class Source(UidModel, LeasedModel):
-    """Somewhere that figures of a cluster's cards are read from, or that pushes them."""
+    """A source of metrics of a cluster's cards, which is read or pushes."""
 
     name = models.SlugField(max_length=60, unique=True)
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="sources")
@@ -28,13 +28,13 @@ class Source(UidModel, LeasedModel):
     read_at = models.DateTimeField(null=True, blank=True)
     #: Why the last did not; empty when it did.
     error = ReasonField()
-    #: What the last good reading held, and what of it was refused, in words.
+    #: Number of samples of the last successful scrape, and reasons for rejected ones.
     readings = models.PositiveIntegerField(default=0)
     refused = models.PositiveIntegerField(default=0)
     refusals = ReasonsField(default=list, blank=True)
-    #: Parts that did not answer the last time → why; for example one exporter of many.
+    #: Targets that did not respond to the last scrape → reason; for example one of many exporters.
     unreachable = ReasonsField(default=dict, blank=True)
-    #: Why silence of its cards is not acted upon, where so much is silent that it must be us; else empty.
+    #: Why stale metrics of its cards are ignored: the source itself is the likely cause; else empty.
     stalled = ReasonField()
     created_by_name = models.CharField(max_length=150, blank=True)
 
@@ -46,7 +46,7 @@ class Source(UidModel, LeasedModel):
 
 
 class NodeToken(UidModel):
-    """What an agent shows when it pushes: good for the figures of one node."""
+    """Token with which an agent pushes metrics of one node."""
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="tokens")
     #: SHA-256 of the token, hexadecimal; the token itself is shown once.
@@ -54,13 +54,13 @@ class NodeToken(UidModel):
     created_by_name = models.CharField(max_length=150, blank=True)
     used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
-    #: The number of the newest batch that was taken: one that comes again counts once.
+    #: Number of the newest accepted batch: a repeated batch is accepted once.
     sequence = models.BigIntegerField(default=0)
     #: Numbers below it that have not come: ``[[first, last], …]``, the lowest first. What was buffered comes late.
     gaps = models.JSONField(
         default=list, db_default=models.Value([], models.JSONField()), blank=True
     )
-    #: What the agent says of itself.
+    #: Name and version that the agent reports.
     agent = models.JSONField(default=dict, blank=True)
 
     class Meta:
@@ -71,7 +71,7 @@ class NodeToken(UidModel):
 
 
 class CardMetrics(models.Model):
-    """The newest figures of one card; a column for each metric, null where it was not measured."""
+    """The latest metrics of one card; a column for each metric, null if not measured."""
 
     card = models.OneToOneField(
         Card, on_delete=models.CASCADE, primary_key=True, related_name="metrics"
@@ -79,7 +79,7 @@ class CardMetrics(models.Model):
     source = models.ForeignKey(
         Source, on_delete=models.SET_NULL, null=True, related_name="metrics", db_index=False
     )
-    #: The maker's number of the card, as the source said last; empty where it says none.
+    #: Serial number of the card as the source reported it last; empty if it reports none.
     serial = models.CharField(max_length=80, blank=True, default="")
     #: When they were measured, by the source's clock as far as it can be believed; and when they came.
     at = models.DateTimeField()
@@ -107,10 +107,10 @@ class CardMetrics(models.Model):
 
 
 class CardHistory(models.Model):
-    """What the figures of a card were: one row for each time that they were measured.
+    """History of the metrics of a card: one row for each measurement.
 
-    The table is cut into a partition for each day (``apps.telemetry.services.metric_storage``), which Django knows
-    nothing of: migration 0004 makes it. Rows of cards that are gone stay until their day is dropped.
+    The table has a partition for each day (``apps.telemetry.services.metric_storage``), unknown to Django:
+    migration 0004 creates it. Rows of removed cards are kept until their day is dropped.
     """
 
     pk = models.CompositePrimaryKey("card_id", "at")
@@ -144,7 +144,7 @@ class CardHistory(models.Model):
 
 
 class CardHour(models.Model):
-    """One hour of a card's history, summed up: what long charts are made of."""
+    """One hour of a card's history, aggregated, for charts of long time ranges."""
 
     pk = models.CompositePrimaryKey("card_id", "hour")
     card = models.ForeignKey(
@@ -173,12 +173,12 @@ class CardHour(models.Model):
     power_max = models.FloatField(null=True)
     clock_min = models.FloatField(null=True)
     clock_mean = models.FloatField(null=True)
-    #: Counters, as they stood at their highest.
+    #: Counters: the highest value.
     ecc_corrected_max = models.FloatField(null=True)
     ecc_uncorrected_max = models.FloatField(null=True)
     link_errors_max = models.FloatField(null=True)
     network_errors_max = models.FloatField(null=True)
-    #: The worst of the hour.
+    #: The worst value of the hour.
     health_min = models.FloatField(null=True)
 
     class Meta:
@@ -189,7 +189,7 @@ class CardHour(models.Model):
 
 
 class SummedHour(models.Model):
-    """An hour of the history that was summed up, or has to be again because figures came late."""
+    """An hour of the history that is aggregated, or must be again because late metrics arrived."""
 
     hour = models.DateTimeField(primary_key=True)
     #: None: it has to be summed up (again).

@@ -1,4 +1,4 @@
-"""REST of clusters. Removing one, or pointing it elsewhere, asks the apps above ``fleet`` what runs there."""
+"""REST of clusters. Before removing or relocating one, the apps above ``fleet`` are asked for workloads on it."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class ControllerSerializer(serializers.Serializer[Controller]):
 
 
 class StatusSerializer(serializers.Serializer[ProductStatus]):
-    """How the product itself does; the condition is the worst of all."""
+    """State of Ninefold itself; the condition is that of the worst component."""
 
     at = serializers.DateTimeField()
     condition = serializers.ChoiceField(choices=CONDITIONS)

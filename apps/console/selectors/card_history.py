@@ -45,7 +45,7 @@ class CardHistoryEvent:
 class CardHistoryEntry:
     """What held the card from one moment to another."""
 
-    #: ``job`` or ``deployment``; uid and name are empty where the reader may not know them.
+    #: ``job`` or ``deployment``; uid and name are empty if they are not visible to the reader.
     kind: str
     uid: str
     name: str
@@ -55,14 +55,14 @@ class CardHistoryEntry:
     began_at: datetime
     #: None: it holds it now.
     ended_at: datetime | None
-    #: Why its cards were taken back, as a code; empty while it holds them.
+    #: Code of the reason why it was released; empty while it is allocated.
     ended_by: str
 
 
 def card_history_entries(
     card: Card, user: accounts.RequestUser, *, most: int
 ) -> Sequence[CardHistoryEntry]:
-    """The newest of what held the card, as that person may see it."""
+    """Latest allocations of the card, as far as they are visible to the user."""
     rows = list(
         Allocation.objects.filter(card=card)
         .select_related("claim__team", "claim__queue")
@@ -108,7 +108,7 @@ def _history_event(
     card: Card,
 ) -> CardHistoryEvent:
     if isinstance(row, Fault):
-        # All of them are of this card or of its node: nobody has to look them up again.
+        # All of them belong to this card or its node, which are known.
         row.node, row.card = card.node, card if row.card_id else None
         what = HistoryPeriod.FAULT if entry is TimelineEntryKind.FAULT else HistoryPeriod.FAULT_OVER
         return CardHistoryEvent(at=at, what=what, fault=row)

@@ -1,6 +1,6 @@
-"""The newest metrics of every card as a document for the fleet map.
+"""The latest metrics of every card as a document for the fleet map.
 
-The database writes the figures of a node as one line of text in the form in which they are sent: tens of
+The database formats the metrics of a node as one line of text in the form in which they are sent: tens of
 thousands of cards cost one statement and one pass over their nodes.
 """
 
@@ -24,7 +24,7 @@ from controlplane.ports.registry import geometries_on_node
 
 
 class HeatMapMetric(StrEnum):
-    """A figure that a card can be coloured by, in the order in which figures are sent."""
+    """A metric for colouring cards, in the order in which metrics are sent."""
 
     #: Percent.
     UTILIZATION = "utilization"
@@ -49,7 +49,7 @@ class FleetMapCardUse(StrEnum):
 
 
 class FleetMapNode(NamedTuple):
-    """A node; texts have an entry for each card, in index order, numbers apart by commas."""
+    """A node; texts have an entry for each card, in index order, numbers separated by commas."""
 
     name: str
     cluster: str
@@ -58,7 +58,8 @@ class FleetMapNode(NamedTuple):
     chips: str
     #: A ``Use`` for each card.
     uses: str
-    #: Seconds since the card was measured, and figures in the order of ``HeatMapMetric``; ``null``: not measured.
+    #: Seconds since the card was measured, and metrics in the order of ``HeatMapMetric``; ``null``: not
+    #: measured.
     ages: str
     heat_values: tuple[str, ...]
 
@@ -105,7 +106,7 @@ class FleetMapPart:
             yield from part.every()
 
     def add_up(self) -> None:
-        """Let it and those below know what is in them."""
+        """Sum up this part and those below it."""
         for part in self.below:
             part.add_up()
             self.uses.update(part.uses)
@@ -123,7 +124,7 @@ class FleetMapScope:
     cluster: str = ""
 
 
-#: Figures are in the order of ``HeatMapMetric``.
+#: Metrics are in the order of ``HeatMapMetric``.
 _NODES = """
     SELECT node.name, cluster.name, node.labels,
            string_agg(card.index::text, ',' ORDER BY card.index),
@@ -212,7 +213,7 @@ def _topology_sort_key(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int,
 def fleet_map_tree(
     nodes: Sequence[FleetMapNode], *, by: HeatMapMetric | None
 ) -> Mapping[str, FleetMapPart]:
-    """Every part by its key, the fleet under the empty one, summed; ``by`` None: without figures."""
+    """All parts by key, summed up; the fleet has the empty key; ``by`` None: without metrics."""
     parts = {"": FleetMapPart(kind=FLEET, name="", key="")}
     for node in nodes:
         above = _innermost_domain(parts, node)
@@ -257,11 +258,11 @@ def _child_domain(
 
 
 def fleet_map_document(nodes: Sequence[FleetMapNode], *, at: datetime) -> str:
-    """What the picture is drawn from, as JSON; ``static/js/topology-data.js`` reads it.
+    """The data of the map, as JSON; ``static/js/topology-data.js`` reads it.
 
-    ``domains`` and ``nodes`` are as in ``apps.quotas.selectors.topology``, without claims. A node goes
-    on with ``indices`` (0 where they count from 0), ``ages`` (seconds before ``at``) and the figures in the order
-    of ``heats``, a line of numbers or nulls for each.
+    ``domains`` and ``nodes`` are as in ``apps.quotas.selectors.topology``, without claims. A node also has
+    ``indices`` (0 where they count from 0), ``ages`` (seconds before ``at``) and the metrics in the order of
+    ``heats``, a line of numbers or nulls for each.
     """
     parts = fleet_map_tree(nodes, by=None)
     domains = [one for one in parts[""].every() if one.kind != NODE]

@@ -30,7 +30,7 @@ from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.serving.lifecycle import DeploymentState
 
 SHOWN = 8
-#: An older failure has been seen, or nobody minds.
+#: Older failures are not shown.
 FAILED_LATELY = timedelta(days=7)
 
 _SERVING = (DeploymentState.STARTING, DeploymentState.READY, DeploymentState.DEGRADED)
@@ -38,7 +38,7 @@ _MOVING = (DeploymentState.STARTING, DeploymentState.DEGRADED, DeploymentState.S
 
 
 class FirstStep(StrEnum):
-    """From nothing to a model that answers."""
+    """A step from an empty installation to a deployed model."""
 
     MODEL = "model"
     DATASET = "dataset"
@@ -50,7 +50,7 @@ class FirstStep(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstSteps:
     done: frozenset[FirstStep]
-    #: What the first fine-tune made, ready to be deployed.
+    #: The result of the first fine-tune, ready to be deployed.
     tuned: ModelVersion | None
 
     @property
@@ -60,13 +60,13 @@ class FirstSteps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdministrationSummary:
-    """What only some people look after; empty for the others."""
+    """Items for queue admins, operators and administrators; empty for other users."""
 
-    #: Where something waits or nothing may come in, the longest line first.
+    #: Queues with pending claims or closed ones, the longest first.
     queues: list[Queue] = field(default_factory=list)
-    #: Cards that take no work although nobody asked for it.
+    #: Cards that are unusable without having been cordoned.
     cards: list[Card] = field(default_factory=list)
-    #: Loops that do not keep up.
+    #: Lagging controllers.
     controllers: tuple[Controller, ...] = ()
 
 
@@ -90,13 +90,13 @@ class HomeSummary:
 
     @property
     def requiring_action(self) -> int:
-        """How many things wait for somebody to act."""
+        """Number of items that require action."""
         duties = self.duties
         return len(self.failed) + len(self.unhealthy) + len(duties.cards) + len(duties.controllers)
 
     @property
     def is_changing(self) -> bool:
-        """Whether it would look different a moment later without anybody's doing."""
+        """Whether the page changes by itself."""
         moving = any(one.state in _MOVING for one in self.deployments)
         return bool(self.running or self.waiting) or moving
 

@@ -1,7 +1,7 @@
-"""Allocated but idle cards: who holds them, since when, and the cost in card-hours.
+"""Allocated but idle cards: their workloads, since when, and the cost in card-hours.
 
-A card is wasted once it has been held and measured below ``IDLE`` percent for ``IDLE_FOR``. When it was last at
-work is looked for where it costs little: in the last hours of the history, and further back in its hourly sums.
+A card is idle once it has been allocated and measured below ``IDLE`` percent for ``IDLE_FOR``. Its last activity
+is looked up where that is cheap: in the last hours of the history, and further back in hourly aggregates.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from apps.quotas.selectors.visibility import visibility_of
 from apps.telemetry.selectors.sources import FRESH, IDLE
 
 IDLE_FOR = timedelta(minutes=30)
-#: Longer than that nobody looks back.
+#: Maximum time range.
 LOOKBACK = timedelta(days=30)
 
 _IDLE = """
@@ -99,7 +99,7 @@ class IdleAllocationTotals:
 
     #: Wasted cards by cluster and chip.
     cards: Mapping[tuple[str, str], int]
-    #: Hours that they have stood idle, together.
+    #: Total idle hours.
     card_hours: float
 
     @property
@@ -120,7 +120,7 @@ def idle_allocation_totals(*, at: datetime) -> IdleAllocationTotals:
 class IdleAllocationRow:
     """A claim that wastes some of its cards."""
 
-    #: ``job`` or ``deployment``; uid and name are empty where the reader may not know them.
+    #: ``job`` or ``deployment``; uid and name are empty if they are not visible to the reader.
     kind: str
     uid: str
     name: str
@@ -139,7 +139,7 @@ class IdleAllocationRow:
 def idle_allocation_rows(
     user: accounts.RequestUser, *, at: datetime
 ) -> Sequence[IdleAllocationRow]:
-    """All claims that waste cards, those that waste most card-hours first, as that person may see them."""
+    """All claims with idle cards by idle card-hours, as far as they are visible to the user."""
     by_claim: dict[int, list[IdleCard]] = {}
     for card in idle_cards(at=at):
         by_claim.setdefault(card.claim, []).append(card)

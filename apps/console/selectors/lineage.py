@@ -119,7 +119,7 @@ def _related_version_keys(
 ) -> tuple[list[int], bool]:
     """Primary keys of the versions within that many generations, and whether there are more."""
     teams, own = accounts.teams_of(user).order_by().values("pk").query.sql_with_params()
-    # One generation further than requested tells whether there are more.
+    # One more generation than requested shows whether there are more.
     beyond = depth + 1
     query = _GENERATIONS.format(seeds=seeds, visible=_VISIBLE.format(teams=teams))
     with connection.cursor() as cursor:

@@ -36,7 +36,7 @@ class ObjectCounts:
     by_state: Mapping[str, Tally]
     #: ``(chip, state)`` → how many.
     cards: Tally
-    #: ``(queue,)`` → claims that wait in it.
+    #: ``(queue,)`` → pending claims.
     waiting_claims: Tally
     outbox: OutboxBacklog
     #: ``(state,)`` of this database's connections → how many.
@@ -46,9 +46,9 @@ class ObjectCounts:
 
 
 def current_object_counts() -> ObjectCounts:
-    """Everything in four queries beside the outbox's own.
+    """Everything in four queries in addition to the outbox's own.
 
-    :raises django.db.Error: if the database does not answer.
+    :raises django.db.Error: if the database does not respond.
     """
     by_state, cards, waiting = _count_objects()
     return ObjectCounts(

@@ -33,11 +33,11 @@ from controlplane.ports import registry
 
 #: A gateway that has been gone for longer is no part of the product any more.
 GATEWAY_FORGOTTEN = timedelta(days=1)
-#: How long a live gateway may take to fetch what has been published.
+#: Time within which a live gateway should fetch a new snapshot.
 SNAPSHOT_PATIENCE = timedelta(seconds=30)
 CLUSTER_SILENCE = timedelta(seconds=90)
 OUTBOX_PATIENCE = timedelta(seconds=30)
-#: A disk with less than this share and less than so many bytes free needs somebody.
+#: Below this share and this number of free bytes, a disk requires attention.
 DISK_SHARE, DISK_BYTES = 0.1, 10 * 1024**3
 #: With less, the next upload may fail.
 DISK_FULL_BYTES = 512 * 1024**2
@@ -45,7 +45,7 @@ DISK_FULL_BYTES = 512 * 1024**2
 
 class ComponentCondition(StrEnum):
     WELL = "well"
-    #: It works, and somebody should look at it.
+    #: It works, but requires attention.
     DEGRADED = "degraded"
     DOWN = "down"
     UNKNOWN = "unknown"
@@ -71,13 +71,13 @@ class Component:
     condition: ComponentCondition
     #: Of one among several of its kind, else empty.
     name: str = ""
-    #: What was found out about it, by name: figures, and words that others said.
+    #: Measured values and foreign texts, by name.
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerQueues:
-    """Messages that no worker has taken, by queue; ``refusal`` says why nobody can count them."""
+    """Messages in the broker, by queue; ``refusal`` says why they cannot be counted."""
 
     messages: Mapping[str, int] | None
     refusal: str = ""
@@ -89,7 +89,7 @@ class BrokerQueues:
 
 
 def waiting_broker_messages() -> BrokerQueues:
-    """What waits in the broker, or that it does not answer."""
+    """Number of messages in the broker, or that it does not respond."""
     try:
         return BrokerQueues(messages=broker.queue_depths())
     except broker.BrokerUnreachable as silent:
@@ -97,7 +97,7 @@ def waiting_broker_messages() -> BrokerQueues:
 
 
 def status_components(controllers: Controllers, *, waiting: BrokerQueues) -> tuple[Component, ...]:
-    """Every part, those that all others stand on first."""
+    """All components, those that others depend on first."""
     clusters = list(Cluster.objects.all())
     return (
         _web_component(),
@@ -126,14 +126,14 @@ _BLAMED: Mapping[StalledComponent, tuple[ComponentCondition, ComponentCondition]
     StalledComponent.NONE: (ComponentCondition.WELL, ComponentCondition.WELL),
     StalledComponent.CONTROLLERS: (ComponentCondition.DEGRADED, ComponentCondition.WELL),
     StalledComponent.WORKER: (ComponentCondition.DOWN, ComponentCondition.WELL),
-    # Without its calls nobody sees whether the worker would take any.
+    # Without them it is unknown whether the worker processes messages.
     StalledComponent.BEAT: (ComponentCondition.UNKNOWN, ComponentCondition.DOWN),
     StalledComponent.UNKNOWN: (ComponentCondition.UNKNOWN, ComponentCondition.UNKNOWN),
 }
 
 
 def _process_components(controllers: Controllers, *, waiting: BrokerQueues) -> Iterator[Component]:
-    """Worker and beat, judged by what they do: neither answers questions."""
+    """Worker and beat, evaluated by their effects: neither has an endpoint."""
     blamed = find_stalled_component(
         ((controller.interval, controller.times) for controller in controllers.all),
         waiting=waiting.calls,
@@ -289,7 +289,7 @@ def _disk_components() -> Iterator[Component]:
 
 
 def installed_versions() -> dict[str, str]:
-    """Of the product and of the libraries that it stands on."""
+    """Versions of Ninefold and of the libraries that it depends on."""
     return {
         "Ninefold": version("ninefold"),
         "Python": platform.python_version(),
@@ -303,7 +303,7 @@ ERRORS_SHOWN_FOR = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentError:
-    """What went wrong lately, in the words of whoever met it."""
+    """A recent error, in the words of the component that recorded it."""
 
     #: ``controller`` or ``cluster``, and which.
     kind: str
@@ -322,7 +322,7 @@ class ProductStatus:
 
     @property
     def condition(self) -> ComponentCondition:
-        """The worst of all parts and controllers."""
+        """The worst of all components and controllers."""
         found = {component.condition for component in self.components}
         if any(controller.unhealthy for controller in self.controllers):
             found.add(ComponentCondition.DEGRADED)
@@ -336,9 +336,9 @@ class ProductStatus:
 
 
 def product_status() -> ProductStatus:
-    """Every part, every controller, and what went wrong within :data:`ERRORS_SHOWN_FOR`.
+    """All components, all controllers, and errors within :data:`ERRORS_SHOWN_FOR`.
 
-    :raises django.db.Error: if the database does not answer.
+    :raises django.db.Error: if the database does not respond.
     """
     controllers = current_controllers()
     parts = status_components(controllers, waiting=waiting_broker_messages())

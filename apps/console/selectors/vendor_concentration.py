@@ -22,15 +22,15 @@ from controlplane.ports import registry
 
 #: Days that use is counted over.
 LOOKBACK = timedelta(days=30)
-#: Claims of a source that make a move worth a try.
+#: Claims of sources that justify trying another vendor.
 _MOVABLE = frozenset({SupportLevel.SUPPORTED, SupportLevel.EXPERIMENTAL})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorShare:
-    """What rests on one maker."""
+    """The share of one vendor."""
 
-    #: As its plug-in names it; ``title`` is for people.
+    #: As its plug-in names it; ``title`` is for display.
     vendor: str
     title: str
     card_hours: float
@@ -43,34 +43,34 @@ class VendorShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentAlternatives:
-    """A deployment, and where else sources say that its model can be served."""
+    """A deployment, and where else its model can be served according to sources."""
 
     deployment: Deployment
     #: Titles of the makers on whose chips it runs now.
     on: tuple[str, ...]
     cards: int
-    #: Titles of the makers that it could move to, by what is known.
+    #: Titles of alternative vendors, by support level.
     supported: tuple[str, ...] = ()
     experimental: tuple[str, ...] = ()
-    #: The catalog knows which model it is.
+    #: The model is in the catalog.
     known: bool = False
 
     @property
     def has_no_alternative(self) -> bool:
-        """It is known, and no source says that it runs anywhere else."""
+        """The model is known, and no source documents serving it elsewhere."""
         return self.known and not (self.supported or self.experimental)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorConcentration:
-    """As one person may see it."""
+    """Vendor concentration as far as it is visible to one user."""
 
     period: DayRange
     #: The most used first.
     vendors: Sequence[VendorShare]
     moves: Sequence[DeploymentAlternatives]
     card_hours: float
-    #: Herfindahl's index of the shares: 1 is all on one maker, 1/n is evenly on n.
+    #: Herfindahl index of the shares: 1 is a single vendor, 1/n an even distribution over n.
     concentration: float | None
 
 
@@ -147,7 +147,7 @@ def _cards_in_use(uids: Sequence[str]) -> Mapping[str, Counter[str]]:
 def _model_migration(
     row: Deployment, vendors: Mapping[str, int], *, key: str
 ) -> DeploymentAlternatives:
-    """``key``: of the catalog's entry of its model; empty where the catalog does not know it."""
+    """``key``: of the catalog entry of its model; empty if it is not in the catalog."""
     on = tuple(sorted(_vendor_title(name) for name in vendors))
     cards = sum(vendors.values())
     found = catalog_entry(key) if key else None
@@ -169,13 +169,13 @@ def _model_migration(
 
 
 def _is_accelerator(chip: str) -> bool:
-    """Processors come from anywhere: nobody depends on their maker."""
+    """Processors do not count: there is no dependency on their vendor."""
     known = registry.chips().get(chip)
     return known is None or known.kind is not ChipKind.CPU
 
 
 def _vendor_of(chip: str) -> str:
-    """The maker of a chip; the chip's own name where no plug-in knows it."""
+    """The vendor of a chip; the chip's own name if no plug-in knows it."""
     known = registry.chips().get(chip)
     return known.vendor if known else chip
 

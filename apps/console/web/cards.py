@@ -78,14 +78,14 @@ _ADVICE: Mapping[CardState, Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardCondition:
-    """The first thing to know of a card: its state, why, and what to do."""
+    """The summary of a card: its state, the reason, and what to do."""
 
     reason: str
     todo: str
     faults: Sequence[FaultLine]
     isolation: Isolation | None
     isolation_word: Promise | str
-    #: The whole node is out of use, not this card alone.
+    #: The whole node is isolated, not this card alone.
     with_node: bool
 
     @property
@@ -284,7 +284,7 @@ CHARTS: Mapping[str, CardChart] = {
 
 @login_required
 def card_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpResponse:
-    """Its figures as ``static/js/charts.js`` draws them, with a mark where a fault began."""
+    """Its metrics as ``static/js/charts.js`` draws them, with a mark where a fault began."""
     found, asked = _find_card(uid), CHARTS.get(chart)
     if asked is None:
         raise Http404

@@ -278,7 +278,7 @@ def _cluster_or_404(request: AuthenticatedRequest, uid: str) -> Cluster:
 
 @login_required
 def cluster(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
-    """One cluster. Its options and checks are for whoever operates the fleet."""
+    """One cluster. Its options and checks are visible to operators of the fleet."""
     cluster_row = _cluster_or_404(request, uid)
     nodes = selectors.cluster_nodes(cluster_row)
     table = Table(request, nodes, columns=NODE_COLUMNS, default_sort="name")

@@ -51,7 +51,7 @@ from controlplane.ports.clusters import ClusterError, NodeInspection
 from controlplane.web.pages import is_fragment, run_action
 from controlplane.web.reasons import render_reason
 
-#: Of the faults that stand, the page shows the worst.
+#: Number of open faults on the page, most severe first.
 FAULTS_SHOWN = 5
 #: More nodes than these are drawn as a map, and opened one at a time.
 NODES_IN_FULL = 24
@@ -60,7 +60,7 @@ NODES_ON_MAP, UNHEALTHY_SHOWN = 64, 50
 
 
 class FleetCardUse(StrEnum):
-    """What a cell of the fleet says about its card."""
+    """The content of a cell of the fleet overview."""
 
     HELD = "held"
     FREE = "free"
@@ -77,7 +77,7 @@ _USES = {
 
 
 def _card_use(card: Card, node: Node, holder: CardWorkload | None) -> FleetCardUse:
-    """What matters most about it: a broken card first, whoever still holds it."""
+    """The most important state: an unusable card first, allocated or not."""
     if card.state in (CardState.ISOLATED, CardState.UNKNOWN):
         return FleetCardUse.BROKEN
     if holder is not None:
@@ -100,7 +100,7 @@ class PoolRow:
 
 @login_required
 def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
-    """Figures first, then faults, clusters, nodes, cards and who holds them."""
+    """Totals first, then faults, clusters, nodes, cards and their workloads."""
     at = timezone.now()
     operates = fleet.operates_fleet(request.user)
     pools, wasted = fleet_counts.chip_pools(at=at), idle_allocation_totals(at=at)
@@ -156,7 +156,7 @@ def _pool_rows(pools: Sequence[ChipPool], wasted: IdleAllocationTotals) -> list[
 
 
 def _is_processor(chip: str) -> bool:
-    """Each machine has them; what a company buys stands above."""
+    """Processors are not listed with the accelerators."""
     known = registry.chips().get(chip)
     return known is not None and known.kind is ChipKind.CPU
 
@@ -212,7 +212,7 @@ def _detailed_and_mapped_nodes(nodes: list[dict[str, Any]], *, opened: str) -> d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeProblem:
-    """Nodes of one cluster, or of all, that somebody should look at."""
+    """Nodes of one cluster, or of all, that require attention."""
 
     #: Its name; empty for all.
     cluster: str
@@ -221,12 +221,12 @@ class NodeProblem:
     everywhere: int
     clusters: Sequence[tuple[str, int]]
     sound: int
-    #: The worst of them, each with a ``Use`` for every card, the broken ones first.
+    #: The first of them, each with a ``Use`` for every card, unusable ones first.
     worst: Sequence[tuple[NodeCounts, Sequence[FleetCardUse]]]
 
 
 def _unhealthy_nodes(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]:
-    """The worst nodes, of the cluster of that name if there is one, and how many are sound."""
+    """Nodes that require attention, of the cluster of that name if given, and the number of healthy nodes."""
     known = chosen in {one.cluster for one in counted}
     within = [one for one in counted if one.cluster == chosen] if known else counted
     listed = [one for one in within if not one.sound]
@@ -292,9 +292,9 @@ def _find_node(uid: str, name: str) -> Node:
 
 @login_required
 def node(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
-    """At once what is known here; what the cluster says is asked for by a second request.
+    """Stored data immediately; data of the cluster are loaded by a second request.
 
-    Pods, events and labels are for whoever operates the fleet.
+    Pods, events and labels are visible to operators of the fleet.
     """
     found = _find_node(uid, name)
     operates = fleet.operates_fleet(request.user)
@@ -315,7 +315,7 @@ def node(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
 
 
 def _node_health_context(found: Node, *, operates: bool) -> dict[str, Any]:
-    """What is wrong with it, whether it is out of use, and the newest figures of its cards."""
+    """Faults and isolations of the node, and the latest metrics of its cards."""
     faults = faults_of_node(found)
     isolation = isolations_by_place({found.pk}).get(FaultLocation(found.pk, None))
     return {
@@ -329,7 +329,7 @@ def _node_health_context(found: Node, *, operates: bool) -> dict[str, Any]:
 
 
 def _node_inspection_context(found: Node) -> dict[str, Any]:
-    """What its cluster says of it, or why that cannot be said."""
+    """Data of its cluster, or why they cannot be loaded."""
     try:
         view = fleet.inspect_cluster(found.cluster, lambda cluster: cluster.node(found.name))
     except ClusterError as error:

@@ -59,7 +59,7 @@ USES: Mapping[FleetMapCardUse, Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColorScale:
-    """How a figure is shown: its name and unit, and where one colour ends and the next begins."""
+    """How a metric is displayed: name, unit, and the boundaries of the colours."""
 
     label: Promise
     unit: str
@@ -114,7 +114,7 @@ class FleetMapRow:
 
 @login_required
 def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
-    """The part named by ``?at=`` by the figure named by ``?by=``, and what is below it."""
+    """The domain in ``?at=`` by the metric in ``?by=``, and what is below it."""
     by = request.GET.get("by", DEFAULT_HEAT)
     if by != STATE and by not in set(HeatMapMetric):
         raise Http404
@@ -197,7 +197,7 @@ def _requested_map_version(request: HttpRequest) -> str:
 @cache_control(private=True, no_cache=True)
 @etag(_requested_map_version)
 def fleet_map_cards(request: AuthenticatedRequest) -> HttpResponse:
-    """Every card with its newest figures, as the picture is drawn from it; 304 while nothing has changed."""
+    """Every card with its latest metrics, as data of the map; 304 if unchanged."""
     at = timezone.now()
     nodes = fleet_map_nodes(at=at, only=_map_filter(request).scope)
     return HttpResponse(fleet_map_document(nodes, at=at), content_type="application/json")

@@ -76,13 +76,13 @@ def _format_moment(at: datetime) -> str:
     return at.isoformat(timespec="seconds")
 
 
-#: Shares of the first maker from which on a page says so.
+#: Share of the largest vendor above which a warning is shown.
 _MOST, _NEARLY_ALL = 0.5, 0.9
 
 
 @login_required
 def vendor_concentration(request: AuthenticatedRequest) -> HttpResponseBase:
-    """As the reader may see it: the use of their teams, of the company for whoever administers it."""
+    """Vendors of the reader's teams; of the company for its administrators."""
     found = vendor_concentration_of(request.user, at=timezone.now())
     if request.GET.get("format") == "csv":
         return downloads.csv_download(

@@ -18,7 +18,7 @@ from controlplane.web.pages import render_page
 
 @login_required
 def home(request: AuthenticatedRequest) -> HttpResponse:
-    """What runs, what waits and why, what needs somebody."""
+    """Running and pending jobs, and items that require action."""
     shown = home_of_user(request.user, at=timezone.now())
     context = {"home": shown, "steps": _first_step_rows(shown.steps) if shown.steps else []}
     template = "console/home.html"
@@ -27,7 +27,7 @@ def home(request: AuthenticatedRequest) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStepRow:
-    """One of the first steps, with the press that takes it."""
+    """One of the first steps, with its link."""
 
     label: Promise
     hint: Promise

@@ -50,7 +50,7 @@ class SearchHit:
     label: str | Promise
     href: str
     icon: str
-    #: Tells it apart from others of the same name.
+    #: Distinguishes objects of the same name.
     hint: str = ""
     state: str = ""
 
@@ -138,7 +138,7 @@ def _object_groups(found: SearchResults) -> list[SearchGroup]:
     ]
 
 
-#: Rows of one kind; whoever needs more types one letter more.
+#: Rows of one kind; a longer search text narrows the result.
 MOST_HITS = 8
 
 

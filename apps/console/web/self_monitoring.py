@@ -49,7 +49,7 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
 
 
 class ProductMetricsCollector(Collector):
-    """Measured when somebody asks, and not more often than every :data:`KEPT_SECONDS`."""
+    """Measured on request, at most every :data:`KEPT_SECONDS`."""
 
     def __init__(self) -> None:
         self.families = TimedCache(lambda: tuple(_metric_families()), seconds=CACHE_SECONDS)
@@ -246,5 +246,5 @@ READINESS = health.Readiness(
 @require_safe
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 while the product can work, else 503; each part with its word, and no secret among them."""
+    """200 if the product can work, else 503; with the state of each component, without secrets."""
     return READINESS.answer()

@@ -85,7 +85,7 @@ CONTROLLER_ADVICE: Mapping[ControllerHealth, Word] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentText:
-    """A part in words."""
+    """Texts of a component."""
 
     title: str
     #: What was found.
@@ -95,7 +95,7 @@ class ComponentText:
 
 
 def component_text(component: Component) -> ComponentText:
-    """The part in the words of the reader's language."""
+    """Texts of the component in the reader's language."""
     part = _PARTS[component.kind]
     title = str(part.label)
     if component.name:
@@ -249,7 +249,7 @@ def _disk_summary(it: Component) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """What is said of one kind of part."""
+    """Texts and summary of one kind of component."""
 
     label: Word
     found: Callable[[Component], str]
@@ -382,7 +382,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
 }
 
 
-#: The page's bars: how wide one turn is, and how high the longest.
+#: Size of the bars: width of one run, and maximum height.
 BAR_WIDTH, BAR_GAP, BAR_HEIGHT = 3, 1, 18
 WARNED_SECONDS = 10.0
 
@@ -419,7 +419,7 @@ class ErrorRow:
 
 @login_required
 def status(request: AuthenticatedRequest) -> HttpResponse:
-    """For operators and administrators; never still, so it goes on looking while it is looked at."""
+    """For operators and administrators; refreshes itself."""
     require_product_status(request.user)
     found = product_status()
     parts = [ComponentRow(component=one, text=component_text(one)) for one in found.components]
@@ -446,7 +446,7 @@ def _controller_row(controller: Controller) -> ControllerRow:
 
 
 def _duration_bars(seconds: tuple[float, ...]) -> tuple[DurationBar, ...]:
-    """One bar a turn, the newest at the right end; the longest fills the height."""
+    """One bar for each run, the latest at the right; the longest has the full height."""
     longest = max(seconds, default=0.0) or 1.0
     first = RECENT_RUNS - len(seconds)
     bars = []

@@ -21,7 +21,7 @@ from controlplane.web.reasons import render_reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationLabels:
-    #: The kind, where people choose among kinds.
+    #: The kind, as listed in preferences.
     label: Promise
     #: What happened to ``%(name)s``.
     title: Promise
@@ -115,7 +115,7 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedNotification:
-    """A piece of news as its reader sees it."""
+    """A notification as its reader sees it."""
 
     title: str
     #: Why, where there is a reason.
@@ -163,7 +163,7 @@ def event_url(event: Event) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationLine:
-    """A notification with its words."""
+    """A notification with its rendered texts."""
 
     notification: Notification
     rendered: RenderedNotification

@@ -36,12 +36,12 @@ from controlplane.domain.common.permissions import Permission
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryPreference:
-    """How somebody wants to hear of one kind."""
+    """The delivery preference of a user for one kind."""
 
     kind: NotificationKind
     page: bool
     email: bool
-    #: Of everything in their teams, not only of what they made.
+    #: All events of their teams, not only those of their own objects.
     whole_team: bool
 
 
@@ -88,7 +88,7 @@ def mail_configured() -> bool:
 def recipients_of(
     kind: NotificationKind, *, team: Team | None, creator: User | None, actor_name: str
 ) -> list[NotificationRecipient]:
-    """Everybody who hears of it by some channel. Who did it themselves knows it already."""
+    """All recipients by any channel, without the user who caused the event."""
     audience = NOTIFICATION_TYPES[kind].audience
     candidates = _candidate_recipients(audience, team=team, creator=creator)
     preferences = _delivery_preferences(kind, candidates)
@@ -118,7 +118,7 @@ def _candidate_recipients(
     if audience is NotificationAudience.ADMINISTRATORS:
         memberships = memberships.filter(role__in=roles_granting(Permission.MANAGE_TEAM))
         return list(active.filter(pk__in=memberships.values("user_id")).order_by("pk"))
-    # An administrator of the company makes things in teams that they are no members of.
+    # An administrator of the company creates objects in teams of which they are no member.
     inside = Q(pk__in=memberships.values("user_id")) | (own & Q(is_superuser=True))
     return list(active.filter(inside).order_by("pk"))
 
@@ -133,7 +133,7 @@ def _delivery_preferences(
 
 
 IN_THE_BELL = 6
-#: Counting stops here: the bell says "99+".
+#: Counting stops here: the bell shows "99+".
 MOST_COUNTED = 99
 
 
@@ -166,7 +166,7 @@ class Bell:
 
     @property
     def latest_unread(self) -> NotificationLine | None:
-        """What a toast may tell of."""
+        """The notification that a toast may show."""
         return next((one for one in self.newest if one.notification.read_at is None), None)
 
 

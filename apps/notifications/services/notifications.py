@@ -46,30 +46,30 @@ from controlplane.persistence.reasons import with_reasons_as_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationEvent:
-    """What its publisher knows about an event."""
+    """An event as its publisher describes it."""
 
-    #: Chosen by the publisher; the same when it is told again.
+    #: Chosen by the publisher; equal for a repeated message.
     uid: str
     kind: NotificationKind
     team: Team | None
     subject_uid: str
     subject_name: str
     at: datetime
-    #: Where one kind tells of several kinds of subjects; None: the one of its row in the catalogue.
+    #: For kinds with several kinds of subjects; None: the one of the catalogue.
     subject_kind: NotificationSubject | None = None
-    #: Who made the subject.
+    #: Creator of the subject.
     creator: User | None = None
-    #: User name of whoever did it; they know it already.
+    #: User name of the user who caused it, who is not notified.
     actor_name: str = ""
-    #: ``reason``, and whatever a later reader may want to know.
+    #: ``reason``, and further parameters for rendering.
     payload: Mapping[str, Any] = field(default_factory=dict)
 
 
 @transaction.atomic
 def notification_send(happening: NotificationEvent) -> bool:
-    """Keep the event and tell everybody who wants to know; False if that was done before."""
+    """Store the event and notify its recipients; return False if that was done before."""
     kind, key = happening.kind, collapse_key(happening.kind, subject_uid=happening.subject_uid)
-    # Two events of one subject at once must not make two lines.
+    # Two concurrent events of one subject must not create two notifications.
     lock_in_transaction(AdvisoryLock.NOTIFY_EVENT, zlib.crc32(key.encode()) - 2**31)
     event, created = Event.objects.get_or_create(
         uid=happening.uid,
@@ -96,7 +96,7 @@ def notification_send(happening: NotificationEvent) -> bool:
 
 
 def _notify_recipient(event: Event, reader: NotificationRecipient, key: str) -> bool:
-    """Add the event to the reader's lines; say whether that makes an e-mail."""
+    """Add the event to the notifications of the recipient; return whether it is sent by e-mail."""
     line = (
         Notification.objects.filter(
             recipient=reader.user, collapse_key=key, first_at__gt=event.at - COLLAPSED_WITHIN
@@ -119,7 +119,7 @@ def _notify_recipient(event: Event, reader: NotificationRecipient, key: str) -> 
         _collapse_into(line, event, on_page=reader.page)
     if not reader.email:
         return False
-    # What keeps happening is told of once more, when the window has passed.
+    # Repeated events are sent again after the window.
     due = event.at if line.first_at == event.at else line.first_at + COLLAPSED_WITHIN
     _, created = Mail.objects.get_or_create(
         notification=line,
@@ -131,7 +131,7 @@ def _notify_recipient(event: Event, reader: NotificationRecipient, key: str) -> 
 
 def _collapse_into(line: Notification, event: Event, *, on_page: bool) -> None:
     changes: dict[str, Any] = {"count": F("count") + 1, "read_at": None}
-    # News can overtake older news on its way here; the newest is what counts.
+    # Messages may arrive out of order; the latest event counts.
     if event.at >= line.at:
         changes |= {
             "event": event,
@@ -143,7 +143,7 @@ def _collapse_into(line: Notification, event: Event, *, on_page: bool) -> None:
 
 
 def _queue_webhook_calls(event: Event) -> int:
-    """Queue the event for the webhooks that hear it; say for how many."""
+    """Queue the event for subscribed webhooks; return their number."""
     hearing = webhooks.webhooks_subscribed(NotificationKind(event.kind), team=event.team)
     rows = [
         WebhookDelivery(webhook=webhook, event=event, next_try_at=event.at) for webhook in hearing
@@ -155,7 +155,7 @@ EVENT_RETENTION = timedelta(days=90)
 
 
 def notifications_read(*, user: User, uids: Iterable[str] | None, at: datetime) -> int:
-    """Mark those as read, or all of theirs; say how many were unread until now."""
+    """Mark those as read, or all of the user; return how many were unread."""
     unread = notifications_of(user).filter(read_at=None)
     if uids is not None:
         unread = unread.filter(uid__in=list(uids))
@@ -163,13 +163,13 @@ def notifications_read(*, user: User, uids: Iterable[str] | None, at: datetime) 
 
 
 def notifications_unread(*, user: User, read_at: datetime) -> int:
-    """Undo: what was marked as read at that very instant is unread again; say how many those are."""
+    """Undo: mark as unread what was marked as read at that instant; return the number."""
     return Notification.objects.filter(recipient=user, read_at=read_at).update(read_at=None)
 
 
 @transaction.atomic
 def preferences_set(*, user: User, preferences: Iterable[DeliveryPreference]) -> None:
-    """How they want to hear of each of those kinds."""
+    """Store the delivery preferences of each of those kinds."""
     for preference in preferences:
         NotificationPreference.objects.update_or_create(
             user=user,
@@ -183,7 +183,7 @@ def preferences_set(*, user: User, preferences: Iterable[DeliveryPreference]) ->
 
 
 def notification_send_test(*, user: User, at: datetime) -> None:
-    """Tell them something, so that they see whether it reaches them."""
+    """Send a test notification by every channel."""
     notification_send(
         NotificationEvent(
             uid=new_uid(),
@@ -200,7 +200,7 @@ def notification_send_test(*, user: User, at: datetime) -> None:
 
 
 def events_prune(*, at: datetime) -> int:
-    """Forget events from long ago with everything that tells of them; say how many."""
+    """Delete events past their retention with their notifications and deliveries; return their number."""
     _, deleted = Event.objects.filter(at__lt=at - EVENT_RETENTION).delete()
     return deleted.get(Event._meta.label, 0)
 
@@ -209,7 +209,7 @@ _WAITING = DeliveryState.WAITING
 
 
 def emails_record_sent(*, mails: Collection[Mail], message_id: str, at: datetime) -> None:
-    """The mail server took one message that tells of all of them."""
+    """Record that the mail server accepted one message with all of them."""
     state = DELIVERY.after(_WAITING, DeliveryEvent.ARRIVE)
     _locked_emails(mails).update(
         state=state, sent_at=at, message_id=message_id, error="", tries=F("tries") + 1
@@ -220,7 +220,7 @@ def emails_record_sent(*, mails: Collection[Mail], message_id: str, at: datetime
 def emails_record_failed(
     *, mails: Collection[Mail], error: str, at: datetime, spread: float, final: bool = False
 ) -> None:
-    """They are tried again later, unless ``final`` says that it is no use or they were tried enough."""
+    """Record a failed attempt; they are retried later, unless ``final`` or after too many attempts."""
     for mail in _locked_emails(mails).select_for_update(no_key=True):
         mail.tries += 1
         mail.error = error
@@ -233,7 +233,7 @@ def emails_record_failed(
 
 
 def emails_postpone(*, mails: Collection[Mail], until: datetime) -> None:
-    """Too many have gone to that person lately: these wait and leave together."""
+    """Postpone: too many messages were sent to that user lately, so these are sent together later."""
     _locked_emails(mails).update(next_try_at=until)
 
 

@@ -55,7 +55,7 @@ class DeliveryOutcome:
 
     at: datetime
     seconds: float
-    #: None where no answer came.
+    #: None without a response.
     status: int | None = None
     error: str = ""
     answer: str = ""
@@ -95,10 +95,10 @@ def _new_secret() -> str:
 def webhook_create(
     *, actor: User, team: Team, name: str, url: str, kinds: Collection[str]
 ) -> tuple[Webhook, str]:
-    """The webhook, and the secret that signs its calls, which nobody can read again.
+    """Create a webhook; return it with the secret that signs its requests, which cannot be read again.
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
-    :raises WebhookRefused: if something is wrong with it.
+    :raises WebhookRefused: if a field is not valid.
     """
     require(actor, Permission.MANAGE_TEAM, team=team)
     _check_webhook(name=name, url=url, kinds=kinds)
@@ -166,7 +166,7 @@ def webhook_change(
 
 @transaction.atomic
 def webhook_switch(*, webhook: Webhook, actor: User, active: bool) -> None:
-    """Pause it, or let it go on: what was on its way waits meanwhile, and what happens is not queued.
+    """Pause or resume it. While it is paused, pending deliveries wait and no new ones are created.
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
     """
@@ -180,7 +180,7 @@ def webhook_switch(*, webhook: Webhook, actor: User, active: bool) -> None:
 
 @transaction.atomic
 def webhook_rotate(*, webhook: Webhook, actor: User) -> str:
-    """A new secret, which nobody can read again. Calls are signed with it from now on.
+    """Replace the secret; it signs all further requests and cannot be read again.
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
     """
@@ -193,9 +193,9 @@ def webhook_rotate(*, webhook: Webhook, actor: User) -> str:
 
 
 def webhook_secrets_reencrypt() -> int:
-    """Encrypt by the first key what another one encrypted; say how many that were.
+    """Encrypt secrets with the first key; return the number of webhooks.
 
-    :raises Undecryptable: if no key fits one of them.
+    :raises Undecryptable: if no key decrypts one of them.
     """
     count = 0
     for key in Webhook.objects.order_by("pk").values_list("pk", flat=True):
@@ -232,10 +232,10 @@ def _audit_webhook(webhook: Webhook, *, actor: User, action: str) -> None:
 
 @transaction.atomic
 def webhook_test(*, webhook: Webhook, actor: User, at: datetime) -> WebhookDelivery:
-    """A delivery of a test event, on its way at once and tried only once.
+    """Queue a test event that is sent immediately, without retries.
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
-    :raises WebhookRefused: while it is switched off.
+    :raises WebhookRefused: while it is disabled.
     """
     require(actor, Permission.MANAGE_TEAM, team=webhook.team)
     if not webhook.active:
@@ -277,9 +277,9 @@ def delivery_retry(*, delivery: WebhookDelivery, actor: User, at: datetime) -> N
 
 @transaction.atomic
 def delivery_record(*, delivery: WebhookDelivery, outcome: DeliveryOutcome, spread: float) -> None:
-    """Keep how a try went and say when the next one is, if there is one.
+    """Record the result of an attempt and schedule the next one, if any.
 
-    ``spread`` is a random number from 0 to 1. Deleted meanwhile, nothing is kept.
+    ``spread`` is a random number from 0 to 1. If the delivery was deleted meanwhile, nothing is recorded.
     """
     webhook = (
         Webhook.objects.select_for_update(no_key=True, of=("self",))
@@ -300,7 +300,7 @@ def delivery_record(*, delivery: WebhookDelivery, outcome: DeliveryOutcome, spre
     )
     webhook.tried_at = outcome.at
     webhook.last_status, webhook.last_error = outcome.status, outcome.error
-    # Somebody may have settled it meanwhile: that this try was made is still true.
+    # It may have been completed meanwhile: the attempt is recorded in any case.
     if row.state == DeliveryState.WAITING:
         _record_outcome(row, webhook, outcome, spread=spread)
     webhook.save(
@@ -338,7 +338,7 @@ def _record_outcome(
 
 
 def _is_given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
-    """Tell those who can mend it; switch it off when it has been out of reach for too long."""
+    """Notify those who can fix it; disable the webhook if it has been unreachable for too long."""
     webhook.given_up += 1
     kind = NotificationKind.WEBHOOK_GIVEN_UP
     if webhook.given_up >= MOST_GIVEN_UP:

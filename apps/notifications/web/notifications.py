@@ -93,7 +93,7 @@ def _preference_columns() -> tuple[Column, ...]:
 
 @login_required
 def notifications(request: AuthenticatedRequest) -> HttpResponseBase:
-    """The newest first; ``?read=`` names the instant at which some were marked, to take it back."""
+    """Newest first; ``?read=`` is the instant at which some were marked as read, for undo."""
     table = Table(
         request,
         selectors.notifications_of(request.user),
@@ -131,7 +131,7 @@ def _parse_instant(text: str) -> datetime | None:
 
 @login_required
 def notification_open(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """To what it tells of; having looked is having read."""
+    """Redirect to the subject and mark the notification as read."""
     rows = Notification.objects.filter(recipient=request.user).select_related("event__team")
     row = get_object_or_404(rows, uid=uid)
     services.notifications_read(user=request.user, uids=[uid], at=timezone.now())
@@ -141,7 +141,7 @@ def notification_open(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def notifications_read(request: AuthenticatedRequest) -> HttpResponse:
-    """Mark those named by ``uid``, or all of them with ``all``; can be taken back."""
+    """Mark those in ``uid``, or all of them with ``all``; can be undone."""
     now = timezone.now()
     uids = None if request.POST.get("all") else request.POST.getlist("uid")
     count = services.notifications_read(user=request.user, uids=uids, at=now)
@@ -170,7 +170,7 @@ def notifications_undo(request: AuthenticatedRequest) -> HttpResponse:
 
 
 def bell(request: HttpRequest) -> HttpResponse:
-    """The bell's inside; 204 while nothing is new. Whoever is logged out is not asked again."""
+    """The contents of the bell; 204 if unchanged. Signed-out browsers stop polling."""
     if not isinstance(request.user, User):
         return HttpResponse(status=STOP_POLLING)
     shown = selectors.bell(request.user)
@@ -191,13 +191,13 @@ def bell(request: HttpRequest) -> HttpResponse:
 
 
 def _mark_opened(request: HttpRequest, line: NotificationLine) -> bool:
-    """Whether the page that asks shows the subject itself: it will tell of it without a toast."""
+    """Whether the page shows the subject itself: then no toast is needed."""
     return request.headers.get("HX-Current-URL", "").partition("?")[0].endswith(line.rendered.href)
 
 
 @login_required
 def settings(request: AuthenticatedRequest) -> HttpResponse:
-    """Each kind and how to hear of it; what is kept is the whole matrix."""
+    """Delivery preferences of all kinds; saved as a whole."""
     if request.method == "POST":
         services.preferences_set(user=request.user, preferences=_submitted_preferences(request))
         messages.success(request, _("Preferences saved."))
@@ -233,7 +233,7 @@ def _submitted_preferences(request: AuthenticatedRequest) -> Iterator[selectors.
 @login_required
 @require_POST
 def send_test_notification(request: AuthenticatedRequest) -> HttpResponse:
-    """Tell them something by every channel."""
+    """Send a test notification by every channel."""
     services.notification_send_test(user=request.user, at=timezone.now())
     if selectors.mail_configured() and request.user.email:
         text = _("Test notification created. An e-mail to %(address)s is queued.")

@@ -83,7 +83,7 @@ def webhooks(request: AuthenticatedRequest, slug: str) -> HttpResponse:
 
 
 def _webhook_state(webhook: Webhook) -> str:
-    """A state of the common table of looks."""
+    """A state of the table of state badges."""
     if not webhook.active:
         return "switched_off" if webhook.error else "paused"
     if webhook.tried_at is None:
@@ -93,7 +93,7 @@ def _webhook_state(webhook: Webhook) -> str:
 
 @login_required
 def webhook_new(request: AuthenticatedRequest, slug: str) -> HttpResponse:
-    """The form; the secret is in the answer to it and nowhere else."""
+    """The form; the response shows the secret once."""
     team = _find_team(request, slug)
     bound = request.method == "POST"
     form = WebhookForm(request.POST if bound else None)
@@ -125,7 +125,7 @@ def _secret_page(
 
 @login_required
 def webhook(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """One webhook and its deliveries; looks again by itself while one is on its way."""
+    """A webhook and its deliveries; refreshes itself while one is pending."""
     row = _find_webhook(request, uid)
     deliveries = selectors.deliveries_visible(request.user).filter(webhook=row)
     page = keyset_page(deliveries, before=request.GET.get("before", ""))

@@ -30,7 +30,7 @@ from controlplane.domain.telemetry.metrics import MEASURES, Metric
 
 
 class ChartRange(StrEnum):
-    """How far back a chart goes."""
+    """Time range of a chart."""
 
     HOUR = "1h"
     HOURS = "6h"
@@ -73,7 +73,7 @@ class CardSeries:
 def card_series(
     card: Card, *, metrics: Sequence[Metric], reach: ChartRange, at: datetime
 ) -> CardSeries:
-    """From so long ago until ``at``. Counters as they stood; everything else as its mean over the step."""
+    """Values from the start of the range to ``at``. Counters: last value; other metrics: mean of each step."""
     back, step = REACHES[reach]
     if step >= _HOUR:
         found = _from_hours(card, metrics=metrics, since=at - back)
@@ -124,7 +124,7 @@ def _from_history(
 
 
 def _hourly_aggregate(metric: Metric) -> Aggregate:
-    """A counter stands where it stood last; what goes up and down is averaged."""
+    """The last value of a counter; the mean of other metrics."""
     return Max(metric.value) if MEASURES[metric].counter else Avg(metric.value)
 
 
@@ -135,7 +135,7 @@ def _from_hours(card: Card, *, metrics: Sequence[Metric], since: datetime) -> _F
 
 
 def _hourly_column(metric: Metric) -> str:
-    """How an hour sums it up: what has no mean is known by its highest."""
+    """Column of the hourly aggregate: the maximum where there is no mean."""
     means = {field.name for field in CardHour._meta.get_fields()}
     mean = f"{metric.value}_mean"
     return mean if mean in means else f"{metric.value}_max"

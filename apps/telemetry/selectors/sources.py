@@ -24,7 +24,7 @@ from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports import registry
 from controlplane.ports.telemetry import Telemetry, TelemetryError, TelemetryFailed
 
-#: Older figures say nothing of now.
+#: Older metrics do not describe the current state.
 FRESH = timedelta(seconds=60)
 #: Percent of utilization from which on a card is at work, and below which it is idle.
 BUSY, IDLE = 20.0, 5.0
@@ -33,12 +33,12 @@ MISSED_READINGS = 3
 Row = TypeVar("Row", bound=Model)
 #: The kind of sources that are not read: their agents come by themselves.
 PUSH = "push"
-#: Seconds that one call may take: an exporter that is slower has trouble of its own.
+#: Timeout of one request in seconds.
 PATIENCE = 4.0
-#: Readings that a source or a card may miss before it counts as silent, and never less than so many seconds.
+#: Missed scrapes after which a source or card is stale, and the minimum in seconds.
 MISSED, SHORTEST_SILENCE = 3, timedelta(seconds=15)
 
-#: Written out, for to put it together takes longer than its answer.
+#: Written as SQL, since building the query takes longer than executing it.
 _KNOWN = """
 SELECT token.id, token.agent::text, node.id, node.name, node.locality::text, cluster.id, cluster.uid, cluster.name
   FROM telemetry_nodetoken AS token
@@ -49,21 +49,21 @@ SELECT token.id, token.agent::text, node.id, node.name, node.locality::text, clu
 
 
 def sources_visible(user: RequestUser) -> QuerySet[Source]:
-    """All of them for whoever operates the fleet, for their addresses tell of the company's network; else none."""
+    """All sources for operators of the fleet, as their URLs reveal the company's network; else none."""
     rows = Source.objects.select_related("cluster")
     return rows if operates_fleet(user) else rows.none()
 
 
 def node_tokens_visible(user: RequestUser) -> QuerySet[NodeToken]:
-    """All of them for whoever operates the fleet, the newest first; else none."""
+    """All tokens for operators of the fleet, newest first; else none."""
     rows = NodeToken.objects.select_related("node__cluster").order_by("-id")
     return rows if operates_fleet(user) else rows.none()
 
 
 def node_token_known(text: str) -> NodeToken | None:
-    """The token with that text, its node and its cluster; None if there is none that is good.
+    """The valid token with that text, its node and its cluster; None if there is none.
 
-    Each batch asks for it: only what a batch needs is loaded.
+    Each batch needs it: only the columns that a batch needs are loaded.
     """
     with connection.cursor() as cursor:
         cursor.execute(_KNOWN, [token_digest(text)])
@@ -80,20 +80,20 @@ def node_token_known(text: str) -> NodeToken | None:
 
 
 def _partial_instance(model: type[Row], **columns: object) -> Row:
-    """As ``only`` leaves it: any other column is asked for when it is looked at."""
+    """An instance as ``only`` returns it: other columns are loaded on access."""
     names = [each.attname for each in model._meta.concrete_fields if each.attname in columns]
     return model.from_db(connection.alias, names, [columns[name] for name in names])
 
 
 def readable_source_kinds() -> tuple[str, ...]:
-    """Kinds of sources that people can make: those that an installed package reads, the tests' fake left out."""
+    """Kinds of sources that users can create: those that an installed package reads, without the tests' fake."""
     return tuple(kind for kind in registry.telemetry_kinds() if kind != "fake")
 
 
 def due_sources(*, at: datetime) -> list[int]:
-    """Primary keys of those whose turn it is to be read."""
+    """Primary keys of sources that are due to be read."""
     rows = Source.objects.filter(enabled=True, cluster__removed_at=None).exclude(kind=PUSH)
-    # The loop does not come to the millisecond: half a second early is better than a whole turn late.
+    # The beat is not exact to the millisecond: half a second early is better than a whole interval late.
     return [
         pk
         for pk, every, tried_at in rows.values_list("pk", "every", "tried_at")
@@ -102,7 +102,7 @@ def due_sources(*, at: datetime) -> list[int]:
 
 
 def heartbeat_timeout(source: Source) -> timedelta:
-    """How long nothing may be heard of one of its cards."""
+    """Time without metrics after which one of its cards is stale."""
     return max(MISSED * timedelta(seconds=source.every), SHORTEST_SILENCE)
 
 
@@ -142,9 +142,9 @@ def adapter_for_kind(*, kind: str, options: dict[str, Any], token: str) -> Telem
         raise TelemetryError(str(unknown)) from unknown
 
 
-#: An agent that has not been heard of for longer is silent: its figures say nothing of now.
+#: An agent without a push for longer is stale: its metrics do not describe the current state.
 STALE_AFTER = timedelta(seconds=60)
-#: Nodes that their cluster lists no more, though it was asked since: what they had of agents went with them.
+#: Nodes that their cluster no longer lists.
 GONE = Q(node__last_seen_at__lt=F("node__cluster__last_seen_at"))
 
 
@@ -153,27 +153,27 @@ class AgentState(StrEnum):
 
     WELL = "well"
     STALE = "silent"
-    #: Nobody has used the token yet.
+    #: The token was never used.
     UNSEEN = "unseen"
-    #: It is not heard, and its cluster does not list the node any more.
+    #: It is stale, and its cluster no longer lists the node.
     GONE = "gone"
     REVOKED = "revoked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCounts:
-    """Nodes that have a good token, by what is heard of them; without those that are gone and not heard."""
+    """Nodes with a valid token, by state of their agent; without stale agents of removed nodes."""
 
     nodes: int = 0
     reporting: int = 0
-    #: Nobody has used any token of theirs yet.
+    #: None of their tokens was ever used.
     unseen: int = 0
-    #: When the one was heard that has been quiet for the longest; None if none was ever heard.
+    #: Last push of the agent that has been stale for the longest; None if none ever pushed.
     oldest: datetime | None = None
 
     @property
     def stale(self) -> int:
-        """Nodes whose agent was heard once, and not lately."""
+        """Nodes whose agent has pushed before, but not lately."""
         return self.nodes - self.reporting - self.unseen
 
 
@@ -207,21 +207,21 @@ def agent_state(token: NodeToken, *, at: datetime) -> AgentState:
 
 
 def _is_gone(node: Node) -> bool:
-    """As ``GONE`` says it."""
+    """As described by ``GONE``."""
     listed, asked = node.last_seen_at, node.cluster.last_seen_at
     return listed is not None and asked is not None and listed < asked
 
 
 def node_metrics(node: Node) -> Sequence[CardMetrics]:
-    """The newest figures of each of its cards that was ever measured."""
+    """Latest metrics of each card that was ever measured."""
     return list(CardMetrics.objects.filter(card__node=node, card__removed_at=None))
 
 
 class SourceHealth(StrEnum):
-    """How a source of figures does."""
+    """State of a metric source."""
 
     WELL = "well"
-    #: The last reading failed, or so much is silent that it must be the source.
+    #: The last scrape failed, or so many cards are stale that the source is the likely cause.
     DEGRADED = "degraded"
     #: It has missed several readings.
     LATE = "late"
@@ -233,7 +233,7 @@ class SourceHealth(StrEnum):
 class SourceStatus(NamedTuple):
     source: Source
     how: SourceHealth
-    #: Cards whose figures of now came from it.
+    #: Cards with recent metrics from it.
     measured: int
 
 

@@ -1,15 +1,15 @@
-"""Storage of metrics: the newest value of each card, and the history's days and hours.
+"""Storage of metrics: the latest values of each card, and the history's days and hours.
 
 ::
 
-    figures ──▶ telemetry_history, one partition a day ──sum up──▶ CardHour
-                       └── dropped whole after NINEFOLD_HISTORY_DAYS    └── deleted after NINEFOLD_HOURS_DAYS
+    metrics ──▶ telemetry_history, one partition a day ──aggregate──▶ CardHour
+                       └── dropped after NINEFOLD_HISTORY_DAYS            └── deleted after NINEFOLD_HOURS_DAYS
 
-Nothing is ever deleted row by row from the history: dropping a day costs the same however much it holds.
+Nothing is deleted row by row from the history: dropping a day costs the same for any number of rows.
 
-The newest values and the history are written together, in one statement for all cards of a batch, from lists of
-columns that PostgreSQL reads as arrays. Values go over as text: putting numbers into a text is quicker than
-describing them one by one to a driver.
+The latest values and the history are written together, in one statement for all cards of a batch, from lists of
+columns that PostgreSQL reads as arrays. Values are sent as text: formatting numbers is faster than adapting them
+one by one in the driver.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from controlplane.domain.telemetry.batches import Numbers
 from controlplane.domain.telemetry.metrics import Metric
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
-#: Days that are made ahead, so that a loop that stands still for a night loses nothing.
+#: Days for which partitions are created ahead, so that an outage of the controller for a night loses nothing.
 AHEAD = 2
 _PREFIX = "telemetry_history_"
-#: Hours that one turn sums up at most; the next one goes on.
+#: Hours that one run aggregates at most; the next one continues.
 _HOURS_A_TURN = 6
 _HOUR = timedelta(hours=1)
 
 
 @transaction.atomic
 def days_prepare(*, days: Collection[date]) -> int:
-    """Make the partitions of those days that have none; how many that were."""
+    """Create missing partitions of those days; return their number."""
     lock_in_transaction(AdvisoryLock.PARTITION_HISTORY)
     missing = sorted(set(days) - set(days_stored()))
     with connection.cursor() as cursor:
         for day in missing:
-            # Made beside the table and then joined to it: that way nobody who reads or writes has to wait.
+            # Created separately and attached then, so that readers and writers do not wait.
             name = sql.Identifier(f"{_PREFIX}{day:%Y%m%d}")
             cursor.execute(
                 sql.SQL("CREATE TABLE {name} (LIKE telemetry_history INCLUDING ALL)")
@@ -80,7 +80,7 @@ def days_stored() -> list[date]:
 
 
 def history_cleanup(*, at: datetime) -> int:
-    """One turn: make days ahead, sum up finished hours, drop what is too old; how many hours."""
+    """One run: create partitions ahead, aggregate finished hours, drop expired days; return the number of hours."""
     today = at.astimezone(UTC).date()
     days_prepare(days=[today + timedelta(days=ahead) for ahead in range(-1, AHEAD + 1)])
     summed = _sum_up(at=at)
@@ -97,7 +97,8 @@ def _drop_days(*, before: date) -> None:
     for day in days_stored():
         if day < before:
             with connection.cursor() as cursor:
-                # Whoever reads is not held up by us waiting for somebody else: rather try again next time.
+                # A lock timeout, so that readers do not wait behind this statement; it is retried in the next
+                # run.
                 cursor.execute("SET LOCAL lock_timeout = '2s'")
                 cursor.execute(
                     sql.SQL("DROP TABLE {name}")
@@ -107,18 +108,18 @@ def _drop_days(*, before: date) -> None:
 
 
 def hourly_sums_store(*, hours: Collection[datetime]) -> None:
-    """Have nobody sum them up until the transaction ends; it waits for whoever does at that moment.
+    """Prevent aggregation of those hours until the transaction ends; waits for a running one.
 
-    Any number keep an hour at once: they wait for no other.
+    Shared: several transactions may hold the same hour.
     """
     for hour in sorted(hours):
         lock_in_transaction(AdvisoryLock.SUM_HOUR, _hour_number(hour), shared=True)
 
 
 def hours_reopen(*, hours: Collection[datetime]) -> None:
-    """Have hours summed up again into which figures came late; it keeps them (``hourly_sums_store``)."""
+    """Mark hours with late metrics for aggregation; locks them (``hourly_sums_store``)."""
     hourly_sums_store(hours=hours)
-    # What is open stays so while it is kept: its row is left alone, since all who write it wait for each other.
+    # Rows that are marked already are not updated, as their writers would wait for each other.
     open_already = SummedHour.objects.filter(hour__in=hours, summed_at=None)
     closed = set(hours).difference(open_already.values_list("hour", flat=True))
     SummedHour.objects.bulk_create(
@@ -140,7 +141,7 @@ def _hour_number(hour: datetime) -> int:
 
 
 def _sum_up(*, at: datetime) -> int:
-    """Finished hours that were not summed up, the newest first: that is what people look at."""
+    """Finished hours that are not aggregated yet, newest first, as they are viewed most."""
     days = days_stored()
     if not days:
         return 0
@@ -155,7 +156,7 @@ def _sum_up(*, at: datetime) -> int:
     return summed
 
 
-#: Column of the sum → how it is made of the history's.
+#: Column of the aggregate → expression over the history.
 _SUMS = {
     "utilization_min": "min(utilization)",
     "utilization_mean": "avg(utilization)",
@@ -196,7 +197,7 @@ SELECT card_id, %(hour)s, count(*), {sums}
 
 @transaction.atomic
 def _sum_hour(hour: datetime, *, at: datetime) -> None:
-    # Figures that come late are there by now, or wait for this transaction and then reopen the hour.
+    # Late metrics are visible by now, or wait for this transaction and reopen the hour afterwards.
     lock_in_transaction(AdvisoryLock.SUM_HOUR, _hour_number(hour))
     SummedHour.objects.update_or_create(hour=hour, defaults={"summed_at": at})
     with connection.cursor() as cursor:
@@ -209,7 +210,7 @@ METRICS: tuple[Metric, ...] = tuple(Metric)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRow:
-    """Checked figures of one card at one moment."""
+    """Validated metrics of one card at one time."""
 
     card: int
     at: datetime
@@ -235,7 +236,7 @@ _KEEP = f"""
         ON CONFLICT DO NOTHING
 """  # noqa: S608 - made of names of columns alone
 _WRITE_BEHIND = f"WITH given AS ({_GIVEN}) {_KEEP}"
-#: The rows are locked in one order by whoever writes them.
+#: Every writer locks the rows in this order.
 _WRITE = f"""
 WITH given AS ({_GIVEN}), kept AS ({_KEEP})
 INSERT INTO telemetry_cardfigures AS newest
@@ -297,10 +298,11 @@ def join_columns(parts: Sequence[MetricColumns]) -> MetricColumns:
 def metrics_write(
     *, columns: MetricColumns, source: int, received_at: datetime, behind: bool = False
 ) -> frozenset[int]:
-    """Keep figures: in the history all of them, as the newest of their card where they are. Says whose were.
+    """Write metrics: all of them to the history, and the latest ones to their card. Return the cards of the
+    latter.
 
-    Those that are ``behind`` go to the history alone: newer ones came before them. Written again they change
-    nothing.
+    Metrics that are ``behind`` go to the history only, as newer ones were written before. Repeated metrics
+    change nothing.
     """
     if not columns.cards:
         return frozenset()
@@ -343,7 +345,7 @@ def _to_sql_array(texts: Iterable[str]) -> str:
 
 
 def _serials_array(serials: Sequence[str]) -> str:
-    # They are printable, so none of them holds the line's end that stands between them.
+    # They are printable, so none contains the line break that separates them.
     lines = "\n".join(serials).replace("\\", r"\\").replace('"', r"\"")
     return '{"' + lines.replace("\n", '","') + '"}'
 

@@ -43,7 +43,7 @@ def token_revoke(*, token: NodeToken, actor: User, at: datetime) -> bool:
     :raises PermissionRefused: unless they operate the fleet.
     """
     require_operator(actor)
-    # Of two who revoke the last two at once, the second one sees that it is the last.
+    # When the last two tokens are revoked concurrently, the second transaction sees that its token is the last.
     of_node = NodeToken.objects.select_for_update(no_key=True).filter(node=token.node)
     list(of_node.order_by("pk").values_list("pk"))
     if not NodeToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):

@@ -1,22 +1,22 @@
-"""Validate and store batches of metrics: the newest value of each card, and its history.
+"""Validate and store batches of metrics: the latest values of each card, and its history.
 
 ::
 
-    Reading ──which card?──plausible time?──possible values?──▶ Row ──▶ newest and history, one statement
-      ▲ └── fault codes, serial numbers of those that are the newest ──▶ StoredReadings.signals ──▶ faults
-      └─ Sheet with anything unusual in it; one without is stored as it is
+    Reading ──which card?──plausible time?──possible values?──▶ Row ──▶ latest and history, one statement
+      ▲ └── fault codes, serial numbers of those that are the latest ──▶ StoredReadings.signals ──▶ faults
+      └─ MetricBatch with anything unusual; others are stored as they are
 
-Input is not trusted: what is refused is counted and explained, and does not affect the rest of its batch. A batch
-that is sent again changes nothing: no row, no fault, no time.
+Input is not trusted: rejected values are counted and explained, and do not affect the rest of their batch. A
+repeated batch changes nothing: no row, no fault, no time.
 
-A card is identified by its node's name and its index there, or by its serial number. Every batch looks this up for
-every card, and the answer changes with the cluster's inventory only. So each process caches it, and reads it again
-when it is old or a batch names an unknown card. A stale entry is harmless: a card that is gone is left out when
+A card is identified by its node's name and its index there, or by its serial number. Every batch looks this up
+for every card, and the result changes with the cluster's inventory only. So each process caches it, and reads it
+again when it is old or a batch names an unknown card. A stale entry is harmless: a removed card is skipped when
 metrics are written.
 
-A metric batch is judged by the same rules as readings, in columns, and taken as a whole or not at all: one that
-holds anything to be refused or looked into, be it a single number, is split into readings, and those are judged
-one by one. So what is refused is counted in one place.
+A metric batch is validated by the same rules as readings, in columns, and accepted as a whole or not at all: a
+batch with anything to be rejected or examined is split into readings, which are validated one by one. So
+rejections are counted in one place.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from controlplane.domain.telemetry.metrics import MEASURES, Metric, Reading
 from controlplane.ports import registry
 from controlplane.ports.telemetry import RejectedReading
 
-#: Seconds after which it is read anew, and at least between two readings for the sake of unknown cards.
+#: Seconds after which the index is read anew, and the minimum interval of reading for unknown cards.
 LONGEST, SHORTEST = 30.0, 2.0
 
 
@@ -63,27 +63,26 @@ class CardLocation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedSerial:
     serial: str
-    #: Primary key of the source that it was said by.
+    #: Primary key of the source that reported it.
     source: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardIndex:
-    """The whole cards of a cluster by what figures call them."""
+    """The whole cards of a cluster by their identification in metrics."""
 
     read_at: float
     by_place: dict[tuple[str, int], int]
     by_serial: dict[str, int]
     of: dict[int, CardLocation]
-    #: What each card said of itself last; absent where nothing was heard of it.
+    #: Last serial number of each card by source; absent if none was reported.
     said: dict[int, ReportedSerial]
     nodes: frozenset[str]
 
     def card(self, *, node: str, index: int | None, serial: str) -> int | None:
-        """Its primary key; None if there is no such card.
+        """Primary key of the card; None if there is none.
 
-        Where only a serial number is said, it has to be in that node: a card that moved shows its new place by
-        its index.
+        A serial number alone must belong to that node: a card that was moved is recognised by its index.
         """
         if index is not None:
             return self.by_place.get((node, index))
@@ -95,7 +94,7 @@ _known: dict[int, CardIndex] = {}
 
 
 def card_index(cluster: int, *, anew: bool = False) -> CardIndex:
-    """Of the cluster with that primary key; ``anew`` looks again unless that was done a moment ago."""
+    """Index of the cluster with that primary key; ``anew`` reads it again unless it was read a moment ago."""
     places = _known.get(cluster)
     age = time.monotonic() - places.read_at if places is not None else LONGEST
     if places is None or age >= (SHORTEST if anew else LONGEST):
@@ -104,7 +103,7 @@ def card_index(cluster: int, *, anew: bool = False) -> CardIndex:
 
 
 def card_index_invalidate(cluster: int) -> None:
-    """Look again at the next question, because something was changed."""
+    """Read the index again at the next call, because the inventory changed."""
     _known.pop(cluster, None)
 
 
@@ -128,9 +127,9 @@ def _load_card_index(cluster: int) -> CardIndex:
     )
 
 
-#: A source's clock may be that much ahead of ours, and its news that old.
+#: Tolerated clock skew of a source, and maximum age of its metrics.
 AHEAD, OLD = timedelta(minutes=1), timedelta(days=1)
-#: Below it a number is no measurement, and would not fit a column of single precision.
+#: Smaller values are no measurements, and do not fit a single precision column.
 TINY = 1e-30
 
 
@@ -146,7 +145,7 @@ class ValidBatch:
         return (self.cards[place] for place in self.metric_batch.faults)
 
     def of(self, cards: Container[int], *, at: datetime) -> Iterator[tuple[MetricRow, Reading]]:
-        """What it says of those of the cards that are in it; ``at`` as in ``columns_of_batches``."""
+        """The entries of those cards; ``at`` as in ``columns_of_batches``."""
         for place, card in enumerate(self.cards):
             if card in cards:
                 reading = self.metric_batch.reading(place)
@@ -164,7 +163,7 @@ def batches_validate(
     places: CardIndex,
     at: datetime,
 ) -> tuple[list[ValidBatch], list[Reading]]:
-    """The sheets that can be kept as they are; and all that is to be judged one by one, ``readings`` before it."""
+    """Return the batches that can be stored as they are, and all readings that are to be validated one by one."""
     taken, others = [], list(readings)
     for metric_batch in metric_batches:
         cards = (
@@ -204,7 +203,7 @@ def columns_of_batches(taken: Sequence[ValidBatch], *, at: datetime) -> MetricCo
 
 
 def _cards_of_batches(metric_batch: MetricBatch, places: CardIndex) -> list[int] | None:
-    """None if one is not known, or bears another serial number than before."""
+    """None if a card is unknown, or has another serial number than before."""
     cards = []
     for whose in metric_batch.whose:
         card = places.card(node=whose.node, index=whose.index, serial=whose.serial)
@@ -235,7 +234,7 @@ def _reported_metrics(taken: Sequence[ValidBatch]) -> list[Metric]:
 
 
 def _metric_column(taken: Sequence[ValidBatch], metric: Metric) -> Numbers:
-    """One figure of all cards of all of them."""
+    """One metric of all cards of all batches."""
     return np.concatenate(
         [
             column
@@ -251,7 +250,7 @@ def _empty_column(one: ValidBatch) -> Numbers:
 
 
 def _is_once(taken: Sequence[ValidBatch], others: Sequence[Reading], places: CardIndex) -> bool:
-    """Whether each card of the sheets is told of once: else it has to be seen what is the newest."""
+    """Whether each card occurs once in the batches: else the latest reading must be determined."""
     cards = [card for one in taken for card in one.cards]
     known = set(cards)
     return len(known) == len(cards) and not any(
@@ -259,7 +258,7 @@ def _is_once(taken: Sequence[ValidBatch], others: Sequence[Reading], places: Car
     )
 
 
-#: How many different reasons are kept in words.
+#: Maximum number of different rejection reasons.
 MAX_EXAMPLES = 20
 #: Our own notes about cards, beside their makers' codes.
 REPLACED, MOVED = "card-replaced", "card-moved"
@@ -271,7 +270,7 @@ _BOUNDS = tuple((metric, MEASURES[metric].lowest, MEASURES[metric].highest) for 
 class BatchResult:
     """What became of a batch."""
 
-    #: Cards whose figures were good, and of these those whose newest they are.
+    #: Cards with valid metrics, and those of them whose latest metrics these are.
     cards: int = 0
     newest: int = 0
     #: Cards and values that were not kept, and why.
@@ -282,7 +281,7 @@ class BatchResult:
 
 @dataclass(slots=True)
 class _Refusals:
-    """Counts what is refused; of each reason one example is told."""
+    """Counts rejections, with one example for each reason."""
 
     count: int = 0
     examples: dict[str, str] = field(default_factory=dict)
@@ -318,7 +317,7 @@ OpenFaults = Mapping[int, Mapping[str, FaultLevel]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReadings:
-    """What became of a batch, and what its newest readings say of faults."""
+    """The result of a batch, and the fault signals of its latest readings."""
 
     recorded: BatchResult
     #: Primary keys of the cards whose newest metrics are of this batch.
@@ -368,9 +367,9 @@ def readings_store(
 ) -> StoredReadings:
     """Store a batch of a source's metrics; the caller passes its signals to faults in the same transaction.
 
-    With ``node`` the source speaks for that node alone, in readings, and what it says of others is refused. What
-    the adapter refused before is counted too. A batch that is ``behind`` a newer one of the same agent goes to the
-    history alone.
+    With ``node`` the source is limited to that node, in readings, and others are rejected. Earlier rejections by
+    the adapter are counted too. A batch that is ``behind`` a newer one of the same agent goes to the history
+    only.
     """
     notes = _Refusals()
     for one in refused:
@@ -381,7 +380,7 @@ def readings_store(
     )
     latest = _refusal_messages(others, {}, cluster=cluster, node=node, notes=notes)
     if latest and any(card in latest for one in taken for card in one.cards):
-        # The places were read anew since the sheets were judged, and a reading turned out to be of their cards.
+        # The index was read anew since the batches were validated, and a reading belongs to one of their cards.
         apart = [reading for one in taken for reading in one.metric_batch.readings()]
         latest, taken = (
             _refusal_messages(apart, latest, cluster=cluster, node=node, notes=notes),
@@ -428,7 +427,7 @@ def _refusal_messages(
     node: str | None,
     notes: _Refusals,
 ) -> dict[int, Reading]:
-    """The newest reading of each card that is known, with those from before."""
+    """The latest reading of each known card, and earlier ones."""
     places = card_index(cluster.pk)
     latest = dict(before)
     for reading in readings:
@@ -462,7 +461,7 @@ def _refusal_messages(
 
 
 def _valid_row(card: int, reading: Reading, *, at: datetime, notes: _Refusals) -> MetricRow | None:
-    """The figures that can be, at a time that can be; None if nothing is left."""
+    """The possible metrics at a possible time; None if nothing is left."""
     if reading.at > at + AHEAD:
         notes.add(
             reason=Reason(
@@ -517,7 +516,7 @@ def _format_value(value: object) -> str:
 def _serial_changes(
     rows: Collection[MetricRow], *, source: Source
 ) -> dict[int, SerialNumberChange]:
-    """Cards that say another serial number than they did, or one for the first time."""
+    """Cards that report another serial number than before, or their first one."""
     found = _serial_changes_in(rows, card_index(source.cluster_id), source=source)
     if any(one.before for one in found.values()):
         # Another process may have noticed it already.
@@ -533,7 +532,7 @@ def _serial_changes_in(
     for row in rows:
         said = places.said.get(row.card)
         if row.serial and (said is None or said.serial != row.serial):
-            # Two sources may have two ways to number: what one says is compared with what it said itself.
+            # Sources may number differently: a report is compared with the previous report of the same source.
             same = said is not None and said.source == source.pk
             before = said.serial if same and said is not None else ""
             found[row.card] = SerialNumberChange(before=before, after=row.serial)
@@ -548,7 +547,7 @@ def _fault_signals(
     cluster: Cluster,
     origin: SignalOrigin,
 ) -> list[FaultSignal]:
-    """What the newest readings say of faults: of those that stand, and of those that stood and are gone."""
+    """Fault signals of the latest readings: of active faults, and of faults that are no longer reported."""
     places = card_index(cluster.pk)
     signals = []
     for row, reading in current:
@@ -581,7 +580,7 @@ def _fault_signals(
 
 
 def _fault_levels(reading: Reading) -> dict[str, FaultLevel]:
-    """The codes that stand, each with what the maker's fault map says of it."""
+    """The active codes, each with its level from the vendor's fault map."""
     plugin = registry.chip_plugins().get(reading.vendor)
     if plugin is None or not reading.faults:
         return {}
@@ -590,7 +589,7 @@ def _fault_levels(reading: Reading) -> dict[str, FaultLevel]:
 
 
 def _refusal_note(card: int, renumbered: SerialNumberChange, places: CardIndex) -> tuple[str, str]:
-    """Our code for it, and what happened in words."""
+    """A code of Ninefold, and a text."""
     before = places.by_serial.get(renumbered.after)
     if before is not None and before != card:
         place = places.of[before]

@@ -25,7 +25,7 @@ from controlplane.persistence.models import new_uid
 from controlplane.ports.telemetry import RejectedReading, TelemetryBatch, TelemetryError
 
 SHORTEST, LONGEST = 5, 3600
-#: Parts that did not answer are kept with their reasons up to so many.
+#: Maximum number of unreachable targets that are stored with their reasons.
 _MAX_UNREACHABLE_STORED = 50
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,58}[a-z0-9])?")
 #: How often a source that is pushed to notes that it was.
@@ -46,10 +46,10 @@ class SourceRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTrial:
-    """What a source told when it was tried; nothing of it was kept."""
+    """The result of a test scrape; nothing is stored."""
 
     cards: int
-    #: Nodes that it told of, and those of them that the cluster does not have.
+    #: Nodes in the metrics, and those of them that the cluster does not have.
     nodes: tuple[str, ...]
     strangers: tuple[str, ...]
     refused: tuple[RejectedReading, ...]
@@ -79,10 +79,10 @@ def source_create(
     token: str = "",
     enabled: bool = True,
 ) -> Source:
-    """Read figures of the cluster's cards there from now on.
+    """Create a source, from which metrics of the cluster's cards are read from now on.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises SourceRefused: if something is wrong with it.
+    :raises SourceRefused: if a field is not valid.
     """
     require_operator(actor)
     if not _NAME.fullmatch(name):
@@ -145,7 +145,7 @@ def source_change(
     require_operator(actor)
     row = Source.objects.select_for_update(no_key=True, of=("self",)).get(pk=source.pk)
     if row.kind == PUSH and enabled is False:
-        # It would hold up nothing that they send, and only keep their silence from being noticed.
+        # It would not stop agents from pushing, only hide that their metrics are stale.
         message = Reason(
             "telemetry_source.push.pause_not_supported",
             "agents push their metrics to this source, so it cannot be paused; "
@@ -198,10 +198,10 @@ def source_detach(*, source: Source, actor: User) -> None:
 
 
 def source_test(*, source: Source, actor: User) -> SourceTrial:
-    """Read it once, keep nothing, and say what it told.
+    """Scrape the source once without storing anything; return the result.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises SourceRefused: if it is pushed to, or nothing could be read.
+    :raises SourceRefused: if agents push to it, or nothing could be read.
     """
     require_operator(actor)
     if source.kind == PUSH:
@@ -270,7 +270,7 @@ def _check_source(*, kind: str, options: Mapping[str, Any], every: int, token: s
 
 
 def _decrypt_token(source: Source) -> str:
-    """:raises SourceRefused: if no key that is known now decrypts it."""
+    """:raises SourceRefused: if none of the current keys decrypts it."""
     try:
         return decrypt(source.credential).decode() if source.credential else ""
     except Undecryptable as error:
@@ -291,7 +291,7 @@ def _audit_source(source: Source, *, actor: User, action: str, **detail: Any) ->
 def source_read(
     *, source: Source, at: datetime, recorded: BatchResult, batch: TelemetryBatch
 ) -> None:
-    """Remember that it was read, and what of it was refused or did not answer."""
+    """Record a scrape with its rejections and unreachable targets."""
     Source.objects.filter(pk=source.pk).update(
         read_at=at,
         error="",
@@ -303,19 +303,19 @@ def source_read(
 
 
 def source_failed(*, source: Source, error: str) -> None:
-    """Remember why it could not be read. What was known of its cards stays what it was."""
+    """Record why it could not be read. The state of its cards is unchanged."""
     Source.objects.filter(pk=source.pk).update(error=truncate_reason(error, 2000))
 
 
 def source_stalled(*, source: Source, reason: str) -> bool:
-    """Remember why silence of its cards is not acted upon; empty: it is. Says whether that is new."""
+    """Record why stale metrics of its cards are ignored; empty: they are not. Return whether that has changed."""
     return bool(Source.objects.filter(pk=source.pk).exclude(stalled=reason).update(stalled=reason))
 
 
 def unreachable_reason(source: Source, part: str) -> str | None:
-    """Why that part did not answer the last time; empty if it did, None if that is not known.
+    """Why that target did not respond to the last scrape; empty if it did, None if unknown.
 
-    Of a reading that failed nothing is known, nor of those beyond as many silent ones as are kept.
+    Unknown after a failed scrape, and beyond the maximum number of stored targets.
     """
     if reason := source.unreachable.get(_storable_text(part)):
         return str(reason)
@@ -329,7 +329,7 @@ def _stored_refusals(batch: TelemetryBatch) -> dict[str, str]:
 
 
 def _storable_text(text: str) -> str:
-    """As a database takes it, whatever an exporter answered."""
+    """A text that PostgreSQL can store, whatever an exporter returned."""
     return "".join(one if one.isprintable() else "?" for one in text[:300])
 
 
@@ -340,9 +340,9 @@ def _storable_reason(reason: str) -> str:
 
 
 def push_source(cluster: Cluster, *, standing: int | None = None) -> Source:
-    """Where the cluster's agents push to; made with the first of them.
+    """The source to which the cluster's agents push; created with the first of them.
 
-    ``standing`` is its primary key, if the caller has just seen it: what is known of it is not asked again.
+    ``standing`` is its primary key if the caller knows it, which saves a query.
     """
     cached = _cached_sources.get(standing) if standing is not None else None
     if cached is None:
@@ -365,7 +365,7 @@ def _push_source(cluster: Cluster) -> Source:
 
 
 def source_pushed(*, source: Source, at: datetime, recorded: BatchResult) -> None:
-    """Remember that one of its agents came. Not each time: many come at once, and all mean the same row."""
+    """Record a push of one of its agents; not each time, as many agents would update the same row."""
     last = _noted.get(source.pk)
     if last is not None and at - last < _NOTED and not recorded.refused:
         return

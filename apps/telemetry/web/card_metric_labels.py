@@ -32,7 +32,7 @@ LABELS: Mapping[Metric, Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisplayedMetric:
-    """A figure with its unit."""
+    """A metric with its unit."""
 
     metric: Metric
     label: Promise
@@ -42,11 +42,11 @@ class DisplayedMetric:
 
 
 class CardMetricSummary(NamedTuple):
-    """A card's figures on one line."""
+    """Latest metrics of a card on one line."""
 
     text: str
     at: datetime
-    #: They say nothing of now.
+    #: They are stale.
     stale: bool
 
 

@@ -19,8 +19,7 @@ from controlplane.web.forms import PlainForm
 
 #: The kind of sources whose options are a list of exporters.
 EXPORTER = "exporter"
-#: Characters of as many exporters as the adapter takes, 5,000, with long addresses and names; as much as a request
-#: may bring still fits.
+#: Characters for the maximum of 5,000 exporters with long URLs and names, which fit into a request.
 LONGEST_TARGETS = 2_000_000
 
 KIND_LABELS = {
@@ -78,7 +77,7 @@ class SourceForm(PlainForm):
 
     @property
     def chosen_options(self) -> dict[str, Any]:
-        """As the adapter takes them; what was left empty is left out."""
+        """Options for the adapter; empty ones are left out."""
         given = {name: self.cleaned_data[name] for name in self.options}
         return {name: value for name, value in given.items() if value not in ("", None)}
 
@@ -190,7 +189,7 @@ def source_form_class(kind: str) -> type[SourceForm]:
 
 
 class NewSource(PlainForm):
-    """What is chosen once: it stands above the form of the kind."""
+    """Cluster and kind, which cannot be changed later, above the form of the kind."""
 
     name = forms.CharField(
         label=gettext_lazy("Name"),

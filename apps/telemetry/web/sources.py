@@ -74,7 +74,7 @@ def source_tabs(current: str, *, sources: int, agents: AgentCounts) -> list[Tab]
 
 @login_required
 def sources(request: AuthenticatedRequest) -> HttpResponse:
-    """Every source, how it does and what of its last reading was refused; looks again by itself."""
+    """All sources with their state and the rejections of the last scrape; refreshes itself."""
     require_operator(request.user)
     at = timezone.now()
     rows = [_source_row(one) for one in metric_sources.source_statuses(at=at)]
@@ -144,7 +144,7 @@ def _source_page(
 
 
 def _target_rows(source: Source) -> list[dict[str, str | None]]:
-    """Every exporter with its node, and why it did not answer the last time; None where that is not known."""
+    """Each exporter with its node, and why it did not respond to the last scrape; None if unknown."""
     if source.kind != EXPORTER:
         return []
     found: list[dict[str, str | None]] = []
@@ -156,7 +156,7 @@ def _target_rows(source: Source) -> list[dict[str, str | None]]:
 
 
 def _setting_rows(source: Source) -> list[tuple[str, Any]]:
-    """What else it was told, by the names that REST has for it."""
+    """Further options, with their names in the REST API."""
     own = {"url", "vendor"} | ({"targets"} if source.kind == EXPORTER else set())
     return sorted((name, value) for name, value in source.options.items() if name not in own)
 
@@ -172,7 +172,7 @@ def source_new(request: AuthenticatedRequest) -> HttpResponse:
     bound = request.method == "POST" and bool(kind)
     data = request.POST if bound else None
     which, form = NewSource(data), source_form_class(kind)(data)
-    # Both, so that everything that is wrong is said at once.
+    # Validate both, so that all errors are shown together.
     if bound and all([which.is_valid(), form.is_valid()]):
         try:
             source = services.source_create(
@@ -230,7 +230,7 @@ def source_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 @login_required
 @require_POST
 def source_try(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """The answer tells what was read; nothing of it is kept."""
+    """Show the result of a test scrape; nothing is stored."""
     found = _find_source(request, uid)
     try:
         trial = services.source_test(source=found, actor=request.user)
@@ -265,7 +265,7 @@ STATE_LABELS = {
 
 
 class TokenFilter(FilterForm):
-    """Tokens that are good, unless others are asked for."""
+    """Valid tokens by default."""
 
     text = forms.CharField(label=gettext_lazy("Node"), max_length=80)
     state = forms.ChoiceField(
@@ -315,7 +315,7 @@ COLUMNS = (
 
 @login_required
 def agents(request: AuthenticatedRequest) -> HttpResponseBase:
-    """Every token with its node and when its agent was heard."""
+    """All tokens with their nodes and the last push of the agent."""
     require_operator(request.user)
     at = timezone.now()
     rows = node_tokens_visible(request.user).filter(
@@ -351,7 +351,7 @@ def _token_row(token: NodeToken, *, at: datetime) -> dict[str, Any]:
 @never_cache
 @login_required
 def token_new(request: AuthenticatedRequest) -> HttpResponse:
-    """The form; the token is in the answer to it and nowhere else."""
+    """The form; the response shows the token once."""
     require_operator(request.user)
     bound = request.method == "POST"
     form = NodeTokenForm(
@@ -367,6 +367,6 @@ def token_new(request: AuthenticatedRequest) -> HttpResponse:
 
 
 def _requested_node(request: AuthenticatedRequest) -> str:
-    """The node that ``?node=`` names, as the form takes it."""
+    """The node in ``?node=``, as the form expects it."""
     node = fleet.nodes().filter(uid=request.GET.get("node", "")).first()
     return f"{node.cluster.name}/{node.name}" if node is not None else ""

@@ -57,7 +57,7 @@ def _is_good(path: Path, *, node: Node) -> bool:
 
 
 def _write_atomically(path: Path, text: str) -> None:
-    """In one step, so that nobody reads half of it."""
+    """Atomically, so that no process reads a partial file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
