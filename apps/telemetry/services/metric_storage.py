@@ -80,7 +80,7 @@ def days_stored() -> list[date]:
 
 
 def history_cleanup(*, at: datetime) -> int:
-    """One run: create partitions ahead, aggregate finished hours, drop expired days; return the number of hours."""
+    """One run: create partitions ahead, aggregate finished hours, drop expired days; return the hours."""
     today = at.astimezone(UTC).date()
     days_prepare(days=[today + timedelta(days=ahead) for ahead in range(-1, AHEAD + 1)])
     summed = _sum_up(at=at)

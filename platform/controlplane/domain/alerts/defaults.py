@@ -1,4 +1,4 @@
-"""The rules that the product comes with. People may change or switch them off; those they touched stay theirs."""
+"""Default alert rules. Users may edit or disable them; edited ones are not updated."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ DELIVERY = StateMachine(
     },
 )
 
-#: How long to wait after the first failed try, after the second, and so on: about a day in all.
+#: Pause after the first failed attempt, the second, and so on: about a day in total.
 PAUSES = (
     timedelta(seconds=30),
     timedelta(minutes=2),
@@ -59,7 +59,7 @@ MOST_GIVEN_UP = 3
 
 
 def pause_after(*, tries: int, spread: float) -> timedelta | None:
-    """How long to wait after that many failed tries (1, 2, …); None when there is no use in another one.
+    """Pause after that number of failed attempts (1, 2, …); None if there is no further one.
 
     ``spread`` is a random number from 0 to 1.
     """
@@ -78,5 +78,5 @@ def pause_after(*, tries: int, spread: float) -> timedelta | None:
 
 
 def is_delivered(status: int) -> bool:
-    """Whether the other side took it. A redirect did not: nobody follows it."""
+    """Whether the receiver accepted it. A redirect is a failure: it is not followed."""
     return 200 <= status < 300

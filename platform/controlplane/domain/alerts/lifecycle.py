@@ -2,24 +2,24 @@
 
 ::
 
-                     holds                holds for `lasts`
-       (no alert) ─────────▶ PENDING ──────────────────────▶ FIRING ◀─┐
-           ▲                    │                               │     │ holds again
-           └── does not hold ───┘                               ▼     │
-                                                  does not hold: quiet┘
+                  condition met        condition met for `lasts`
+       (no alert) ─────────▶ PENDING ──────────────────────▶ FIRING ◀──┐
+           ▲                    │                               │      │ met again
+           └────── not met ─────┘                               ▼      │
+                                                           not met: quiet
                                                                 │ for `keeps`
                                                                 ▼
                                                             RESOLVED
 
-An evaluation that is lost, repeated or late changes nothing but the time at which the step is made: each step
-depends on the stored state and on the clock alone. An alert whose sample is missing stays as it was.
+An evaluation that is lost, repeated or late only delays a transition: each one depends on the stored state and
+on the clock alone. An alert without a sample keeps its state.
 
-Alerts of one rule that belong together are one message.
+Alerts of one rule with equal grouping labels are notified together.
 
-An *episode* of a group begins with the first alert of it that fires and ends when none does. In an episode people
-are told once that it fires; of alerts that join later at most every :data:`UPDATE_AFTER`; again after the rule's
-``repeat`` if it has one; and once that it is over. They hear that it is over if and only if they heard that it
-began. Alerts that a silence covers are told of when the silence ends, if they still fire then.
+An *episode* of a group begins with its first firing alert and ends when none fires. In an episode one notice
+says that it fires; alerts that join later are notified at most every :data:`UPDATE_AFTER`; the notice is
+repeated after the rule's ``repeat``, if set; and one says that it is resolved. A "resolved" notice is sent if
+and only if a "firing" one was. Silenced alerts are notified when the silence ends, if they still fire then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from controlplane.domain.alerts.rules import (
     all_matchers_match,
 )
 
-#: So long people are left alone with further alerts of a group that they know of.
+#: Minimum interval between notices about further alerts of a group.
 UPDATE_AFTER = timedelta(minutes=5)
 LONGEST_SILENCE = timedelta(days=30)
 
@@ -46,10 +46,10 @@ class NoticeKind(StrEnum):
     FIRING = "firing"
     #: Others have joined.
     MORE = "more"
-    #: It still goes on.
+    #: A repetition: it still fires.
     REPEAT = "repeat"
     RESOLVED = "resolved"
-    #: Somebody wants to see whether it arrives.
+    #: A test of the receiver.
     TEST = "test"
 
 
@@ -58,13 +58,13 @@ class FiringMember:
     """An alert of the group that fires now."""
 
     silenced: bool
-    #: A notice told of it.
+    #: A notice about it was created.
     notified: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationEpisode:
-    """What was told so far; ``notified_at`` is None while nothing was."""
+    """Notices so far; ``notified_at`` is None before the first."""
 
     notified_at: datetime | None = None
     repeat: timedelta | None = None
@@ -73,7 +73,7 @@ class NotificationEpisode:
 def notice_due(
     episode: NotificationEpisode, members: Collection[FiringMember], *, at: datetime
 ) -> NoticeKind | None:
-    """What to tell now; None: nothing."""
+    """The kind of the due notice; None if none is due."""
     if not members:
         return None if episode.notified_at is None else NoticeKind.RESOLVED
     unsilenced = [member for member in members if not member.silenced]
@@ -90,7 +90,7 @@ def notice_due(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """Nobody is told of what its matchers fit; it ends by itself."""
+    """Suppresses notifications of alerts that match its matchers, until its end."""
 
     matchers: tuple[LabelMatcher, ...]
     began_at: datetime
@@ -102,7 +102,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationRoute:
-    """Whom to tell of what."""
+    """Which alerts go to which receivers."""
 
     severity: AlertSeverity
     matchers: tuple[LabelMatcher, ...]
@@ -110,7 +110,7 @@ class NotificationRoute:
     receivers: frozenset[int]
 
     def matches(self, labels: Labels, *, severity: AlertSeverity) -> bool:
-        """Whether it is at least that bad and every matcher fits."""
+        """Whether the severity is high enough and every matcher matches."""
         return severity.rank >= self.severity.rank and all_matchers_match(self.matchers, labels)
 
 
@@ -151,14 +151,14 @@ def next_progress(
     lasts: timedelta,
     keeps: timedelta,
 ) -> AlertProgress | None:
-    """What becomes of an alert; None where there is none any more, or never was.
+    """The next state of an alert; None if there is none.
 
-    ``holds`` is None where nobody can say. ``standing`` is that of an alert that is not resolved.
+    ``holds`` is None if the value is unknown. ``standing`` is that of an alert that is not resolved.
     """
     if standing is None:
         begun = AlertProgress(state=AlertState.PENDING, began_at=at, held_at=at)
         return _pending_to_firing(begun, at=at, lasts=lasts) if holds else None
-    # An answer from before what is known already comes too late to say anything.
+    # A sample older than the stored state is ignored.
     if holds is None or at < max(standing.held_at, standing.quiet_since or standing.held_at):
         return standing
     if holds:
@@ -188,7 +188,7 @@ def _firing_to_resolved(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringAlert:
     began_at: datetime
-    #: None while it goes on.
+    #: None while it fires.
     ended_at: datetime | None
 
 

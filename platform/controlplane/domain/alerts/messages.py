@@ -1,14 +1,14 @@
-"""What receivers are sent: one message in the forms that chats understand, signed as each of them wants.
+r"""Messages to receivers in the formats of chat services, with their signatures.
 
-Whoever makes the message has put it into words; here it only gets its form. Each chat has bounds of its own and
-shows some characters as markup, so names from the outside are made harmless.
+Texts are rendered by the caller. Each chat service has limits of its own and interprets some characters as
+markup, so foreign names are escaped.
 
-- Feishu/Lark, custom bot: an interactive card; ``sign`` is the HMAC-SHA256 of nothing with the key
-  ``timestamp\\nsecret`` (seconds), in Base64, in the body. It answers 200 even where it refuses: ``code`` is 0
-  only where it does not.
-- DingTalk, custom robot: Markdown; ``sign`` is the HMAC-SHA256 of ``timestamp\\nsecret`` (milliseconds) with the
-  secret as key, in Base64, in the address. ``errcode`` as Feishu's ``code``.
-- Slack, incoming webhook: blocks; the address itself is the secret.
+- Feishu/Lark, custom bot: an interactive card; ``sign`` is the HMAC-SHA256 of an empty message with the key
+  ``timestamp\nsecret`` (seconds), in Base64, in the body. The response is 200 also for a refusal: ``code`` is 0
+  only on success.
+- DingTalk, custom robot: Markdown; ``sign`` is the HMAC-SHA256 of ``timestamp\nsecret`` (milliseconds) with the
+  secret as key, in Base64, in the URL. ``errcode`` as Feishu's ``code``.
+- Slack, incoming webhook: blocks; the URL itself is the secret.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class ReceiverMessage:
     #: What it is about, line by line.
     lines: tuple[str, ...]
     tone: MessageSeverity
-    #: A page with more, and the words on the way there.
+    #: A page with details, and the text of the link.
     link: str
     link_text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverPost:
-    """A POST, ready to be made."""
+    """A POST request."""
 
     url: str
     body: bytes
@@ -141,7 +141,7 @@ def slack_post(message: ReceiverMessage, *, url: str) -> ReceiverPost:
     }
     title = _truncate_text(f"{marks[message.tone]} {message.title}", LONGEST_TITLE)
     content = {
-        # What notifications show, which know no blocks.
+        # Text of push notifications, which do not support blocks.
         "text": _slack_text(message.title),
         "blocks": [
             {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": True}},
@@ -169,7 +169,7 @@ def slack_post(message: ReceiverMessage, *, url: str) -> ReceiverPost:
     return ReceiverPost(url=url, body=_encode_json(content))
 
 
-#: Where a chat says in its answer whether it took the message.
+#: Member of the response that says whether the message was accepted.
 _CODES: Mapping[ReceiverKind, tuple[str, str]] = {
     ReceiverKind.FEISHU: ("code", "msg"),
     ReceiverKind.DINGTALK: ("errcode", "errmsg"),
@@ -177,7 +177,7 @@ _CODES: Mapping[ReceiverKind, tuple[str, str]] = {
 
 
 def response_error(kind: ReceiverKind, answer: str) -> str:
-    """Why a chat that answered with a good status did not take the message; empty if it did."""
+    """Why a chat service that responded with a success status rejected the message; empty if it did not."""
     if kind not in _CODES:
         return ""
     code_name, message_name = _CODES[kind]
@@ -210,7 +210,7 @@ def _message_text(message: ReceiverMessage) -> str:
 
 
 def _slack_text(text: str) -> str:
-    """Slack makes links and calls to everybody of what is in angle brackets."""
+    """Slack interprets angle brackets as links and mentions."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

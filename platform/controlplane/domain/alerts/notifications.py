@@ -1,7 +1,7 @@
 """Kinds of notifications to users, as data: one row of a table for each kind.
 
 A new kind is a code in :class:`NotificationKind`, a row in :data:`NOTIFICATION_TYPES`, and its labels in
-``apps.notifications.selectors.messages``. Nothing else knows kinds one by one.
+``apps.notifications.selectors.messages``. No other module lists the kinds.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class NotificationKind(StrEnum):
 class NotificationSeverity(StrEnum):
     GOOD = "good"
     INFO = "info"
-    #: Somebody should act.
+    #: Action required.
     BAD = "bad"
 
 
 class NotificationSubject(StrEnum):
-    """What the news is about."""
+    """Kind of object that a notification is about."""
 
     JOB = "job"
     PIPELINE = "pipeline"
@@ -56,13 +56,13 @@ class NotificationSubject(StrEnum):
 
 
 class NotificationAudience(StrEnum):
-    #: Whoever made the subject, and those of its team who want to hear of everything.
+    #: The creator of the subject, and members of its team who chose all events.
     CREATOR = "maker"
-    #: Whoever may change the team.
+    #: Users who may change the team.
     ADMINISTRATORS = "administrators"
-    #: Whoever operates the fleet, in whatever team.
+    #: Operators of the fleet, in any team.
     OPERATORS = "operators"
-    #: One person, who asked for it.
+    #: The user who requested it.
     ASKER = "asker"
 
 
@@ -73,16 +73,16 @@ class NotificationChannel(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationType:
-    """One kind of news."""
+    """One kind of notification."""
 
     severity: NotificationSeverity
     subject: NotificationSubject
-    #: Where it goes unless its reader says otherwise.
+    #: Default channels.
     channels: frozenset[NotificationChannel] = frozenset({NotificationChannel.PAGE})
-    #: Whether it goes to those of the team who did not make the subject, unless they say otherwise.
+    #: Default for members of the team who did not create the subject.
     whole_team: bool = False
     audience: NotificationAudience = NotificationAudience.CREATOR
-    #: News of one subject with the same group becomes one line while it follows closely.
+    #: Notifications of one subject and group are merged if they follow closely.
     group: str
 
     @property
@@ -199,13 +199,13 @@ NOTIFICATION_TYPES: Mapping[NotificationKind, NotificationType] = {
     ),
 }
 
-#: News of one subject and group within this long of the first is one line with a count.
+#: Notifications of one subject and group within this time of the first are merged into one with a count.
 COLLAPSED_WITHIN = timedelta(minutes=15)
-#: More messages than this to one person within the window become one.
+#: More messages than this to one user within the window are sent as one.
 MAILS_IN_A_BURST = 5
 BURST = timedelta(minutes=10)
 
 
 def collapse_key(kind: NotificationKind, *, subject_uid: str) -> str:
-    """News with the same key is about the same thing."""
+    """Notifications with equal keys are merged."""
     return f"{subject_uid}:{NOTIFICATION_TYPES[kind].group}"

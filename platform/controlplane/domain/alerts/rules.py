@@ -1,7 +1,7 @@
-"""Rules as data: what is measured, when it is too much, for how long, and how bad that is.
+"""Alert rules as data: a measure, a condition, a duration and a severity.
 
-A rule names one *measure*. Whoever knows its values gives a sample for each thing that has one: labels that say
-which thing, and a number. The rule keeps those that its matchers fit and compares them with its threshold.
+A rule names one *measure*. Its samples have labels, which identify the object, and a value. The rule compares
+the samples that match its matchers with its threshold.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ class AlertMeasure:
     """What can be measured, and which labels its samples have."""
 
     topic: MeasureTopic
-    #: ``seconds``, or one of the figures' units.
+    #: ``seconds``, or a unit of the metrics.
     unit: str
     labels: tuple[str, ...]
 
 
 _CARD = ("cluster", "node", "card", "chip")
 
-#: By name; a card's figures carry their metric's name.
+#: By name; metrics of cards have the name of the metric.
 MEASURES: Mapping[str, AlertMeasure] = {
     **{
         f"cards.{metric.value}": AlertMeasure(
@@ -98,7 +98,7 @@ MEASURES: Mapping[str, AlertMeasure] = {
         )
         for metric, measure in METRIC_MEASURES.items()
     },
-    # Level of a fault that stands, 1 to 6.
+    # Level of an open fault, 1 to 6.
     "faults.level": AlertMeasure(
         topic=MeasureTopic.FAULTS,
         unit=Unit.COUNT,
@@ -111,11 +111,11 @@ MEASURES: Mapping[str, AlertMeasure] = {
     "fleet.isolated_share": AlertMeasure(
         topic=MeasureTopic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
     ),
-    # Since a source of figures last gave any.
+    # Time since the last metrics of a source.
     "sources.silence": AlertMeasure(
         topic=MeasureTopic.SOURCES, unit=SECONDS, labels=("cluster", "source")
     ),
-    # Decisions of the last hour that a guard held back.
+    # Decisions of the last hour that the guard suppressed.
     "decisions.held_back": AlertMeasure(
         topic=MeasureTopic.DECISIONS, unit=Unit.COUNT, labels=("cluster",)
     ),
@@ -145,7 +145,7 @@ MEASURES: Mapping[str, AlertMeasure] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMatcher:
-    """One condition on a label; ``*`` in the value stands for anything."""
+    """A condition on one label; ``*`` in the value matches any text."""
 
     label: str
     value: str
@@ -186,7 +186,7 @@ def all_matchers_match(matchers: Iterable[LabelMatcher], labels: Labels) -> bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertSample:
-    """A value of a measure, or None where it has one that nobody knows now."""
+    """A value of a measure; None if the object has one that is unknown now."""
 
     labels: Labels
     value: float | None
@@ -205,19 +205,19 @@ class AlertRuleSpec:
     op: AlertOperator
     threshold: float
     severity: AlertSeverity
-    #: Samples that one of these does not fit are none of its business.
+    #: Only samples that match all of these are compared.
     where: tuple[LabelMatcher, ...] = ()
     #: It must hold for so long before it is an alert, and not hold for so long before that is over.
     lasts: timedelta = timedelta()
     keeps: timedelta = timedelta()
-    #: Alerts with the same values of these labels are told of together; none: all of them.
+    #: Alerts with equal values of these labels are notified together; empty: all of them.
     group_by: tuple[str, ...] = ()
-    #: Told of again after so long while it goes on; None: once is enough.
+    #: Interval of repeated notices while it fires; None: no repetition.
     repeat: timedelta | None = None
     enabled: bool = True
 
     def holds(self, sample: AlertSample) -> bool | None:
-        """None where nobody can say."""
+        """None if the value is unknown."""
         return None if sample.value is None else self.op.holds(sample.value, self.threshold)
 
     def group_of(self, labels: Labels) -> dict[str, str]:
@@ -242,7 +242,7 @@ class AlertRuleSpec:
 
 
 class RuleInvalid(Exception):
-    """No rule can be like that; ``findings`` say why, field by field."""
+    """The rule is not valid; ``findings`` has an entry for each invalid field."""
 
     def __init__(self, findings: tuple[FieldFinding, ...]) -> None:
         super().__init__("; ".join(f"{one.field}: {one.message}" for one in findings))

@@ -1,9 +1,9 @@
-"""Whether the product's controllers keep up, judged from the records of their runs.
+"""Health of the product's controllers, from the records of their runs.
 
 A record says when a run began, when it ended and whether it succeeded. Controllers are level-triggered, so one
-run that fails or is late costs little; what counts is how long ago the last successful end was::
+run that fails or is late costs little; what counts is the time since the last successful end::
 
-        good end            allowed lag                     late
+      successful end       allowed lag                     late
     ───────┼───────────────────────────────────┼──────────────────────────▶ time
            └─ 3 intervals, at least 15 seconds ─┘
 
@@ -18,11 +18,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 INTERVALS_ALLOWED = 3
-#: A busy machine may skip a few turns of a quick loop without anybody noticing.
+#: A busy machine may skip a few runs of a frequent controller without any effect.
 SHORTEST_ALLOWED = timedelta(seconds=15)
 #: Late for less than this is shown on the status page alone: a small machine is late while it is busy.
 MIN_REPORTED_LAG = timedelta(minutes=2)
-#: What the broker is told no task takes; longer, and another worker would be given the message too.
+#: The visibility timeout of the broker: a longer task would be delivered to another worker too.
 LONGEST_TURN = timedelta(seconds=300)
 FAILURES_ALLOWED = 2
 
@@ -30,9 +30,9 @@ FAILURES_ALLOWED = 2
 class ControllerHealth(StrEnum):
     ON_TIME = "on_time"
     LATE = "late"
-    #: It turns, and its turns end badly.
+    #: It runs, and its runs fail.
     FAILING = "failing"
-    #: One turn has been under way for longer than any should be.
+    #: One run has been in progress for longer than any should be.
     STUCK = "stuck"
     #: It has never turned, as after the first start.
     UNSEEN = "unseen"
@@ -43,7 +43,7 @@ UNHEALTHY = frozenset({ControllerHealth.LATE, ControllerHealth.FAILING, Controll
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimes:
-    """What the turns of one loop left behind; None for what has not happened yet."""
+    """The record of one controller; None for what has not happened yet."""
 
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -54,12 +54,12 @@ class RunTimes:
 
     @property
     def moved_at(self) -> datetime | None:
-        """When a turn last began or ended."""
+        """When a run last began or ended."""
         return max(filter(None, (self.started_at, self.ended_at)), default=None)
 
     @property
     def under_way_since(self) -> datetime | None:
-        """When the turn that has not ended began; of a killed worker's turn, too."""
+        """When the run in progress began; also the run of a killed worker."""
         if self.started_at is None:
             return None
         if self.ended_at is None or self.ended_at < self.started_at:
@@ -68,7 +68,7 @@ class RunTimes:
 
 
 def allowed_lag(interval: timedelta) -> timedelta:
-    """How long after its last good end a loop is still on time."""
+    """Time after the last successful end within which a controller is on time."""
     return max(interval * INTERVALS_ALLOWED, SHORTEST_ALLOWED)
 
 
@@ -79,7 +79,7 @@ def controller_lag(times: RunTimes, *, at: datetime) -> timedelta | None:
 
 
 def controller_health(times: RunTimes, *, interval: timedelta, at: datetime) -> ControllerHealth:
-    """How the loop does at that time."""
+    """Health of the controller at that time."""
     behind = controller_lag(times, at=at)
     if behind is None:
         return ControllerHealth.UNSEEN
@@ -88,7 +88,7 @@ def controller_health(times: RunTimes, *, interval: timedelta, at: datetime) -> 
         return ControllerHealth.STUCK
     overdue = behind > allowed_lag(interval)
     if times.failures > FAILURES_ALLOWED or (overdue and times.failures):
-        # Old failures say nothing of a loop that has stopped turning since.
+        # Old failures do not describe a controller that has not run since.
         quiet = times.ended_at is not None and at - times.ended_at > allowed_lag(interval)
         return ControllerHealth.LATE if quiet and began is None else ControllerHealth.FAILING
     if overdue and began is None:
@@ -97,7 +97,7 @@ def controller_health(times: RunTimes, *, interval: timedelta, at: datetime) -> 
 
 
 def needs_attention(health: ControllerHealth, behind: timedelta | None) -> bool:
-    """Whether operators are told on every page, without having asked."""
+    """Whether operators are warned on every page."""
     if health is ControllerHealth.LATE:
         return behind is not None and behind > MIN_REPORTED_LAG
     return health in UNHEALTHY
@@ -107,26 +107,26 @@ class StalledComponent(StrEnum):
     """Which part keeps the controllers from running."""
 
     NONE = "none"
-    #: Messages wait and nobody takes them.
+    #: Messages are queued and no worker processes them.
     WORKER = "worker"
-    #: Nobody sends messages.
+    #: No messages are queued: the beat does not run.
     BEAT = "beat"
     #: Some controllers run and others do not: it is not the processes.
     CONTROLLERS = "controllers"
-    #: Nothing has ever turned, or nobody can say what waits.
+    #: No controller has ever run, or the number of queued messages is unknown.
     UNKNOWN = "unknown"
 
 
 def find_stalled_component(
     controllers: Iterable[tuple[timedelta, RunTimes]], *, waiting: int | None, at: datetime
 ) -> StalledComponent:
-    """Who is to blame for the state of the loops, each given by its interval and turns.
+    """The component that causes the state of the controllers, each given by its interval and record.
 
-    ``waiting`` counts the messages that no worker has taken; None where the broker does not answer.
+    ``waiting`` is the number of queued messages; None if the broker does not respond.
     """
     seen = [(interval, times) for interval, times in controllers if times.moved_at is not None]
-    # Slow loops say nothing yet when the quick ones have long been silent. A turn that is under way
-    # may be that of a worker that is no more.
+    # Infrequent controllers are on time long after frequent ones have stopped. A run in progress may belong to
+    # a worker that has died.
     quick = [
         times.moved_at
         for interval, times in seen

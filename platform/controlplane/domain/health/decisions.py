@@ -1,14 +1,14 @@
-"""What is done about faults: a pure function of what stands, what the policy allows and the time.
+"""Decisions about faults: a pure function of open faults, the policy and the time.
 
 ::
 
-    faults ──▶ grades (level, lasting, flapping) ──┐
-    silence ──▶ stall guard ───────────────────────┼─▶ strongest of each card ──▶ whole nodes ──▶ guards ──▶ done
-    crashed jobs ──▶ suspicions ───────────────────┘                                                └──▶ held back
+    faults ──▶ severity (level, duration, flapping) ──┐
+    stale nodes ──▶ stall guard ──────────────────────┼─▶ strongest of each card ─▶ whole nodes ─▶ guards ─▶ done
+    crashed jobs ──▶ suspicions ──────────────────────┘                                              └─▶ suppressed
 
-A turn answers each card with one action, the strongest that anything asks for; what else stands on that card is
-answered in the next turn, when it is known how far the card is out of use. Nothing is answered twice: what was
-done about a fault is told by ``HealthSnapshot.decided``, and only more than that is decided again.
+A run decides one action for each card, the strongest that is recommended; other faults of that card are handled
+in the next run, when the effect of the isolation is known. Nothing is handled twice: ``HealthSnapshot.decided``
+says what was done about a fault, and only stronger actions are decided again.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ __all__ = [
 def decide_actions(
     snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
 ) -> tuple[HealthDecision, ...]:
-    """What is to be done now, the worst and oldest first, then what is held back by a stall, then what goes back.
+    """Actions to take now, the most severe and oldest first, then suppressed ones, then releases.
 
-    At most one action for each card and one for each node as a whole. What a guard or a keeper holds back is told
-    each time, for as long as it is so; a weaker action that they let through is done beside it.
+    At most one action for each card and one for each node as a whole. What a guard or another system suppresses
+    is returned in each run while it is suppressed; a weaker action that is allowed is returned in addition.
     """
     stale, stalls = stale_node_actions(snapshot, policy, at)
     recommended = [
@@ -120,7 +120,7 @@ def _whole_nodes(
 def _apply_guard(
     recommended: Iterable[RecommendedAction], guard: DecisionGuard
 ) -> Iterator[HealthDecision]:
-    """What is let through and what is held back, at most one of each for a target."""
+    """The allowed and the suppressed action, at most one of each for a target."""
     done: dict[tuple[str, str], int] = {}
     suppressed: set[tuple[str, str]] = set()
     for want in recommended:
@@ -164,7 +164,7 @@ def _release_decisions(
     policy: DecisionPolicy,
     at: datetime,
 ) -> Iterator[HealthDecision]:
-    """What rules took out, has passed its burn-in since, and of which nothing bad is known any more."""
+    """Isolations by rules that have passed a burn-in run since and have no open causes."""
     proved = [each for each in snapshot.isolations if each.proved_at and not each.by_user]
     if not proved:
         return

@@ -4,7 +4,7 @@
 
     L1 note ─ L2 restart the request ─ L3 restart the job ─ L4 reset when idle ─ L5 reset now ─ L6 isolate
 
-A code that no table knows is a note where its vendor calls it minor, and isolates the card otherwise.
+An unknown code has level 1 if its vendor calls it minor, and isolates the card otherwise.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CardFitness(StrEnum):
     FIT = "fit"
     #: It works, slower than it should.
     DEGRADED = "degraded"
-    #: What runs there may go on; nothing new is placed there.
+    #: Running workloads continue; no new ones are placed there.
     NO_NEW_WORK = "no_new_work"
     OUT = "out"
 
@@ -75,13 +75,13 @@ class RepeatRule:
     within: timedelta
 
 
-#: For what programs do to themselves: their repetition says nothing of the card.
+#: For errors of programs: their repetition is no evidence against the card.
 NEVER = RepeatRule(times=0, within=timedelta(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationEscalation:
-    """Once it has stood for so long, the fault is of that level."""
+    """After this time the fault has that level."""
 
     after: timedelta
     level: FaultLevel
@@ -89,7 +89,7 @@ class DurationEscalation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultMeaning:
-    """What a code stands for, for people and for decisions."""
+    """Meaning of a code, for display and for decisions."""
 
     #: English text with the vendor's own name of the fault; empty if the vendor publishes nothing about the code.
     cause: str
@@ -127,14 +127,14 @@ class FaultMap:
     sources: tuple[str, ...] = ()
 
     def level(self, code: str, *, minor: bool = False) -> FaultLevel:
-        """The level of a code; ``minor`` is what its vendor said of it, should no table know it."""
+        """Level of a code; ``minor`` is the vendor's classification, for codes in no table."""
         known = self.levels.get(code)
         if known is not None:
             return known
         return FaultLevel.NOTE if minor else FaultLevel.ISOLATE
 
     def meaning(self, code: str, *, minor: bool = False) -> FaultMeaning:
-        """All that is known of a code; of one that no table knows, its level and an empty cause and remedy."""
+        """Meaning of a code; for a code in no table, its level with empty cause and remedy."""
         level = self.level(code, minor=minor)
         texts = self._code_texts(code)
         remedies = (each.remedy for each in texts if each.remedy)
@@ -156,9 +156,9 @@ class FaultMap:
 
 
 class SignalOrigin(StrEnum):
-    """Who says so."""
+    """The source of a signal."""
 
-    #: The figures or fault codes of an exporter, or a push of its text.
+    #: Metrics or fault codes of an exporter, or pushed text.
     EXPORTER = "exporter"
     #: The product's own agent on the node.
     AGENT = "agent"
@@ -170,16 +170,16 @@ class SignalOrigin(StrEnum):
     NVSENTINEL = "nvsentinel"
     #: What a job left behind when it crashed.
     JOB = "job"
-    #: A rule over figures (``rules``).
+    #: A health rule (``rules``).
     RULE = "rule"
-    #: Nothing has been heard of it for too long.
+    #: No metrics within the heartbeat timeout.
     SILENCE = "silence"
     USER = "person"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSignal:
-    """One sign. Those of the same ``key`` tell of the same fault, again or no longer."""
+    """A signal. Signals with equal ``key`` belong to the same fault, active or ended."""
 
     origin: SignalOrigin
     #: Uid of the cluster, and the node's name there.
@@ -191,11 +191,11 @@ class FaultSignal:
     code: str
     level: FaultLevel
     at: datetime
-    #: False where the origin says that it is over.
+    #: False if the origin reports the end.
     active: bool = True
-    #: In the origin's words, for people.
+    #: Text of the origin, for display.
     message: str = ""
-    #: Whose code it is; empty where it is nobody's in particular.
+    #: Vendor of the code; empty for general codes.
     vendor: str = ""
 
     @property

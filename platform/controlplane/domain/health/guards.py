@@ -1,11 +1,11 @@
-"""What holds automatic decisions back: the blast radius and the number of nodes touched in a while.
+"""Guards that suppress automatic decisions: the blast radius and the number of nodes within a time window.
 
-A rule that is wrong, an exporter that prints garbage or a driver that misreads its cards can name half a fleet
-within a second. What is lost by waiting for a person is one bad card longer in use; what is lost by not waiting is
-the fleet. So rules may take out a small share of each pool, on few nodes in a while, the worst and oldest first.
+A wrong rule, an exporter that prints garbage or a driver that misreads its cards can report half a fleet within
+a second. Waiting for a user costs one faulty card that stays in use; not waiting may cost the fleet. So rules
+may isolate a small share of each pool, on few nodes within a window, the most severe and oldest first.
 
-A pool can be so small that no card is within its share. The first card, or the first node, is allowed anyway:
-a pool of four would otherwise keep its broken card for ever. A share of 0 means none at all.
+A pool can be so small that no card is within its share. The first card, or the first node, is allowed anyway: a
+pool of four would otherwise never isolate its faulty card. A share of 0 means none at all.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _OUT = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
 
 def isolation_limit(size: int, policy: DecisionPolicy) -> int:
-    """Of a pool of so many cards, how many rules may have taken out at once."""
+    """Number of cards that rules may have isolated at the same time in a pool of that size."""
     return max(1, size * policy.pool_share // 1000) if policy.pool_share else 0
 
 
 class DecisionGuard:
-    """Lets decisions through one after the other and counts what they take, on top of what is out already."""
+    """Admits decisions one by one and counts their effects, in addition to existing isolations."""
 
     def __init__(self, snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime) -> None:
         self._policy = policy
         self._touched = {node for node, then in snapshot.recent if then > at - policy.window}
         self._restarted = {node for node, then in snapshot.restarted if then > at - policy.window}
         self._sizes: dict[str, int] = defaultdict(int)
-        #: Pool → node → uids of its cards that rules took out.
+        #: Pool → node → uids of its cards that rules isolated.
         self._out: dict[str, dict[str, set[str]]] = defaultdict(dict)
         for node in snapshot.nodes.values():
             self._sizes[node.pool] += len(node.cards)
@@ -48,11 +48,11 @@ class DecisionGuard:
                 self._out[node.pool][node.uid] = out
 
     def allowed(self, pool: str) -> int:
-        """How many of the pool's cards rules may have taken out at once."""
+        """Number of the pool's cards that rules may have isolated at the same time."""
         return isolation_limit(self._sizes[pool], self._policy)
 
     def admit(self, node: NodeView, card: str, action: HealthAction) -> str:
-        """Why it has to wait for a person, with the numbers; empty: it may be done, and is counted."""
+        """Why it has to wait for a user, with the numbers; empty: it is admitted and counted."""
         if action is HealthAction.RESTART_JOB:
             return self._admit_restart(node)
         if not action.removes_capacity:
@@ -96,7 +96,7 @@ class DecisionGuard:
         already = sum(map(len, out.values()))
         new = sum(each.uid not in here for each in _newly_isolated_cards(node, card))
         allowed = self.allowed(node.pool)
-        # The first card of a pool, or what makes up its first node, goes whatever its share of the pool.
+        # The first card of a pool, or the cards of its first node, are admitted whatever the share.
         first = allowed > 0 and (already == 0 if card else already == len(here))
         if not new or first or already + new <= allowed:
             return ""
@@ -114,7 +114,7 @@ class DecisionGuard:
 
 
 def _newly_isolated_cards(node: NodeView, card: str) -> tuple[CardView, ...]:
-    """The cards that it would take out, those that a person took out left aside."""
+    """Cards that it would isolate, without those that a user isolated."""
     return tuple(
         each
         for each in node.cards

@@ -1,14 +1,14 @@
-"""A card or node out of use, from its taking out until it has proved itself.
+"""The states of an isolated card or node, until it has passed a burn-in run and is released.
 
 ::
 
     DRAINING ──emptied──▶ EMPTY ──test──▶ TESTING ──prove─▶ RETURNED
         │                  ▲ │               │
-        │                  │ └──release──▶ RETURNED (by a person, with a reason)
+        │                  │ └──release──▶ RETURNED (by a user, with a reason)
         └──release──▶ …    └──────fail───────┘
 
-While it drains, what ran there saves and stops. Nothing is placed on it before it is RETURNED. It proves itself by
-passing a burn-in after what was wrong with it has been away for a while (``unsettled``).
+While it drains, workloads save and stop. Nothing is placed on it before it is RETURNED. It passes by a burn-in
+run after the causes have been absent for a while (``unsettled_reason``).
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def unsettled_reason(
     policy: DecisionPolicy,
     at: datetime,
 ) -> str:
-    """Why it cannot go back yet, in words; empty: nothing that is known of it stands in the way.
+    """Why it cannot be released yet; empty if no known cause prevents it.
 
-    Ask before a burn-in begins, and again when it has passed: what came up since counts too. A whole node answers
-    for the faults of all of its cards, a card for its own and those of its node.
+    Check before a burn-in run begins, and again when it has passed: new faults count too. A whole node includes
+    the faults of all of its cards, a card its own and those of its node.
     """
     for fault, severity in _counting_faults(faults, isolation=isolation, severities=severities):
         if fault.ended_at is None:
@@ -91,9 +91,9 @@ def unsettled_reason(
 def disproved_reason(
     faults: Iterable[FaultView], *, isolation: IsolationView, severities: FaultSeverities
 ) -> str:
-    """Why the burn-in that it passed is worth nothing any more, in words; empty: it counts, or none was passed.
+    """Why a passed burn-in run no longer counts; empty if it counts, or none was passed.
 
-    What began after it is not forgotten with time: it has to pass another.
+    A fault that began afterwards requires another run.
     """
     if isolation.proved_at is None:
         return ""
@@ -110,7 +110,7 @@ def disproved_reason(
 def _counting_faults(
     faults: Iterable[FaultView], *, isolation: IsolationView, severities: FaultSeverities
 ) -> Iterator[tuple[FaultView, FaultSeverity]]:
-    """The faults that stand against its return, the oldest first."""
+    """Faults that prevent its release, oldest first."""
     for fault in sorted(faults, key=lambda fault: (fault.began_at, fault.uid)):
         concerns = fault.node == isolation.node and (
             not fault.card or not isolation.card or fault.card == isolation.card

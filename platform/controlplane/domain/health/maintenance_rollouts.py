@@ -8,9 +8,9 @@ One node::
        ▼                                 ▼
     SKIPPED                            FAILED
 
-Without a command it goes from DRAINING to TESTING, without a burn-in straight to DONE. The rollout begins nodes of
-one failure domain only, a few at a time, and goes on to the next domain when all of it is done. One failure and
-nothing more begins: what is under way ends as planned, the rest stays untouched.
+Without a command it goes from DRAINING to TESTING, without a burn-in run directly to DONE. The rollout begins
+nodes of one failure domain only, a few at a time, and continues with the next domain when all of it is done.
+After a failure no node begins: nodes in progress are completed, the others are not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from controlplane.domain.common.state_machine import StateMachine
 
 class RolloutState(StrEnum):
     RUNNING = "running"
-    #: Nothing new begins; what is under way goes on.
+    #: No node begins; nodes in progress continue.
     PAUSED = "paused"
     DONE = "done"
     FAILED = "failed"
@@ -101,7 +101,7 @@ class MaintenancePlan:
 
     command: bool
     burn_in: bool
-    #: Nodes under way at once.
+    #: Maximum number of nodes in progress.
     parallel: int
 
 
@@ -116,7 +116,7 @@ class RolloutNodeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeObservation:
-    """What is so on a node that is under way; None: not yet, or nobody can say."""
+    """The observed state of a node in progress; None: not yet, or unknown."""
 
     #: Nothing runs there any more.
     empty: bool = False
@@ -124,7 +124,7 @@ class NodeObservation:
     worked: bool | None = None
     #: How the burn-in ended.
     proved: bool | None = None
-    #: Somebody gave it back meanwhile: their word counts.
+    #: A user released it meanwhile, which takes precedence.
     returned: bool = False
 
 
@@ -138,7 +138,7 @@ def nodes_to_begin(
     if not open_:
         return ()
     domain = open_[0].domain
-    # A domain that is still under way holds back the others, whatever order they are in.
+    # A domain in progress blocks the others, in any order.
     under_way = [m for m in open_ if m.state in UNDER_WAY]
     if under_way:
         domain = under_way[0].domain
@@ -174,7 +174,7 @@ def _after_working(plan: MaintenancePlan) -> NodeEvent:
 
 
 def rollout_event(members: Sequence[RolloutNodeState]) -> RolloutEvent | None:
-    """How a rollout that goes on ends; None: it does not yet."""
+    """How a rollout in progress ends; None: not yet."""
     if any(member.state in UNDER_WAY for member in members):
         return None
     if any(member.state is NodeState.FAILED for member in members):

@@ -36,7 +36,7 @@ _REFUSES_NEW_WORK = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendedAction:
-    """An action that something asks for; of the whole node where ``card`` is empty."""
+    """A recommended action; of the whole node where ``card`` is empty."""
 
     node: NodeView
     card: str
@@ -48,21 +48,22 @@ class RecommendedAction:
 
     @property
     def order(self) -> tuple[int, datetime, str, str, str]:
-        """The worst first, then the oldest; the rest makes it the same each time."""
+        """Most severe first, then oldest; the rest makes the order deterministic."""
         return (-self.action.rank, self.began_at, self.fault, self.node.uid, self.card)
 
 
 def fault_actions(
     snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
 ) -> Iterator[RecommendedAction]:
-    """What the faults ask for that is not answered yet. Silence is not among them (``silences``).
+    """Actions for faults that are not handled yet, without stale nodes (``stale_nodes``).
 
-    What has become graver than its code says asks for both, should the graver answer be held back.
+    A fault that has become more severe than its code recommends both actions, in case the stronger one is
+    suppressed.
     """
     severities = FaultSeverities(snapshot.faults, snapshot.released, policy, at)
     for fault in snapshot.faults:
         node = snapshot.nodes.get(fault.node)
-        # What ended long ago counts for what comes back, and asks for nothing itself.
+        # Ended faults count for repetitions, and recommend nothing themselves.
         live = fault.ended_at is None or fault.ended_at >= at - policy.settle
         if node is None or not live or fault.origin == SignalOrigin.SILENCE:
             continue
@@ -79,7 +80,7 @@ def is_answered(snapshot: HealthSnapshot, fault: str, action: HealthAction) -> b
 
 
 def is_moot(node: NodeView, card: str, action: HealthAction) -> bool:
-    """Whether there is nothing left to do: the card, or each card of the node, is out of use as far already."""
+    """Whether nothing is left to do: the card, or each card of the node, is isolated as far already."""
     if action is HealthAction.NOTE:
         return False
     enough = _REFUSES_NEW_WORK if action is HealthAction.RESET_WHEN_IDLE else {CardState.ISOLATED}
@@ -130,7 +131,7 @@ def _recommended_action(
 
 
 def _action_target(action: HealthAction, card: str, node: NodeView) -> tuple[HealthAction, str]:
-    """At a card, or at its whole node where nobody can say which card the next work would get."""
+    """The card, or its whole node if it is unknown which card the next workload would use."""
     if action.removes_capacity and node.binds_by_node:
         card = ""
     if action is HealthAction.ISOLATE_CARD and not card:
@@ -138,17 +139,16 @@ def _action_target(action: HealthAction, card: str, node: NodeView) -> tuple[Hea
     return action, card
 
 
-#: Silence comes back when monitoring does: it says nothing of the node. What crashed jobs leave behind is weighed
-#: by ``suspicions``.
+#: Staleness recurs with monitoring: it is no evidence against the node. Crashes are handled by ``suspicions``.
 _NEVER_DAMPED = frozenset({SignalOrigin.SILENCE, SignalOrigin.JOB})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSeverity:
     level: FaultLevel
-    #: Why it is that grave, in words.
+    #: Why it has that severity.
     reason: str
-    #: It is so since it came back too often.
+    #: The severity results from repetitions.
     flaps: bool = False
 
 
@@ -170,7 +170,7 @@ class FaultSeverities:
             self._began[_fault_identity(fault)].append(fault.began_at)
 
     def is_known(self, fault: FaultView) -> bool:
-        """Whether its card or node was given back after it had begun, so that it is not held against it again."""
+        """Whether its card or node was released after it began, so that it no longer counts."""
         back = self._was_released_since(fault)
         return back is not None and fault.began_at <= back
 

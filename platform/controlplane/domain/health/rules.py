@@ -1,14 +1,14 @@
-"""Rules over figures: a condition of one metric that has to hold for a while, and the level it stands for.
+"""Health rules: a condition on one metric that must last for a while, and the level of the fault.
 
 ::
 
     {"metric": "ecc_uncorrected", "how": "change", "op": ">", "value": 0, "within": "10m", "for": "0s"}
 
-``how`` says what is compared: the ``value`` itself, its ``change`` over ``within``, or its ``rate``: that change a
-minute. A counter only grows: where it falls, the card was reset, and what it shows then is what came since.
+``how`` says what is compared: the ``value`` itself, its ``change`` over ``within``, or its ``rate``: that change
+per minute. A counter only grows: where it falls, the card was reset, and its value is the growth since then.
 
-What was not measured is not judged: between measurements that lie too far apart nothing is known, so a condition
-begins anew behind the gap, and with no recent measurement there is no verdict at all.
+Gaps are not evaluated: between measurements that are too far apart the value is unknown, so a condition begins
+anew after the gap, and without a recent measurement the result is unknown.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.telemetry.metrics import MEASURES, Metric, is_possible
 
-#: Measurements that lie further apart say nothing about the time between them.
+#: Between measurements that are further apart, the value is unknown.
 GAP = timedelta(minutes=5)
 
 
 class MetricTransform(StrEnum):
-    """What of the figures is compared."""
+    """What is compared with the threshold."""
 
     VALUE = "value"
     #: The difference over the time; for a counter, what it grew by.
@@ -65,7 +65,7 @@ class RuleCondition:
     #: In the metric's unit (``telemetry.MEASURES``); of a rate, that a minute.
     value: float
     how: MetricTransform = MetricTransform.VALUE
-    #: What change and rate look back over.
+    #: Time range of change and rate.
     within: timedelta = timedelta(minutes=10)
     #: It has to hold for so long.
     lasting: timedelta = timedelta(0)
@@ -78,12 +78,12 @@ class RuleCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthRuleSpec:
-    #: A slug: the code of the faults that it tells of.
+    #: A slug: the code of the rule's faults.
     name: str
     title: str
     condition: RuleCondition
     level: FaultLevel
-    #: Where its figures come from, for people.
+    #: Source of the threshold, for display.
     source: str = ""
 
 
@@ -99,7 +99,7 @@ class RuleVerdict(StrEnum):
     #: It holds, not for long enough yet.
     PENDING = "pending"
     CLEAR = "clear"
-    #: Too little was measured to say.
+    #: Too few measurements.
     UNKNOWN = "unknown"
 
 
@@ -116,22 +116,22 @@ class RuleEvaluation:
 class RuleFiring:
     """One time that the rule would have fired."""
 
-    #: When it began to hold, and when it had for long enough.
+    #: When the condition was first met, and when it had lasted long enough.
     began_at: datetime
     fired_at: datetime
-    #: None: it holds still at the end of what was looked at.
+    #: None: still met at the end of the time range.
     ended_at: datetime | None
-    #: The figure that lay furthest beyond the rule's value.
+    #: The value that exceeded the threshold most.
     worst: float
 
 
 def evaluate_condition(
     condition: RuleCondition, series: Sequence[MetricSample], at: datetime
 ) -> RuleEvaluation:
-    """Whether the condition holds of one card now.
+    """Evaluate the condition for one card now.
 
-    ``series`` are its measurements of the condition's metric, oldest first; what lies behind ``at`` is left aside.
-    It has to reach back over ``within`` and ``lasting``: older measurements change nothing but the beginning.
+    ``series`` are its measurements of the condition's metric, oldest first; later ones than ``at`` are ignored.
+    They must reach back over ``within`` and ``lasting``: older measurements affect only the begin.
     """
     last: _Step | None = None
     for step in _condition_steps(condition, (sample for sample in series if sample.at <= at)):
@@ -164,7 +164,7 @@ def dry_run(condition: RuleCondition, series: Iterable[MetricSample]) -> tuple[R
 class _Step:
     at: datetime
     finding: RuleEvaluation
-    #: The measurement before lies too far back to know what was between.
+    #: The previous measurement is too old.
     anew: bool
     before: datetime | None
 
@@ -214,7 +214,7 @@ def _compared_values(
     before, passed = 0.0, 0.0
     for sample in series:
         if counter and sample.value < before:
-            # It began again at zero; what it had reached stays counted.
+            # The counter was reset; its earlier growth is added.
             passed += before
         before = sample.value
         window.append(MetricSample(at=sample.at, value=sample.value + passed))
@@ -239,7 +239,7 @@ def _worse_value(condition: RuleCondition, fired: RuleFiring | None, value: floa
 
 
 def _end_firing(fired: RuleFiring, step: _Step) -> RuleFiring:
-    """Over at the measurement that says so; behind a gap, at the last one before it."""
+    """Ended at the measurement that no longer meets the condition; after a gap, at the last one before it."""
     return RuleFiring(
         began_at=fired.began_at,
         fired_at=fired.fired_at,
@@ -249,7 +249,7 @@ def _end_firing(fired: RuleFiring, step: _Step) -> RuleFiring:
 
 
 Choice = TypeVar("Choice", bound=StrEnum)
-#: Figures are kept for so long.
+#: Retention of the history.
 LONGEST = timedelta(days=7)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -260,7 +260,7 @@ _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 class RuleRefused(ValueError):
-    """A document that is no rule; ``field`` is where, the message says what would be right."""
+    """The document is no valid rule; ``field`` is the cause, the message says what is expected."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -304,7 +304,7 @@ def condition_of(document: object) -> RuleCondition:
 
 
 def document_of(condition: RuleCondition) -> dict[str, Any]:
-    """What ``condition_of`` reads back into the same condition, for JSON."""
+    """The JSON document from which ``condition_of`` reads an equal condition."""
     document: dict[str, Any] = {
         "metric": condition.metric.value,
         "how": condition.how.value,

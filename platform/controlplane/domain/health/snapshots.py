@@ -17,13 +17,14 @@ class HealthAction(StrEnum):
     NOTE = "note"
     RESTART_REQUEST = "restart_request"
     RESTART_JOB = "restart_job"
-    #: Takes no new work; waits for a reset by an operator and a burn-in when what runs there has ended.
+    #: Accepts no new workloads; after the running ones have ended, it waits for a reset by an operator and a
+    #: burn-in run.
     RESET_WHEN_IDLE = "reset_when_idle"
-    #: What runs there stops now; then it waits for a reset by an operator and a burn-in.
+    #: Running workloads are evicted; then it waits for a reset by an operator and a burn-in run.
     RESET_NOW = "reset_now"
     ISOLATE_CARD = "isolate_card"
     ISOLATE_NODE = "isolate_node"
-    #: Give it back: what was wrong is over and it has proved itself.
+    #: Release: the causes have ended and it has passed its burn-in run.
     RELEASE = "release"
 
     @property
@@ -38,7 +39,7 @@ class HealthAction(StrEnum):
 
     @property
     def stops(self) -> bool:
-        """Whether what runs there is ended by it, and the place taken out of use."""
+        """Whether it evicts running workloads and isolates the target."""
         return HealthAction.RESET_NOW.rank <= self.rank <= HealthAction.ISOLATE_NODE.rank
 
 
@@ -47,10 +48,10 @@ _RANKS: Mapping[HealthAction, int] = {action: rank for rank, action in enumerate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionPolicy:
-    """What may be decided without a person, and how soon."""
+    """Limits and intervals of automatic decisions."""
 
-    #: At most this share of a pool's cards, in thousandths, may be out of use by our own decision. The first card
-    #: or node of a pool is allowed whatever its share, unless this is 0.
+    #: Maximum share of a pool's cards, in thousandths, that rules may have isolated. The first card or node of
+    #: a pool is allowed whatever its share, unless this is 0.
     pool_share: int = 100
     #: And at most so many nodes may be touched within the window.
     nodes_per_window: int = 10
@@ -59,17 +60,17 @@ class DecisionPolicy:
     restarts_per_window: int = 50
     #: So many cards of one node that have to be isolated within the window are a matter of the node.
     cards_per_node: int = 3
-    #: Silent together, they are not what is wrong: share of a cluster's nodes, in thousandths.
+    #: If at least this share of a cluster's nodes, in thousandths, is stale, monitoring is the likely cause.
     stall_share: int = 300
     #: A node is stale when nothing has reported it for so long.
     heartbeat_timeout: timedelta = timedelta(seconds=15)
-    #: The same fault so often within the time is worth isolation, whatever its level from L2 on. Notes count
-    #: only where the maker gives a number for the code.
+    #: The same fault so often within the time justifies isolation, for levels from L2 on. Level 1 counts only
+    #: if the vendor publishes a number for the code.
     min_occurrences: int = 3
     occurrences_within: timedelta = timedelta(hours=24)
     #: A fault that has ended must stay away for so long before it counts as over.
     settle: timedelta = timedelta(minutes=5)
-    #: Score from which crashed jobs make a place suspect (``suspicions``), in jobs that only failed there.
+    #: Score from which crashed jobs make a target suspicious (``suspicions``), in jobs that failed only there.
     suspicion: float = 2.0
     suspicion_within: timedelta = timedelta(hours=24)
 
@@ -99,7 +100,7 @@ class CardView:
     state: CardState
     #: Uid of the claim that holds it; empty: none.
     claim: str = ""
-    #: A person took it out of use: that does not count against the guards.
+    #: A user isolated it, which does not count for the guards.
     by_user: bool = False
 
 
@@ -111,14 +112,14 @@ class NodeView:
     pool: str
     cards: tuple[CardView, ...]
     last_seen_at: datetime | None = None
-    #: Somebody else (MindCluster, NVSentinel) acts on its faults; empty: nobody.
+    #: Another system (MindCluster, NVSentinel) handles its faults; empty: none.
     keeper: str = ""
     #: A device plug-in chooses the device: one bad card withholds the node.
     binds_by_node: bool = False
 
 
 class CrashOrigin(StrEnum):
-    """Whose doing the crash of a job looks like, by what it left behind."""
+    """The likely cause of a job's crash, from its log."""
 
     HARDWARE = "hardware"
     UNCLEAR = "unclear"
@@ -130,27 +131,27 @@ class CrashOrigin(StrEnum):
 class RunView:
     """One attempt of a job that has ended, where it ran and how it went."""
 
-    #: Uid of the job: attempts of one job say "the same program".
+    #: Uid of the job: its attempts run the same program.
     job: str
-    #: Who wrote the program: uid of the team or person; a broken script of one weighs once.
+    #: Owner of the program: uid of the team or user; a broken program counts once.
     owner: str
     #: Node uid → uids of the cards that it held there.
     places: Mapping[str, tuple[str, ...]]
     ended_at: datetime
-    #: None: it succeeded. Cancelled and preempted attempts say nothing and do not belong here.
+    #: None: it succeeded. Cancelled and preempted attempts are no evidence and are not included.
     failed: CrashOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolationView:
-    """What rules took out of use and has not come back."""
+    """An open isolation by a rule."""
 
     node: str
     #: Empty: the whole node.
     card: str
     #: When a burn-in passed; None: not yet.
     proved_at: datetime | None = None
-    #: A person took it out: only a person gives it back.
+    #: A user isolated it: only a user releases it.
     by_user: bool = False
 
 
@@ -159,17 +160,17 @@ class HealthSnapshot:
     """All that a decision may depend on."""
 
     nodes: Mapping[str, NodeView]
-    #: Those that stand, and those that ended within the longest time that repeats are counted over: the policy's,
-    #: or a maker's for its code.
+    #: Open faults, and those that ended within the longest time range of repetitions: the policy's, or a
+    #: vendor's for its code.
     faults: tuple[FaultView, ...]
-    #: Faults about which this was done already: uid → the strongest action. What was held back is not done: it is
-    #: told again in each turn for as long as it is held back.
+    #: Handled faults: uid → the strongest action. A suppressed action is not handled: it is decided in each run
+    #: while it is suppressed.
     decided: Mapping[str, HealthAction] = field(default_factory=dict)
-    #: When nodes were taken out, cards of them included, by rules: (node, at).
+    #: When rules isolated nodes, including their cards: (node, at).
     recent: tuple[tuple[str, datetime], ...] = ()
     #: When jobs were restarted on nodes by rules: (node, at).
     restarted: tuple[tuple[str, datetime], ...] = ()
-    #: When cards or nodes were given back last, by uid: what was known then is not held against them again.
+    #: Last release of cards and nodes, by uid: earlier evidence no longer counts.
     released: Mapping[str, datetime] = field(default_factory=dict)
     #: Attempts that ended within ``DecisionPolicy.suspicion_within``.
     runs: tuple[RunView, ...] = ()
@@ -182,11 +183,11 @@ class HealthDecision:
 
     node: str
     card: str
-    #: Empty where no fault is behind it: a release, or a suspicion that no fault tells of.
+    #: Empty without a fault: a release, or a suspicion without a fault.
     fault: str
     action: HealthAction
     reason: str
-    #: The guard or keeper that holds it back, in words; empty: it is to be done.
+    #: The guard or other system that suppresses it; empty: it is to be executed.
     held_back: str = ""
-    #: Held back since somebody else acts there: no person has to look.
+    #: Suppressed because another system handles it: no user has to decide.
     followed: bool = False

@@ -1,8 +1,8 @@
 """Stale nodes: those without a heartbeat for longer than the timeout.
 
-One stale node among many is that node's own problem: it is fenced. Many of one cluster at once are the product's:
-a network between, an exporter's upgrade, a stalled collector. Then nothing is decided on staleness there, for as
-long as it lasts, and one statement says so.
+One stale node among many is that node's own problem: it is isolated. Many of one cluster at once have a common
+cause: the network, an exporter's upgrade, a stalled collector. Then no node is isolated for staleness there, for
+as long as it lasts, and one decision says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from controlplane.domain.health.snapshots import (
     NodeView,
 )
 
-#: Why one node of a cluster is named where monitoring is at fault: it stands for all of them.
+#: Why one node of a cluster is named where monitoring is at fault: it represents all of them.
 TOGETHER = Reason("health.node.stale_with_cluster", "no heartbeat, like other nodes of the cluster")
 
 
@@ -32,7 +32,7 @@ TOGETHER = Reason("health.node.stale_with_cluster", "no heartbeat, like other no
 class _StaleNode:
     node: NodeView
     fault: FaultView
-    #: Since when nothing is heard.
+    #: Time of the last heartbeat.
     since: datetime
     answered: bool
 
@@ -40,7 +40,7 @@ class _StaleNode:
 def stale_node_actions(
     snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
 ) -> tuple[tuple[RecommendedAction, ...], tuple[HealthDecision, ...]]:
-    """The nodes to take out for their silence, and one statement for each cluster that stalls as a whole."""
+    """The stale nodes to isolate, and one decision for each cluster that is stale as a whole."""
     sizes: dict[str, int] = defaultdict(int)
     for node in snapshot.nodes.values():
         sizes[node.cluster] += 1
@@ -55,7 +55,7 @@ def stale_node_actions(
             for each in silences
             if not each.answered and each.since <= at - policy.heartbeat_timeout
         ]
-        # What was answered a while ago is that node's own; it does not make the others' silence ours.
+        # Earlier isolated nodes have their own causes, and do not count for the cluster's staleness.
         together = [
             each for each in silences if not each.answered or each.since > at - policy.window
         ]
@@ -73,7 +73,7 @@ def stale_node_actions(
 
 
 def _find_stale_nodes(snapshot: HealthSnapshot) -> Iterator[_StaleNode]:
-    """One for each silent node, by its oldest fault."""
+    """One for each stale node, by its oldest fault."""
     seen: dict[str, _StaleNode] = {}
     for fault in snapshot.faults:
         node = snapshot.nodes.get(fault.node)

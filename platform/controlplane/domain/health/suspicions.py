@@ -1,27 +1,27 @@
 """Suspicions: nodes and cards where jobs crash that run well elsewhere.
 
-One crash says little: programs are broken more often than cards. What tells the two apart is elimination. A job
-that crashed on a node and ended well without it speaks against the node; one that fails wherever it runs speaks
-against itself. So each crashed job weighs, for each node that it held when it crashed,
+One crash is weak evidence: programs are broken more often than cards. Elimination tells the two apart. A job
+that crashed on a node and succeeded without it is evidence against the node; one that fails wherever it runs is
+evidence against itself. So each crashed job weighs, for each node that it used when it crashed,
 
 ::
 
-            crashes with the node        1                    1     it ended well elsewhere
-    weight = ─────────────────────  ×  ──────────────────  ×  1/2   it did not, and its log blames hardware
-                 its crashes           nodes in question      1/4   it did not, and its log blames nobody
+            crashes with the node        1                    1     it succeeded elsewhere
+    weight = ─────────────────────  ×  ──────────────────  ×  1/2   it did not, and its log indicates hardware
+                 its crashes           nodes in question      1/4   it did not, and its log indicates nothing
 
 times the share of its owner's crashing jobs that crashed there: a flaky program fails evenly over the nodes, a
-broken node draws the crashes to itself. Nodes where the same job ended well are not in question. Jobs that never
-ended well weigh one at most for all of an owner's together. The sum is multiplied by the share of the jobs there
-that crashed, since a place where most work ends well is sound.
+broken node causes crashes of many. Nodes where the same job succeeded are not in question. Jobs that never
+succeeded weigh at most one in total for an owner. The sum is multiplied by the share of the jobs there that
+crashed, since a node where most jobs succeed is healthy.
 
-Suspicion takes nothing away from running workloads: the card or node is cordoned and tested when it is idle.
+A suspicion evicts no workloads: the card or node is cordoned and tested when it is idle.
 
-The log of a crashed job says whose doing the crash looks like. A log is its owner's word: whoever can print can
-print an error of a card. So it is evidence, which is weighed together with that of other jobs and other nodes, and
-by itself no reason to take a card away. Its lines are searched for signatures. A program that is to blame goes
-before everything else, since what follows from its mistake (a collective that times out on the other ranks) looks
-like a hardware error; of the rest the strongest counts, and of equals the last.
+The log of a crashed job indicates the cause of the crash. It is under the control of its owner, who can print an
+error of a card. So it is evidence, which is weighed together with that of other jobs and other nodes, and no
+sufficient reason to isolate a card. Its lines are searched for signatures. A fault of the program takes
+precedence, since its consequences (a collective that times out on the other ranks) look like a hardware error;
+of the others the strongest counts, and of equals the last.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Suspicion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Count:
-    """What one job says about one node."""
+    """The evidence of one job about one node."""
 
     job: str
     owner: str
@@ -81,7 +81,7 @@ class _Count:
 def suspicion_actions(
     snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
 ) -> Iterator[RecommendedAction]:
-    """A reset when idle for each suspect that takes work still."""
+    """A reset when idle for each suspicious target that still accepts workloads."""
     for suspicion in suspicious_nodes(snapshot, policy, at):
         node = snapshot.nodes[suspicion.node]
         for card in suspicion.cards or ("",):
@@ -133,7 +133,7 @@ def _runs_by_job(runs: Sequence[RunView]) -> dict[str, list[RunView]]:
 
 
 def _crash_counts(runs: Sequence[RunView]) -> Iterator[tuple[str, _Count]]:
-    """What one job's attempts say about each node in question."""
+    """The evidence of one job's attempts about each node in question."""
     crashes = [run for run in runs if run.failed is not None]
     if any(run.failed is CrashOrigin.PROGRAM for run in crashes):
         return
@@ -200,7 +200,7 @@ def _node_suspicion(
 def _common_cards(
     node: NodeView, counts: Sequence[_Count], here: Sequence[RunView]
 ) -> tuple[str, ...]:
-    """The cards that each crashed job held and no job that ended well; empty where that tells nothing."""
+    """Cards that every crashed job used and no successful one; empty if that is inconclusive."""
     common = {card.uid for card in node.cards}
     for count in counts:
         common &= {card for run in count.crashes for card in run.places[node.uid]}
@@ -211,7 +211,7 @@ def _common_cards(
 
 
 def _was_released_since(snapshot: HealthSnapshot, node: NodeView) -> datetime | None:
-    """When the node or a card of it came back last: crashes before that are dealt with."""
+    """Last release of the node or of a card of it: earlier crashes are handled."""
     uids = (node.uid, *(card.uid for card in node.cards))
     return max((snapshot.released[uid] for uid in uids if uid in snapshot.released), default=None)
 
@@ -229,20 +229,20 @@ def _newest_open_fault(snapshot: HealthSnapshot, node: str, card: str) -> str:
     return max(left)[1] if left else ""
 
 
-#: Signatures are looked for in so much of the end, in characters.
+#: Number of characters at the end of a log that are searched.
 _LONGEST_TAIL: Final = 64_000
 _LONGEST_LINE: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashSignature:
-    """Words that a kind of crash leaves in a log."""
+    """A text that a kind of crash leaves in a log."""
 
-    #: A stable word; followed by what the pattern captures, if it captures anything.
+    #: A stable code, followed by the captured text, if any.
     code: str
     blame: CrashOrigin
     pattern: re.Pattern[str]
-    #: Whose fault map knows what is captured; empty where none does.
+    #: Vendor whose fault map contains the captured code; empty if none.
     vendor: str = ""
 
 
@@ -252,7 +252,7 @@ class Crash:
 
     code: str
     blame: CrashOrigin
-    #: The line in which it stands.
+    #: The matching line.
     line: str
     vendor: str = ""
     #: The vendor's own code, where the signature holds one.
@@ -315,7 +315,8 @@ SIGNATURES: Final = (
         r"device (?:is )?lost|no longer (?:connected|available) on the bus",
     ),
     _crash_signature("off-the-bus", CrashOrigin.HARDWARE, r"fallen off the bus"),
-    # Those after which the driver wants a reset or a person; the others end a program, often by its own fault.
+    # Codes after which the driver requires a reset or service; the others end a program, often by its own
+    # fault.
     _crash_signature(
         "xid",
         CrashOrigin.HARDWARE,
@@ -327,7 +328,7 @@ _STRENGTH: Final = {CrashOrigin.UNCLEAR: 0, CrashOrigin.HARDWARE: 1, CrashOrigin
 
 
 def crash_signature(tail: str) -> Crash | None:
-    """What the end of a log tells; None if it tells nothing that is known."""
+    """The signature at the end of a log; None if there is no known one."""
     found: tuple[tuple[int, int], Crash] | None = None
     for line in tail[-_LONGEST_TAIL:].splitlines():
         for place, known in enumerate(SIGNATURES):

@@ -1,13 +1,13 @@
 """Metric batches: metrics of many cards at one moment, in columns.
 
-An object for each card and a table for each object cost more than all that is done with the numbers in them.
-Where a source tells of thousands of cards, and always of the same ones, they come as a batch::
+An object for each card and a dictionary for each object would cost more than the processing of their values.
+Where a source reports thousands of cards, and always the same ones, they are passed as a batch::
 
     whose     utilization   power   …
     n0, 0         93         512
     n0, 1         NaN        498        NaN: not measured
 
-What does not fit into one, a number that is not finite above all, comes as a ``Reading`` of its own.
+What does not fit into a batch, such as a number that is not finite, is passed as a ``Reading`` of its own.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class MetricBatch:
     at: datetime
     #: Columns of finite numbers; NaN where nothing was measured, and no column where nothing at all was.
     metrics: Mapping[Metric, Numbers]
-    #: Of which cards something is said of faults, if only that there are none.
+    #: Cards whose faults are reported, also if there are none.
     speaks: NDArray[np.bool_]
     #: Codes of those that have any, by the card's place in ``whose``.
     faults: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     vendor: str = ""
 
     def reading(self, place: int) -> Reading:
-        """What it says of one card."""
+        """The entry of one card."""
         whose = self.whose[place]
         return Reading(
             node=whose.node,

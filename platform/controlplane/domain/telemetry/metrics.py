@@ -1,7 +1,7 @@
 """Metrics of cards: one vocabulary for all chips, with units and possible values.
 
-A vendor's plug-in says which of its exporter's series stands for which metric (``controlplane.ports.chips``);
-from there on no code needs the vendor's names.
+A vendor's plug-in maps the series of its exporter to metrics (``controlplane.ports.chips``); no other code needs
+the vendor's names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class Metric(StrEnum):
-    """A figure of one card."""
+    """A metric of a card."""
 
     UTILIZATION = "utilization"
     MEMORY_USED = "memory_used"
@@ -65,7 +65,7 @@ MEASURES: Mapping[Metric, Measure] = {
     Metric.ECC_UNCORRECTED: _COUNTER,
     Metric.LINK_ERRORS: _COUNTER,
     Metric.NETWORK_ERRORS: _COUNTER,
-    #: 1 is healthy, 0 is not, as the maker's own tools judge.
+    #: 1 is healthy, 0 is not, according to the vendor's tools.
     Metric.HEALTH: Measure(unit=Unit.FLAG, lowest=0, highest=1),
 }
 
@@ -82,15 +82,15 @@ class Reading:
 
     #: The node's name in its cluster.
     node: str
-    #: The card's place in its node; None where it is known by its serial number alone.
+    #: Index of the card in its node; None if it is identified by its serial number only.
     index: int | None
     at: datetime
     #: Absent is what was not measured, never 0.
     metrics: Mapping[Metric, float] = field(default_factory=dict)
-    #: The maker's number of that piece of hardware; empty where nobody says.
+    #: Serial number; empty if unknown.
     serial: str = ""
-    #: Codes of the faults that stand at that moment, as the vendor's fault map writes them; None where the source
-    #: does not speak of faults, which is not the same as none.
+    #: Active fault codes, as in the vendor's fault map; None if the source does not report faults, which
+    #: differs from no faults.
     faults: tuple[str, ...] | None = None
     #: Whose fault map the codes belong to.
     vendor: str = ""
