@@ -1,8 +1,8 @@
 """Chips and cards, named once for the whole product.
 
-A *chip* is a model of accelerator, a *card* is one of them in a node. What a chip can do comes from
-its plug-in (``controlplane.ports.chips``); this module only carries the values. What is not published
-stays None or empty: a figure that is not known is not guessed.
+A *chip* is a model of accelerator, a *card* is one of them in a node. The properties of a chip come from its
+plug-in (``controlplane.ports.chips``); this module only defines the values. Unpublished properties are None or
+empty: unknown values are not guessed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from controlplane.domain.common.topology import Geometry, nearest_size
 
 
 class ChipKind(StrEnum):
-    """The family that people mean when they say "on the GPU" or "on the NPU"."""
+    """The family of a chip, as in "on the GPU" or "on the NPU"."""
 
     CPU = "cpu"
     GPU = "gpu"
@@ -62,7 +62,7 @@ _BITS: Mapping[Dtype, int] = {
 
 
 class Confidence(StrEnum):
-    """How well the figures of a profile are known."""
+    """Reliability of the values of a profile."""
 
     #: Read in the vendor's documentation or a public repository.
     VERIFIED = "verified"
@@ -81,7 +81,7 @@ class Chip:
     #: The vendor, as in the folder of its plug-in.
     vendor: str
     kind: ChipKind
-    #: What people call it, for example ``NVIDIA H800``; empty means the name.
+    #: Display name, for example ``NVIDIA H800``; empty means the name.
     title: str = ""
     #: Memory of one card; 0 where the card has none of its own (``cpu``) or it is not published.
     memory: Bytes
@@ -103,7 +103,7 @@ class Chip:
     cards_per_node: int = 0
     #: Cards of a usual node that share a direct link, by index. Data of the node itself goes before.
     rings: tuple[tuple[int, ...], ...] = ()
-    #: Cards are given out in aligned groups of so many once more than one is asked for (dies of a pair).
+    #: Size of aligned groups in which cards are allocated if more than one is requested (dies of a pair).
     aligned_to: int = 1
     #: A request that is larger than a ring takes the same positions in each of several rings.
     split_evenly: bool = False
@@ -115,9 +115,9 @@ class Chip:
     #: Labels of nodes that bear it: name → the value that means this chip.
     node_labels: Mapping[str, str] = field(default_factory=dict)
     confidence: Confidence = Confidence.VERIFIED
-    #: Names of its figures that no document of the vendor confirms, such as ``memory_bandwidth``.
+    #: Names of fields that no document of the vendor confirms, such as ``memory_bandwidth``.
     unverified: frozenset[str] = frozenset()
-    #: Where the figures were read.
+    #: Sources of the values.
     sources: tuple[str, ...] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""Validation of names that people enter: allowed characters, and the form in which a name is stored.
+"""Validation of names entered by users: allowed characters, and the form in which a name is stored.
 
 A name is shown next to others and copied into logs, messages and terminals. Characters that are invisible, that
 change the direction of text or that control a terminal make two names look the same or hide part of one.
@@ -13,7 +13,7 @@ import unicodedata
 
 from controlplane.domain.common.reasons import Reason
 
-#: Field names under which people give names; any field whose name ends with ``_name`` is one as well.
+#: Names of fields with a name entered by a user; any field whose name ends with ``_name`` is one as well.
 _FIELDS = frozenset({"name", "title", "label", "display_name"})
 #: Control, format, surrogate, private use, unassigned; separators of lines and paragraphs.
 _REFUSED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -42,7 +42,7 @@ class InvalidName(ValueError):
 
 
 def is_name_field(field: str) -> bool:
-    """Whether a field of that name holds a name that people give."""
+    """Whether a field of that name holds a name entered by a user."""
     return field in _FIELDS or field.endswith("_name")
 
 
@@ -62,7 +62,7 @@ def normalize_name(text: str) -> str:
 
 
 def _is_joiner_between_letters(name: str, index: int) -> bool:
-    """Whether a joiner stands between two letters or marks outside ASCII, as in Persian and Indic spelling."""
+    """Whether a joiner is between two letters or marks outside ASCII, as in Persian and Indic spelling."""
     if name[index] not in _JOINERS or not 0 < index < len(name) - 1:
         return False
     return all(

@@ -78,7 +78,7 @@ class Scope(StrEnum):
     ALL = "all"
 
 
-#: What changes a scope lets a token make, where its owner may make them.
+#: Changes that a scope permits, if the owner of the token has the permission.
 SCOPE_GRANTS: dict[Scope, frozenset[Permission]] = {
     Scope.READ: frozenset(),
     Scope.MODELS: frozenset({Permission.CONTRIBUTE}),

@@ -21,11 +21,11 @@ GIB = 1024 * MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What a process asks of its node beside cards."""
+    """Resources that a process requests in addition to cards."""
 
-    #: Thousandths of a core; 0 means "no limit asked for".
+    #: Thousandths of a core; 0 means no request.
     cpu: Millicpu = Millicpu(0)
-    #: Resident memory of the whole process group; 0 means "no limit asked for".
+    #: Resident memory of the whole process group; 0 means no limit.
     memory: Bytes = Bytes(0)
 
     def plus(self, other: Resources) -> Self:

@@ -54,10 +54,10 @@ class FieldLimit:
 
     #: Dotted path of the field, for example ``method`` or ``parallel.pipeline``.
     field: str
-    #: The choices that are out of reach; empty means every value but the field's default and the least that
-    #: it can be, by which nothing is asked for.
+    #: The unavailable choices; empty means every value except the field's default and its minimum, which
+    #: request nothing.
     values: tuple[Any, ...] = ()
-    #: Why, in words that fit behind "not available:".
+    #: The reason, worded to follow "not available:".
     reason: str
 
 
@@ -77,7 +77,7 @@ class FieldKind(StrEnum):
 
 
 class Required:
-    """Stands where a default would, for a field that has none."""
+    """Default of a field that is required."""
 
 
 REQUIRED = Required()
@@ -156,9 +156,9 @@ def device_variable_error(name: str, *, at: str) -> str:
 def check_limits(
     fields: Sequence[SpecField], spec: Mapping[str, Any], limits: Sequence[FieldLimit]
 ) -> tuple[FieldFinding, ...]:
-    """One finding for each value of the spec that is out of reach.
+    """One finding for each unavailable value of the spec.
 
-    A field that is absent or null asks for nothing, so nothing is wrong with it.
+    A field that is absent or null requests nothing, so it is never unavailable.
     """
     found = []
     for limit in limits:
@@ -223,7 +223,7 @@ def fields_named(fields: Sequence[SpecField], *names: str) -> tuple[SpecField, .
 
 
 def _convert_number(field: SpecField, value: Any) -> Any:
-    """A whole number where a fraction is meant becomes one, so that equal specs look equal."""
+    """An integer for a fraction is converted, so that equal specs are equal."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if whole and field.kind is FieldKind.NUMBER else value
 
@@ -276,7 +276,7 @@ def _check_group(
 
 
 def _value_error(field: SpecField, value: Any, *, at: str) -> str | None:
-    """What is wrong with the value, in words; None if it is right."""
+    """Why the value is invalid; None if it is valid."""
     if value is None and field.optional:
         return None
     if field.kind in (FieldKind.INTEGER, FieldKind.NUMBER):
@@ -360,7 +360,7 @@ def _format_bounds(field: SpecField) -> str:
 
 
 def _format_bound(bound: float) -> str:
-    """As people write it: 10485760 rather than 1.04858e+07."""
+    """Without an exponent: 10485760 rather than 1.04858e+07."""
     return str(int(bound)) if bound == int(bound) else f"{bound:g}"
 
 

@@ -49,7 +49,7 @@ class Geometry:
     rings: tuple[Group, ...] = ()
     #: Cards belong together in aligned groups of so many.
     aligned_to: int = 1
-    #: What is larger than a ring takes the same positions in each of several.
+    #: A request larger than a ring takes the same positions in each of several rings.
     split_evenly: bool = False
     #: Cards next to the same memory of the host.
     numa: tuple[Group, ...] = ()
@@ -84,7 +84,7 @@ def choose_cards(free: Sequence[int], count: int, geometry: Geometry) -> Group |
 
 
 def nearest_size(sizes: Sequence[int], count: int) -> int:
-    """The allowed size to ask for instead: the next larger one, or the largest of all."""
+    """The nearest allowed size: the next larger one, or the largest of all."""
     return min((size for size in sizes if size >= count), default=max(sizes))
 
 
@@ -138,7 +138,7 @@ def _take_cards(part: str, text: str) -> Iterator[int]:
 
 
 def _candidate_pools(free: list[int], count: int, geometry: Geometry) -> Iterator[list[int]]:
-    """Sets of free cards that the request may be taken from, the best first."""
+    """Sets of free cards for the request, preferred first."""
     if not geometry.rings:
         yield free
         return
@@ -233,7 +233,7 @@ class CardLocality:
     #: Of the card in its node.
     index: int
     pci_address: str
-    #: None where the host does not know it.
+    #: None if the host does not report it.
     numa_node: int | None = None
     #: Network adapters below the same PCI root port.
     nics_same_switch: tuple[str, ...] = ()
@@ -263,7 +263,7 @@ class CardLocality:
 
 
 def card_locality(labels: Mapping[str, str]) -> CardLocality | None:
-    """What the labels of one series say of a card; None where one of them cannot be."""
+    """The locality of a card from the labels of one series; None if one of them is invalid."""
     index, address = labels.get("card", ""), labels.get("pci_address", "")
     numa_node = labels.get("numa_node", "")
     nics = [_count_nics(labels.get(name, "")) for name in ("nics_same_switch", "nics_same_numa")]
@@ -281,7 +281,7 @@ def card_locality(labels: Mapping[str, str]) -> CardLocality | None:
 
 
 def numa_groups(cards: Iterable[CardLocality]) -> tuple[Group, ...]:
-    """Cards by NUMA node; empty unless there are at least two, since one says nothing about a choice."""
+    """Cards by NUMA node; empty unless there are at least two, since one gives no choice."""
     return _group_cards((card, card.numa_node) for card in cards if card.numa_node is not None)
 
 

@@ -184,7 +184,7 @@ def check_cards(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
 
 
 def ring_size(chip: Chip) -> int:
-    """Cards of a typical node with direct links to each other; 0 if its links are not known."""
+    """Cards of a typical node with direct links to each other; 0 if unknown."""
     return max((len(ring) for ring in chip.rings), default=0) or chip.cards_per_node
 
 
@@ -214,7 +214,7 @@ def smallest_plan(
     fits: Callable[[ParallelPlan], bool],
     most: int = 1024,
 ) -> ParallelPlan | None:
-    """The plan with the fewest allocatable cards that ``fits``; None if there is none with up to ``most``."""
+    """The plan with the fewest allocatable cards, up to ``most``, that ``fits``; None if there is none."""
     for cards in card_counts(chip, most=most):
         plan = propose_plan(cards=cards, architecture=architecture, chip=chip, fits=fits)
         if plan is not None:

@@ -1,4 +1,4 @@
-"""Claims and the queue tree: who is guaranteed which cards, who may borrow, and how the tree is changed.
+"""Claims and the queue tree: guaranteed cards, borrowing, and changes of the tree.
 
 Nothing here imports ``domain.scheduling``, which decides over snapshots of these queues.
 """

@@ -31,15 +31,15 @@ from controlplane.domain.quotas.queues import (
     QueueState,
 )
 
-#: What the uid of a queue begins with that is to be made; its name follows.
+#: Prefix of the uid of a queue that is to be created; its name follows.
 NEW: Final = "new:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDocument:
-    """One queue as people write it."""
+    """One queue as users write it."""
 
-    #: Of the saved queue; ``new:<name>`` or empty for one that is to be made.
+    #: Uid of the stored queue; ``new:<name>`` or empty for a new one.
     uid: str
     name: str = field(
         metadata={
@@ -116,7 +116,7 @@ class QueueDocument:
     entitlements: Mapping[str, ChipQuota] = field(default_factory=dict)
 
     def entitlement(self, chip: str) -> ChipQuota:
-        """What it states for the chip; nothing where it says nothing."""
+        """Its quota for the chip; zero if it sets none."""
         return self.entitlements.get(chip, ChipQuota())
 
 
@@ -125,7 +125,7 @@ Documents = Mapping[str, QueueDocument]
 QUEUE_FIELDS: Final = declared_fields(QueueDocument)
 #: Those that are values, not references.
 PLAIN_FIELDS: Final = {name: each for name, each in QUEUE_FIELDS.items() if not each.reference}
-#: Switches that say how a queue deals with others.
+#: Fields for borrowing, lending, reclaim and preemption.
 POLICIES: Final = tuple(name for name, each in QUEUE_FIELDS.items() if each.value_type is bool)
 #: Those that the scheduler reads as they are.
 _SCHEDULED_FIELDS: Final = ("weight", *POLICIES, "max_running_per_user")
@@ -152,7 +152,7 @@ class QueueDifference:
     field: str = ""
     #: The chip, or ``TOTAL``, of an entitlement's field.
     chip: str = TOTAL
-    #: As people write the values; empty for none.
+    #: Formatted values; empty for none.
     before: str = ""
     after: str = ""
     #: All of it in one sentence.
@@ -160,7 +160,7 @@ class QueueDifference:
 
 
 def as_json(document: QueueDocument) -> dict[str, Any]:
-    """The document as JSON; ``from_json`` reads it back."""
+    """The document as JSON; the inverse of ``from_json``."""
     return {
         "uid": document.uid,
         **{name: each.to_json(getattr(document, name)) for name, each in QUEUE_FIELDS.items()},
@@ -216,7 +216,7 @@ def _queue_snapshot(document: QueueDocument, used: Mapping[str, int]) -> QueueSn
 
 
 def queue_path(uid: str, documents: Documents) -> str:
-    """Names from the top down, as people read them: ``research › vision``."""
+    """Names from the top down: ``research › vision``."""
     return " › ".join(documents[one].name for one in reversed(ancestor_uids(uid, documents)))
 
 
@@ -240,9 +240,9 @@ def cards_label(chip: str) -> str:
 def tree_differences(
     before: Documents, after: Documents, *, names: Mapping[str, str] | None = None
 ) -> tuple[QueueDifference, ...]:
-    """What differs between two versions of a tree, queue by queue in the order of names, in words.
+    """Differences between two versions of a tree, queue by queue in the order of names, as messages.
 
-    :param names: of queues that neither version has and that theirs may stand below, by uid.
+    :param names: names by uid of queues that are in neither version but may be parents.
     """
     every = {**before, **after}
     names = {**(names or {}), **{uid: document.name for uid, document in every.items()}}
@@ -308,7 +308,7 @@ def _field_differences(
 
 
 def _format_fields(document: QueueDocument, names: Mapping[str, str]) -> dict[str, str]:
-    """Its plain fields as people write them."""
+    """Its plain fields, formatted."""
     values = {name: _format_value(getattr(document, name)) for name in QUEUE_FIELDS}
     return {**values, "parent": names.get(document.parent, document.parent)}
 
@@ -477,7 +477,7 @@ def _describe_preemption(queue: str, _before: str, after: str) -> str:
     )
 
 
-#: How a change of each plain field is told: of the queue, from what, to what.
+#: The message for a change of each plain field: queue, old value, new value.
 _CHANGE_MESSAGES: Final[Mapping[str, Callable[[str, str, str], str]]] = {
     "name": _describe_rename,
     "parent": _describe_move,
@@ -569,9 +569,9 @@ class TreeEdit:
     #: their parent by its temporary uid.
     queues: Mapping[str, QueueDocument | None]
     action: str
-    #: Why, as the person says.
+    #: The reason given by the user.
     note: str = ""
-    #: ``fingerprint`` of the tree that the person looked at; empty: whatever it is now.
+    #: ``fingerprint`` of the tree on which the change is based; empty: the current one.
     seen: str = ""
 
 

@@ -1,4 +1,4 @@
-"""The queue tree as a file that people write: nested by names, and nothing said that goes without saying.
+"""The queue tree as a file: nested by names, without default values.
 
 ::
 
@@ -14,11 +14,12 @@
             cards:
               nvidia-h800: {guaranteed: 8}
 
-A queue has the team of the one above it unless it says otherwise (``team: null`` is every team), and every other
-field that is left out has its default. A file of a part says ``below: research``: its queues stand below that one,
-or with ``below: null`` at the top.
-Queues are known by their names, so a file can move a queue but not rename it. Those that it does not name stay as
-they are, unless they are to be pruned.
+A queue inherits the team of its parent unless it sets one (``team: null`` is every team), and every other
+omitted field has its default. A file of a part begins with ``below: research``: its queues are below that one,
+or with ``below: null`` at the top level.
+
+Queues are identified by name, so a file can move a queue but not rename it. Queues that are not in the file are
+kept, unless they are pruned.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _STEP = " › "
 
 
 class InvalidQueueFile(ValueError):
-    """The file does not describe a tree; ``findings`` say where and why."""
+    """The file is not a valid tree; ``findings`` say where and why."""
 
     def __init__(self, *findings: FieldFinding) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
@@ -62,7 +63,7 @@ class InvalidQueueFile(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFile:
-    """What a file says."""
+    """The contents of a file."""
 
     #: By uid; new ones by a temporary uid.
     queues: Documents
@@ -74,7 +75,7 @@ class QueueFile:
 
 
 def dump_queue_file(documents: Documents, *, of: str = "") -> dict[str, Any]:
-    """The tree as plain values; ``parse_queue_file`` has it back.
+    """The tree as plain values; the inverse of ``parse_queue_file``.
 
     :param of: uid of a queue: only that one and those below it.
     """
@@ -129,7 +130,7 @@ def _stated_fields(
 class _ParentPosition(NamedTuple):
     """The parent of queues that are siblings in the file."""
 
-    #: As people read it, for what is wrong there.
+    #: Path for messages.
     path: str = ""
     uid: str = ""
     team: str = ""
@@ -145,7 +146,7 @@ class _FileParser:
     #: Uids by name.
     uids: Mapping[str, str]
     queues: dict[str, QueueDocument] = field(default_factory=dict)
-    #: Where a name was met, to tell of the second time.
+    #: Where a name occurred first, for messages about duplicates.
     places: dict[str, str] = field(default_factory=dict)
     findings: list[FieldFinding] = field(default_factory=list)
 
@@ -154,10 +155,10 @@ class _FileParser:
 
 
 def parse_queue_file(content: Any, documents: Documents) -> QueueFile:
-    """What the file says about the tree.
+    """Parse the contents of a file.
 
-    :param content: plain values, as a parser gives them.
-    :raises InvalidQueueFile: naming every mistake and the path of its queue.
+    :param content: plain values, as a YAML parser returns them.
+    :raises InvalidQueueFile: with every error and the path of its queue.
     """
     parser = _FileParser(documents, {document.name: uid for uid, document in documents.items()})
     if not isinstance(content, Mapping):
@@ -177,12 +178,12 @@ def parse_queue_file(content: Any, documents: Documents) -> QueueFile:
 
 
 def with_pruned_queues(file: QueueFile) -> Mapping[str, QueueDocument | None]:
-    """What the file makes of the tree if queues that it does not name are to go."""
+    """The tree after importing the file with pruning."""
     return {**file.queues, **dict.fromkeys(file.unnamed)}
 
 
 def _steps_by_section(parser: _FileParser, content: Mapping[Any, Any]) -> _ParentPosition:
-    """Where the queues of the file stand."""
+    """The queues of the file by their position."""
     if "below" not in content:
         return _ParentPosition()
     name = content["below"]

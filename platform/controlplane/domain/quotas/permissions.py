@@ -1,14 +1,14 @@
-"""Permissions on queues: who may change what in the tree.
+"""Permissions on queues: which changes of the tree a user may make.
 
-Company administrators may change everything. A queue admin of a team has that team's part of the tree: its
-*topmost* queues, which an administrator assigned, and the queues that the team created below them. Below,
-everything may be changed within what the topmost queue has. Of the topmost queue only what takes nothing from
-other teams::
+Company administrators may change everything. A queue admin of a team may change that team's part of the tree:
+its *topmost* queues, which an administrator assigned, and the queues below them. Below, everything may be
+changed within the quotas of the topmost queue. On the topmost queue only changes are permitted that take nothing
+from other teams::
 
-    science               for every team: not theirs
-      └─ speech           topmost of team speech: state, description, limit per user; lend more, take less
-           ├─ dialects    theirs: create, edit, move, retire, within the 96 cards of speech
-           └─ noise       theirs
+    science               for every team: read only
+      └─ speech           topmost of team speech: state, description, limit per user; lend more, borrow less
+           ├─ dialects    create, edit, move, retire, within the 96 cards of speech
+           └─ noise       the same
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from controlplane.domain.quotas.validation import QueueChildren
 
 #: What a queue admin may change of a topmost queue as they like.
 _HARMLESS = frozenset({"state", "description", "max_running_per_user", "preempts"})
-#: Switches of a topmost queue, and the value that takes nothing from other teams.
+#: Fields of a topmost queue, and the value that takes nothing from other teams.
 _TOWARDS_OTHERS = {"lends": True, "borrows": False, "reclaims": False}
 
 
@@ -47,7 +47,7 @@ class QueuePermissions:
 def permission_errors(
     before: Documents, after: Documents, rights: QueuePermissions
 ) -> tuple[str, ...]:
-    """Return why the user may not turn one tree into the other; empty if they may."""
+    """Return why the user may not make the changes between the two trees; empty if they may."""
     if rights.everything:
         return ()
     found: dict[str, None] = {}
@@ -65,12 +65,12 @@ def may_change(uid: str, documents: Documents, rights: QueuePermissions) -> bool
 
 
 def may_add_below(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
-    """Whether they may make queues below it; an empty uid stands for the top."""
+    """Whether they may create queues below it; an empty uid is the top level."""
     return rights.everything or (uid in documents and may_change(uid, documents, rights))
 
 
 def is_topmost(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
-    """Whether it is one of the queues that were given to a team of theirs."""
+    """Whether an administrator assigned it to one of their teams."""
     document = documents[uid]
     above = documents.get(document.parent)
     return document.team in rights.teams and (above is None or above.team not in rights.teams)
@@ -227,7 +227,7 @@ def _subtree_chips(uid: str, documents: Documents) -> tuple[str, ...]:
 
 
 def _guaranteed_below(view: QueueSnapshot, chip: str, tree: QueueChildren) -> int:
-    """What those below are guaranteed of the chip; in all only where they say so, as that is good for any chip."""
+    """Guarantees below, by chip; totals only where they are set, as they apply to any chip."""
     return sum(
         _guarantee_and_reserve(child, chip)[0] or _guaranteed_below(child, chip, tree)
         for child in tree.children(view.uid)

@@ -66,9 +66,9 @@ class QueueField:
         return not self.requirement
 
     def error(self, value: Any, *, path: str = "") -> str | None:
-        """Return why a JSON value is not allowed; None if it is.
+        """Return why a JSON value is not valid; None if it is.
 
-        :param path: where it stands in a file or a tree; empty where the field is shown beside the message.
+        :param path: its path in a file or a tree; empty if the field is displayed next to the message.
         """
         # Most values of a tree are defaults; a tree has thousands of them.
         if value is self.default or self.reference or self._accepts(value):
@@ -96,7 +96,7 @@ class QueueField:
         return None if value is None else self.value_type(value)
 
     def to_json(self, value: Any) -> Any:
-        """The JSON value that ``from_json`` reads back."""
+        """The JSON value that ``from_json`` reads."""
         return str(value) if self.choices else value
 
     def _accepts(self, value: Any) -> bool:

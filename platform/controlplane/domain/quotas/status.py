@@ -53,7 +53,7 @@ class QueueStatus:
 
     @property
     def reclaimable(self) -> int:
-        """What it may still ask for by right: idle, or taken back from those that it is lent to."""
+        """What it may still use by its guarantee: idle, or reclaimed from borrowers."""
         return self.guaranteed - self.own
 
 

@@ -1,25 +1,25 @@
 """The queue tree: which cards each queue is guaranteed, and which it may borrow.
 
-Every queue states, by chip and in total, what is ``reserved`` for it (never lent), what is ``guaranteed`` to it
-(lent while idle, taken back on demand) and its ``cap``. What a queue states holds for everything below it::
+Every queue sets, by chip and in total, what is ``reserved`` for it (never lent), what is ``guaranteed`` to it
+(lent while idle, reclaimed on demand) and its ``cap``. Its quotas include everything below it::
 
     fleet 32 cards
-      ├─ research   guaranteed 16, reserved 4   holds 20    4 borrowed
-      │    ├─ vision   guaranteed 8             holds 12
-      │    └─ speech   guaranteed 8             holds  8
-      ├─ product    guaranteed  8               holds  4    4 idle, which it lends
-      └─ batch      weight 2                    holds  4    4 borrowed
+      ├─ research   guaranteed 16, reserved 4   uses 20    4 borrowed
+      │    ├─ vision   guaranteed 8             uses 12
+      │    └─ speech   guaranteed 8             uses  8
+      ├─ product    guaranteed  8               uses  4    4 idle, which it lends
+      └─ batch      weight 2                    uses  4    4 borrowed
 
-*Within its guarantee* is a request if some queue on the way up states a guarantee that it leaves unbroken; the
-lowest such queue *covers* it. Anything else is borrowed. Neither gets what others keep to themselves: what is
-reserved, or the whole guarantee of a queue that does not lend. So each queue shows the one above it ``max(what it
-uses, what it keeps)``, and a question or a change walks up once: O(depth). The unit of all amounts is that of the
-given queues: the cycle counts thousandths of cards, so that claims that share a card count for what they take.
+A request is *within a guarantee* if a queue on the path to the root has a guarantee that is not exceeded by it;
+the lowest such queue *covers* it. Any other request borrows. Neither may use what other queues withhold: their
+reservations, or the whole guarantee of a queue that does not lend. So each queue charges its parent ``max(used,
+withheld)``, and a check or a change walks up once: O(depth). The unit of all amounts is that of the given
+queues: the cycle counts thousandths of cards, so that claims that share a card count by their share.
 
-The *dominant share* says who goes first among equals: the part of its guarantee that a queue fills, and above it
-what it borrows as a part of the fleet, over its weight; of all chips the largest counts. Above: research 1 + 4/32
-= 1.125, product 4/8 = 0.5, batch 1 + 4/32/2 = 1.0625: product goes first, research last. (After dominant resource
-fairness: Ghodsi et al., NSDI 2011; up a tree: Bhattacharya et al., SoCC 2013.)
+The *dominant share* orders queues of equal priority: the used part of the guarantee, and above it the borrowed
+part of the fleet, divided by the weight; the largest over all chips counts. Above: research 1 + 4/32 = 1.125,
+product 4/8 = 0.5, batch 1 + 4/32/2 = 1.0625: product is first, research last. (After dominant resource fairness:
+Ghodsi et al., NSDI 2011; up a tree: Bhattacharya et al., SoCC 2013.)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class QuotaLimit(StrEnum):
     DOES_NOT_BORROW = "does_not_borrow"
     #: Beyond its guarantee, and others keep what is free.
     NOTHING_TO_BORROW = "nothing_to_borrow"
-    #: Within its guarantee, but what is free is kept by others: borrowers have to give theirs back.
+    #: Within its guarantee, but other queues withhold the free cards: borrowers have to return theirs first.
     RESERVED_BY_OTHERS = "kept_by_others"
 
 
@@ -77,7 +77,7 @@ class QuotaDecision:
 
     #: Uid of the lowest queue whose guarantee covers them; empty where they would be borrowed.
     covered_by: str = ""
-    #: None where they may be had.
+    #: None if the request is admissible.
     shortage: QuotaShortage | None = None
 
 
@@ -157,13 +157,13 @@ class QueueTree:
     def may_reclaim(
         self, covered_by: str, victim: str, chip: str, *, starting: bool = False
     ) -> bool:
-        """Whether cards that the queue ``victim`` holds are due to those below ``covered_by``.
+        """Whether cards of the queue ``victim`` may be reclaimed for claims below ``covered_by``.
 
-        They are if every queue on the way from the victim up to the first that both have in common holds more
-        than it states as its guarantee, whatever starts now: no running claim is evicted for what others of its
-        queue have just been given.
+        They may if every queue from the victim up to the first common ancestor uses more than its guarantee,
+        without claims that start now: no running claim is evicted because of what others of its queue have just
+        been given.
 
-        :param starting: ask for cards of claims that start now, of which a queue may hold too many.
+        :param starting: about cards of claims that start now, of which a queue may use too many.
         """
         common = self._paths[covered_by]
         for uid in self._paths[victim]:
@@ -197,7 +197,7 @@ class QueueTree:
         views = {uid: replace(node.view, used={}) for uid, node in self._nodes.items()}
         return QueueTree(views, free={chip: n for chip, n in self._capacity.items() if chip})
 
-    # -- Changes; negative amounts take them back --
+    # -- Changes; negative amounts undo them --
 
     def charge(self, queue: str, chip: str, cards: int) -> None:
         """Count that many more cards as held by the queue."""
@@ -281,7 +281,7 @@ class QueueTree:
     def _withheld_by_others(
         self, node: QueueUsage, growth: Mapping[str, int], *, cards: int, covered: bool
     ) -> QuotaShortage | None:
-        """What others keep is for nobody else. Where nobody keeps any, the fleet itself decides."""
+        """What other queues withhold is not available. If nothing is withheld, the fleet itself is the limit."""
         for chip, more in growth.items():
             root = self._usage_of_root(chip)
             withheld, free = root.charged - root.used, self._capacity.get(chip, 0) - root.used
@@ -292,7 +292,7 @@ class QueueTree:
                 + min(root.evicting, root.nominated)
                 - (0 if covered else root.reserved_for_pending)
             )
-            # Nobody takes from others who stays within what is reserved for itself.
+            # A request within the queue's own withheld cards takes nothing from others.
             if more > max(0, lendable) and withheld:
                 return QuotaShortage(
                     limit=QuotaLimit.RESERVED_BY_OTHERS
@@ -335,7 +335,7 @@ class QueueTree:
         return self._free.get(chip, 0) if chip else sum(self._free.values())
 
     def _charge_withheld(self) -> None:
-        """Let each queue count what those below keep; the deepest first."""
+        """Charge each queue with what those below withhold, bottom up."""
         for uid in sorted(self._nodes, key=lambda uid: (-len(self._paths[uid]), uid)):
             node, above = self._nodes[uid], self._paths[uid][1:]
             for chip in (*node.view.entitlements, TOTAL):
@@ -361,7 +361,7 @@ def _closed_queue_shortage(nodes: list[QueueUsage]) -> QuotaShortage | None:
 def _guarantee_covers(
     node: QueueUsage, chip: str, growth: Mapping[str, int], *, after_pending: bool = False
 ) -> bool:
-    """Whether the queue states a guarantee that is left unbroken, even if those that wait got theirs first."""
+    """Whether the queue has a guarantee that is not exceeded, also after claims with reservations."""
     covers = False
     for dimension in (chip, TOTAL):
         account = node.account(dimension)
@@ -377,9 +377,9 @@ def _guarantee_covers(
 def _cap_shortage(
     node: QueueUsage, growth: Mapping[str, int], cards: int, *, passes: bool
 ) -> QuotaShortage | None:
-    """What the cap of one queue on the way up has against it.
+    """The shortage by the cap of one queue on the path to the root.
 
-    :param passes: it goes before those that wait; in its own queue it does not.
+    :param passes: it takes precedence over reservations of pending claims, which it does not in its own queue.
     """
     for chip, more in growth.items():
         account = node.account(chip)
@@ -402,7 +402,9 @@ def _cap_shortage(
 def _does_not_borrow(
     node: QueueUsage, chip: str, growth: Mapping[str, int], cards: int
 ) -> QuotaShortage | None:
-    """Beyond a guarantee, or what those that wait leave of it, for one that keeps to it."""
+    """The shortage of a queue that does not borrow, beyond its guarantee, less what pending claims have
+    reserved.
+    """
     if node.view.borrows or _guarantee_covers(node, chip, growth, after_pending=True):
         return None
     stated = [

@@ -1,11 +1,11 @@
-"""Use of cards as intervals: who held how many for how long, day by day, in exact whole numbers.
+"""Use of cards as intervals, day by day, in exact integers.
 
     admitted          midnight (UTC)        released
        ├───────────────────┼───────────────────┤
        └── a record ───────┴── another ────────┘     cards × (until − since), in microseconds
 
-Amounts are integers of card-microseconds, so that sums of records agree with what was held to the last one,
-however often an interval was cut. Hours and money are made of them only where they are shown.
+Amounts are integers of card-microseconds, so that the sum of records is exactly the use, however often an
+interval was split. Hours and costs are computed for display only.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ def midnight_before(at: datetime) -> datetime:
 
 
 def month_of(day: date) -> DayRange:
-    """The calendar month in which that day lies."""
+    """The calendar month of that day."""
     first = day.replace(day=1)
     return DayRange(first=first, last=(first + 31 * DAY).replace(day=1) - DAY)
 
 
 def month_before(day: date) -> DayRange:
-    """The calendar month before the one in which that day lies."""
+    """The calendar month before that of the day."""
     return month_of(day.replace(day=1) - DAY)
 
 
@@ -97,7 +97,7 @@ def cards_by_day(*, cards: int, span: TimeSpan) -> Iterator[tuple[TimeSpan, int]
 
 
 def card_hours(card_microseconds: int) -> Decimal:
-    """To three digits; for people. Sums are made before, of the exact numbers."""
+    """To three decimals, for display. Sums are computed from exact numbers."""
     return (Decimal(card_microseconds) / HOUR_MICROSECONDS).quantize(Decimal("0.001"))
 
 
@@ -110,7 +110,7 @@ class Cost:
 
     @property
     def known(self) -> bool:
-        """Whether anything was charged, or nothing was used: otherwise the amount says nothing."""
+        """Whether anything was charged, or nothing was used: otherwise the amount is meaningless."""
         return bool(self.amount) or not self.unrated
 
 

@@ -37,9 +37,9 @@ MAX_TREE_DEPTH = 8
 def tree_findings(
     queues: Mapping[str, QueueSnapshot], *, taking: Collection[str] = ()
 ) -> tuple[FieldFinding, ...]:
-    """What is wrong with a tree, in words, each under the name of its queue; a plan works with it all the same.
+    """Errors of a tree, each with the name of its queue; the scheduler works with it all the same.
 
-    :param taking: uids of queues that claims are submitted to; only those without queues below may be.
+    :param taking: uids of queues with claims; only those without queues below may have any.
     """
     below = QueueChildren(queues)
     ordered = sorted(queues.values(), key=lambda view: (view.name, view.uid))
@@ -200,7 +200,7 @@ class TreeContext:
 
     #: Slugs of the teams that there are.
     teams: Collection[str] = ()
-    #: Chips that some plug-in knows.
+    #: Chips of installed plug-ins.
     chips: Collection[str] = ()
     #: The fleet's cards by chip, whether or not they can be used.
     cards: Mapping[str, int] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class TreeContext:
     holding: Mapping[str, int] = field(default_factory=dict)
     #: Cards that a queue's own claims hold, by its uid and the chip.
     used: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    #: Uids of retired queues by their names, which stay taken.
+    #: Uids of retired queues by name; their names cannot be used again.
     retired: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -317,7 +317,7 @@ def _team_conflicts(
 def _blocked_by_claims(
     before: Documents, after: Documents, context: TreeContext
 ) -> Iterator[FieldFinding]:
-    """Yield queues with claims that would no longer take any: retired ones, and new parents."""
+    """Yield queues with claims that would no longer accept any: retired ones, and new parents."""
     parents = {document.parent for document in after.values()}
     for uid, document in before.items():
         waiting, holding = context.waiting.get(uid, 0), context.holding.get(uid, 0)
@@ -439,7 +439,7 @@ def _usage_above_cap_warnings(
 def _quota_above_fleet_warnings(
     below: QueueChildren, context: TreeContext
 ) -> Iterator[FieldFinding]:
-    """At the top, guarantees that cannot all be kept at once."""
+    """Warn of top-level guarantees that exceed the fleet."""
     for chip in (*sorted(context.cards), TOTAL):
         guaranteed = sum(below.guaranteed(view, chip) for view in below.children(""))
         there = context.cards[chip] if chip else sum(context.cards.values())

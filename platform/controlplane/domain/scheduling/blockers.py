@@ -325,7 +325,7 @@ class BlockerFinder:
             },
         )
 
-    # -- Figures --
+    # -- Numbers --
 
     def _fits_without_blockers(self, claim: ClaimSnapshot, chip: str) -> bool:
         mark = self._fleet.mark()
@@ -381,7 +381,7 @@ def _without_node_resources(claim: ClaimSnapshot) -> ClaimSnapshot:
 
 
 def _cpu_only_nodes(claim: ClaimSnapshot, *, cpu: bool) -> ClaimSnapshot:
-    """The claim as if it asked for no memory, and for CPU only where that is wanted."""
+    """The claim without its memory request, and with CPU only where that is requested."""
     roles = tuple(
         replace(role, limits=Resources(cpu=role.limits.cpu) if cpu else Resources())
         for role in claim.shape.roles

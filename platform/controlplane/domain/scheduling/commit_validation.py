@@ -108,7 +108,7 @@ class CommitValidator:
         chip: str,
         taken: set[str],
     ) -> tuple[str, ...]:
-        """Choose free cards of a node whose device plug-in chooses itself: they are held, whichever it takes."""
+        """Choose free cards of a node whose device plug-in chooses itself; which ones it will use is unknown."""
         free = [
             card.uid
             for card in sorted(node.cards, key=lambda card: card.index)

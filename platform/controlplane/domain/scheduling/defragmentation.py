@@ -99,7 +99,7 @@ class DefragmentationPlan:
     #: Card-seconds that the relocations throw away, and that the freed capacity is worth.
     cost: float
     gain: float
-    #: What comes of it, or why nothing is moved, in words with numbers.
+    #: The expected effect, or why nothing is relocated, as a message with numbers.
     reason: str
     #: The freed capacity: the cards of the claim, or whole nodes with every card that can be used.
     room: tuple[ReplicaPlacement, ...] = ()
@@ -141,7 +141,7 @@ class _PlanSearch:
         self._worth = bounds.worth.total_seconds()
         self._names = {node.uid: node.name for node in snapshot.nodes}
         (self._nodes,) = self._fleet.topology.between(NODE, NODE)
-        #: [nodes]: usable cards, whether held or not; none where no work is taken.
+        #: [nodes]: usable cards, allocated or not; 0 if the node accepts no workloads.
         self._usable = self._nodes.totals(
             np.array(
                 [
@@ -215,7 +215,7 @@ class _PlanSearch:
         return None
 
     def _evacuable_nodes(self) -> Mask:
-        """[nodes]: nothing runs there, and everything that is not faulty can be had."""
+        """[nodes]: nothing runs there, and all cards that are not faulty are available."""
         empty = np.array(
             [not self._mover.replicas_on_node[uid] for uid in self._nodes.names], dtype=bool
         )
@@ -351,9 +351,10 @@ class CapacityPlanner:
     def make(
         self, claim: ClaimSnapshot, chip: str, *, worth: float
     ) -> tuple[ReplicaPlacement, ...] | None:
-        """The seats of the claim, taken, after the cheapest moves that make room for it.
+        """Place the claim after the cheapest relocations that free capacity for it; return its replicas.
 
-        None, and nothing is moved, where none are found that cost less than that is worth, in card-seconds.
+        None, and nothing is relocated, if there are none that cost less than the placement is worth, in
+        card-seconds.
         """
         mark = self._fleet.mark()
         best: tuple[float, Mask] | None = None
@@ -373,7 +374,7 @@ class CapacityPlanner:
         self._steps_by_section = [seat for seat in self._steps_by_section if seat[0] < mark]
 
     def _excluded_rows(self, claim: ClaimSnapshot) -> Iterator[Mask]:
-        """For each domain under which all of the claim may stand, the rows that are not in it."""
+        """For each domain that may hold the whole claim, the rows outside of it."""
         widest = claim.within or CLUSTER
         for level in self._fleet.topology.between(widest, widest):
             for domain in range(min(len(level), self._tries)):
@@ -402,9 +403,9 @@ class CapacityPlanner:
     def _evacuate_rows(
         self, replica_claim: ClaimSnapshot, demand: ReplicaDemand, outside: Mask, missing: int
     ) -> bool:
-        """Whether rows could be cleared for the guests that stand; all of them sit then.
+        """Whether the rows could be cleared for the placed replicas.
 
-        Moves to free places first: they are fewer than where others have to give way.
+        Relocations to free slots first, which are cheaper than those that displace others.
         """
         options = sorted(
             self._evacuation_options(demand, outside), key=lambda option: (option.price, option.row)

@@ -141,7 +141,7 @@ IN_MOTION = (RelocationState.STOPPING, RelocationState.LANDING)
 class RelocationStatus:
     """The observed state of a claim that is relocated."""
 
-    #: It has given its cards back.
+    #: Its cards are released.
     released: bool
     #: The state of the claim that continues its workload; None while there is none.
     successor: ClaimState | None = None
@@ -177,9 +177,10 @@ def with_named_cards(
     *,
     chip: str,
 ) -> tuple[tuple[Relocation, ...], tuple[ReplicaPlacement, ...]]:
-    """The moves and the room with a card named wherever a node's plug-in chooses: any free one stands for it.
+    """The relocations and the freed capacity with named cards, also where a node's plug-in chooses: any free one
+    represents it.
 
-    :param chip: of the room.
+    :param chip: of the freed capacity.
     """
     nodes = {node.uid: node for node in snapshot.nodes}
     free = {card.uid for node in snapshot.nodes for card in node.cards if card.free}
@@ -204,7 +205,7 @@ def with_named_cards(
     return tuple(settled_moves), settle(room, chip)
 
 
-# -- Whether the relocations can still be made --
+# -- Whether the relocations are still possible --
 
 
 def relocation_blockers(

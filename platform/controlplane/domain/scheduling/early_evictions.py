@@ -93,7 +93,7 @@ def _starts_at_risk(decided: SchedulingPlan, after: SchedulingSnapshot) -> Mappi
     started = {each.claim for each in decided.placements}
     if not started:
         return {}
-    # Without the cards that are nominated for pending claims, which make no borrower of what their queue runs.
+    # Without the cards that are nominated for pending claims, which do not make their queue a borrower.
     tree = queue_tree(after, {})
     for view in after.running:
         if view.revoking:

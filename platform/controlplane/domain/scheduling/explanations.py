@@ -1,6 +1,6 @@
 """Reasons and their messages for placements, evictions and pending claims.
 
-People read the message; programs read its code and numbers. Messages are few and fixed, as pages translate them.
+Users read the message; programs read its code and parameters.
 """
 
 from __future__ import annotations

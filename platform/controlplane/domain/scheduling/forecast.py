@@ -36,7 +36,7 @@ from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
 class ForecastAssumptions:
     """The assumptions of a forecast."""
 
-    #: How far it looks ahead.
+    #: Length of the forecast.
     horizon: timedelta = timedelta(days=1)
     #: Claims that will come, each at its ``created_at``.
     arrivals: tuple[ClaimSnapshot, ...] = ()
@@ -46,7 +46,7 @@ class ForecastAssumptions:
     uncertainty: float = 0.25
     #: From the eviction until the cards are free.
     grace: timedelta = timedelta(minutes=2)
-    #: Ends that are closer together are taken together; forecasts are not more precise.
+    #: Resolution: ends that are closer together are processed together.
     resolution: timedelta = timedelta(minutes=1)
     #: Most cycles that are played, each of the three times.
     cycles: int = 200
@@ -64,9 +64,9 @@ class PredictedStartTime:
     latest: datetime | None = None
     chip: str = ""
     nodes: tuple[str, ...] = ()
-    #: Claims whose end gives it its cards, or its turn.
+    #: Claims whose end frees its cards, or moves it to the front.
     blocked_by: tuple[str, ...] = ()
-    #: All of it in words.
+    #: The complete message.
     reason: str
 
 
@@ -147,7 +147,7 @@ class _Simulation:
         self._awaited = {claim.uid for claim in (*snapshot.claims, *assumed.arrivals)}
         #: The first of each.
         self.starts: dict[str, _PredictedStart] = {}
-        #: What ran and had to wait again, in the order in which that happened.
+        #: Evicted claims, in order.
         self.stopped: list[str] = []
         self.pending: dict[str, str] = {}
         #: Who held a card last, of those that ended meanwhile.
@@ -202,7 +202,7 @@ class _Simulation:
             heappush(self._events, _Event(ends_at, _EventKind.ENDS, uid))
         if uid in self._awaited:
             self._awaited.discard(uid)
-            # Cards that were free all along were not what it waited for; then it was its turn or its queue.
+            # Cards that were free all along were not the cause; then it was the order of its queue.
             before = sorted({self._left[card] for card in cards if card in self._left} - {uid})
             start = _PredictedStart(self._now, placement, tuple(before) or tuple(just_ended))
             self.starts.setdefault(uid, start)

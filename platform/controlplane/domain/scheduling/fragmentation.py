@@ -119,10 +119,10 @@ class Fragmentation:
         return fragments
 
     def to_takers(self) -> CardAmounts:
-        """[rows]: the same against those requests alone that take the row's chip; 0 where none does.
+        """[rows]: the same for requests that accept the row's chip; 0 if there are none.
 
-        To a request for another chip every card of a row is a fragment: right for a gradient, which compares
-        rows, and nothing to show to people, who know that a processor serves no request for a GPU.
+        For a request for another chip every card of a row is a fragment: right for a gradient, which compares
+        rows, but not for display.
         """
         weights = self._suits * self._weights
         taken = weights.sum(axis=1)
@@ -195,7 +195,7 @@ def _minimum_left(amounts: Iterable[int]) -> NDArray[np.int64]:
     return np.array([amount or least for amount in amounts], dtype=np.int64)
 
 
-#: A free card stands as a fragment where so much of what is free beside it is one.
+#: A free card is displayed as a fragment if at least this share of the free capacity next to it is one.
 MOSTLY = 0.5
 
 
@@ -209,7 +209,7 @@ class NodeFreeCapacity:
     fragments: float
     #: Chips whose free cards here are mostly fragments.
     broken_up: frozenset[str]
-    #: Nobody holds anything of it, and it has cards that can be given.
+    #: Nothing of it is allocated, and it has usable cards.
     whole: bool
 
 

@@ -17,7 +17,7 @@ from controlplane.domain.scheduling.snapshots import NodeSnapshot
 NODE = "node"
 CLUSTER = "cluster"
 
-#: The domain of a row that stands in none at that level.
+#: The domain of a row that has none at that level.
 OUTSIDE = -1
 
 

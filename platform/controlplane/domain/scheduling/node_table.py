@@ -82,9 +82,9 @@ class JournalPosition(NamedTuple):
 
     #: Entries of the journal.
     length: int
-    #: The newest of them; tells histories of the same length apart.
+    #: The newest entry, which distinguishes histories of equal length.
     serial: int
-    #: How many of them gave something back.
+    #: Number of entries that released something.
     frees: int
 
 
@@ -161,11 +161,11 @@ class NodeTable:
     # -- Questions --
 
     def eligible(self, demand: ReplicaDemand) -> Mask:
-        """Return the rows that match the demand and take work now."""
+        """Return the rows that match the demand and accept workloads now."""
         return self.matching(demand) & self._schedulable
 
     def matching(self, demand: ReplicaDemand) -> Mask:
-        """Return the rows that match by chip, labels and taints, whether or not they take work now."""
+        """Return the rows that match by chip, labels and taints, whether or not they accept workloads now."""
         key = demand[1:]
         mask = self._matching.get(key)
         if mask is None:
@@ -182,7 +182,9 @@ class NodeTable:
         return self.states.left(int(self.state[row])).count(WHOLE_CARD)
 
     def most_left(self, chip: str) -> tuple[int, int]:
-        """Of the rows of the chip that take work: the most whole cards, and the most that is left of one card."""
+        """Of the rows of the chip that accept workloads: the maximum of whole free cards, and of free
+        thousandths of one card.
+        """
         rows = self._schedulable & self.matching(
             ReplicaDemand(ReplicaShape(1, WHOLE_CARD, 0, 0), chip)
         )
@@ -415,7 +417,7 @@ class NodeTable:
         return self.locate_card(card)
 
     def _release_unnamed(self, replica: ReplicaPlacement, running: RunningClaim) -> None:
-        """The node's plug-in knows which cards these are; any of the held ones stand for them."""
+        """The node's plug-in knows which cards these are; any of the allocated ones represent them."""
         row = self.row_of(replica.node, running.chip)
         if row is not None:
             role = next(role for role in running.shape.roles if role.name == replica.role)
@@ -439,7 +441,7 @@ class NodeTable:
 
     def _first_states(self) -> list[int]:
         states = self.states
-        #: By indices and the identity of the geometry, which many nodes share: its hash takes long.
+        #: By indices and the identity of the geometry, which many nodes share: computing its hash takes long.
         layouts: dict[tuple[tuple[int, ...], int], int] = {}
         numbers = []
         for row in self.rows:
@@ -453,7 +455,7 @@ class NodeTable:
 
 
 class TotalCapacity:
-    """The rows as if the fleet were empty and healthy: what does not fit there never will."""
+    """The rows as if the fleet were empty and healthy: what does not fit there is never placed."""
 
     def __init__(self, fleet: NodeTable) -> None:
         self._fleet = fleet

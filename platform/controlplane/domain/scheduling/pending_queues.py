@@ -55,7 +55,7 @@ SearchKey: TypeAlias = EquivalenceClass | str
 
 
 class _ClassClaims:
-    """Claims of one queue and class; those before ``at`` have been taken."""
+    """Claims of one queue and class; those before ``at`` are decided."""
 
     __slots__ = ("at", "claims", "equivalence_class")
 
@@ -173,8 +173,8 @@ Nominated = Mapping[str, Counter[str]]
 def find_nominated_cards(snapshot: SchedulingSnapshot) -> Nominated:
     """Return the cards that are nominated for pending claims, by claim and chip.
 
-    At most what each claim requests: the evicted claims may have held more, which its queue has no use for.
-    Cards of a node that takes no work any more are left out.
+    At most what each claim requests: the evicted claims may have had more. Cards of nodes that accept no
+    workloads are excluded.
     """
     nominated = [
         part.cards[position]
@@ -235,9 +235,9 @@ def _thousandths_of_quota(stated: ChipQuota) -> ChipQuota:
 
 
 def _free_cards_by_chip(snapshot: SchedulingSnapshot) -> Counter[str]:
-    """Whole cards that no claim holds and work may be placed on, by chip; nominated ones included.
+    """Whole cards that are free and usable, by chip; nominated ones included.
 
-    What is left of a shared card stands in for no card that is reserved.
+    Free parts of shared cards do not count.
     """
     free: Counter[str] = Counter()
     for node in snapshot.nodes:
@@ -293,13 +293,13 @@ class ClaimOrder:
         self._tree = tree
         self._nominated_cards = nominated_cards or {}
         self._drop_refused = drop_refused
-        #: Those that come up now, and those of whom it is not the turn.
+        #: Queues in the current round, and those that are skipped in it.
         self._lines = pending_queues(claims, unique=unique)
         self._later: list[dict[str, PendingQueue]] = []
         self._heads: dict[str, list[_QueueHead]] = {}
 
     def round_robin(self, untried: Collection[SearchKey]) -> Iterator[ClaimSnapshot]:
-        """Yield the remaining claims, one class of each queue in turn; call it after iterating has stopped.
+        """Yield the remaining claims, one class of each queue in turn; call it after iteration has stopped.
 
         :param untried: those first; the others follow.
         """

@@ -45,7 +45,7 @@ class UserClaimCounts:
 
     def __init__(self, queues: Mapping[str, QueueSnapshot], running: Iterable[UserClaim]) -> None:
         """:param running: claims that hold something, or claims that will."""
-        #: The queues from each one up that limit people; most have none.
+        #: For each queue, itself and its ancestors that have a limit; most have none.
         self._limits = {
             uid: tuple(
                 queues[above]

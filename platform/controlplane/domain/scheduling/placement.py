@@ -78,13 +78,13 @@ class PlacementFinder:
     """Finds room in the node table, and allocates it."""
 
     def __init__(self, fleet: NodeTable, typical: Sequence[TypicalRequest] = ()) -> None:
-        """:param typical: what fragmentation is measured against; without it, the best fit alone decides."""
+        """:param typical: requests for measuring fragmentation; without them, the best fit alone decides."""
         self.fleet = fleet
         self._board = PlacementScores(fleet, typical)
         self._searches: dict[tuple[EquivalenceClass, str], ChipPlacementRequest] = {}
         self._equal_searches: dict[Hashable, ChipPlacementRequest] = {}
         self._failed: dict[tuple[ChipPlacementRequest, bytes | None], JournalPosition] = {}
-        #: The most that one row had left when a search failed, by chip and by how much was given back before.
+        #: The maximum that one row had free when a search failed, by chip and number of releases before.
         self._left: dict[tuple[str, int], _MostFree] = {}
         #: Searches, cached results not counted.
         self.searches = 0
@@ -103,10 +103,10 @@ class PlacementFinder:
     def place(
         self, claim: ClaimSnapshot, chip: str, *, avoid: Mask | None = None
     ) -> tuple[ReplicaPlacement, ...] | None:
-        """Take room for the whole gang on cards of that chip; None, and nothing is taken, if there is none.
+        """Allocate the whole gang on cards of that chip; None, and nothing is allocated, if it does not fit.
 
-        A gang that may start with fewer replicas gets as many as fit where its fewest do. The same gang is not
-        looked for twice as long as nothing was given back.
+        An elastic gang gets as many replicas as fit where its minimum does. The same gang is not searched for
+        again while nothing was released.
 
         :param avoid: rows that are reserved for other claims.
         """
@@ -116,9 +116,10 @@ class PlacementFinder:
     def place_on_best(
         self, claim: ClaimSnapshot, choices: Sequence[tuple[str, Mask | None]]
     ) -> tuple[str, tuple[ReplicaPlacement, ...]] | None:
-        """Take room for the gang on one of several equally good chips; None, and nothing is taken, if none has it.
+        """Allocate the gang on one of several equally good chips; None, and nothing is allocated, if it fits on
+        none.
 
-        That is where most replicas fit, then where the smallest domain holds them, then where it costs least.
+        Chosen by most replicas, then by the smallest domain, then by cost.
 
         :param choices: chips, each with its rows that are reserved for other claims.
         """
@@ -178,7 +179,7 @@ class PlacementFinder:
         return self.fleet.take(slot.row, slot.demand, role=role, index=index)
 
     def _lacks_cards(self, parts: Sequence[RoleDemand]) -> bool:
-        """Return whether it is known that no row has the cards of one replica, whatever else they request."""
+        """Return whether it is known that no row has the cards of one replica, whatever its other requests."""
         for part in parts:
             shape = part.demand.shape
             left = self._left.get((part.demand.chip, self.fleet.moment().frees))
@@ -204,7 +205,7 @@ class PlacementFinder:
         self, parts: tuple[RoleDemand, ...], claim: ClaimSnapshot, avoid: Mask | None
     ) -> tuple[_ReplicaSlot, ...] | None:
         if claim.within:
-            # Also where one node holds it: a node that stands under no leaf is not a leaf of its own.
+            # Also if one node holds it: a node without a leaf is no leaf of its own.
             avoid = _excluded_nodes(self.fleet.topology.inside(claim.within), avoid)
         if len(parts) == 1 and parts[0].wanted == 1:
             # One replica has no network between its parts.
@@ -231,7 +232,7 @@ class PlacementFinder:
     def _largest_fit(
         self, levels: Sequence[TopologyLevel], parts: Sequence[RoleDemand], avoid: Mask | None
     ) -> tuple[_ReplicaSlot, ...] | None:
-        """Place an elastic gang that fits nowhere as a whole where most of it fits."""
+        """Place an elastic gang that fits nowhere completely where most of it fits."""
         for level in reversed(levels):
             domains, spare = self._candidate_domains(level, parts, avoid)
             for domain in domains[np.argsort(-spare, kind="stable")][:MOST_DOMAINS]:

@@ -34,7 +34,7 @@ class PendingCode(StrEnum):
     NO_SUCH_CHIP = "no_such_chip"
     #: No node bears the labels, or all that do are tainted.
     NO_SUCH_NODE = "no_such_node"
-    #: The level of the network that it asks for is not one of the fleet's.
+    #: The fleet has no such topology level.
     NO_SUCH_LEVEL = "no_such_level"
     NO_MEMORY = "no_memory"
     NO_CPU = "no_cpu"
@@ -44,13 +44,13 @@ class PendingCode(StrEnum):
     USER_LIMIT = "person_limit"
     #: Beyond its guarantee, and nothing may be borrowed.
     NO_BORROWING = "no_borrowing"
-    #: Room there is, but it is kept for a claim that waits longer.
+    #: There is room, but it is reserved for a claim that has been pending for longer.
     RESERVED = "reserved"
     #: Others are being evicted for it; it will get their cards.
     AWAITING_EVICTIONS = "awaits_cards"
-    #: There is room on a slower chip, but it ends sooner if it waits for a faster one.
+    #: There is room on a slower chip, but the claim ends sooner if it waits for a faster one.
     AWAITING_FASTER_CHIP = "awaits_faster"
-    #: The cycle had decided enough before it came to it.
+    #: The cycle reached its limits before the claim was evaluated.
     NOT_EVALUATED = "not_looked_at"
 
 
@@ -70,7 +70,7 @@ class ClaimPlacement:
     claim: str
     chip: str
     replicas: tuple[ReplicaPlacement, ...]
-    #: Why here, in words.
+    #: Why it was placed there.
     reason: str
     #: The numbers of the reason, for programs.
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class PendingReason:
     """Why a claim is pending; the same for all claims of an equivalence class."""
 
     code: PendingCode
-    #: Why not now, in words with numbers.
+    #: Why it is pending.
     reason: str
     #: The numbers of the reason, for programs.
     numbers: Mapping[str, float] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class PendingGroup(NamedTuple):
 class PendingClaim:
     claim: str
     code: PendingCode
-    #: Why not now, in words with numbers.
+    #: Why it is pending.
     reason: str
     #: The numbers of the reason, for programs.
     numbers: Mapping[str, float] = field(default_factory=dict)
@@ -176,7 +176,7 @@ class Revocation:
     claim: str
     #: The pending claim that gets them.
     beneficiary: str
-    #: Why this one, in words with numbers.
+    #: Why this claim is evicted.
     reason: str
 
 
@@ -211,7 +211,7 @@ class SchedulerState:
     """What one cycle passes on to the next; without it, a new round begins."""
 
     #: A round searches for every pending claim once and may take several cycles: those that are left of it.
-    #: Claims that came since it began wait for the next round, unless they are among the first by priority.
+    #: Claims that arrived since it began wait for the next round, unless they are among the first by priority.
     untried: frozenset[SearchKey] = frozenset()
     #: Uids of claims that did not start as the next cycle would have evicted them. It decides last for these, and
     #: cards that are nominated for them are released.
@@ -237,7 +237,7 @@ class SchedulingPlan:
 
     @property
     def unfinished(self) -> bool:
-        """Whether another cycle should follow at once, as this one could not search for all that may find room."""
+        """Whether another cycle should follow at once, as this one did not search for all claims that may fit."""
         moved = bool(self.placements or self.revocations)
         if self.state.untried or (moved and self.state.deferred):
             return True
@@ -257,15 +257,15 @@ class SchedulingPolicy:
     placements_per_cycle: int = 200
     #: Where others were not evaluated for it, the next cycle may place more, within this duration; None: never.
     cycle: timedelta | None = None
-    #: Most searches for room in one cycle, beside those that keep room for a few; a claim decided without any
-    #: counts as one. Whoever was not looked at has a turn in one of the next cycles (``cycle``).
+    #: Maximum number of searches in one cycle, except those for reservations; a claim decided without a search
+    #: counts as one. Claims that were not evaluated are evaluated in one of the next cycles (``cycle``).
     attempts_per_cycle: int = 2000
-    #: Take cards back for those that they are owed to.
+    #: Evict claims for others that are entitled to their cards.
     preemption: bool = True
     #: Most claims for which others are evicted in one cycle.
     reclaims_per_cycle: int = 32
-    #: Let claims use room that is kept for another, as long as they end before it starts. What nobody keeps is for
-    #: whoever is next in any case.
+    #: Let claims use reserved nodes if they end before the reservation starts. Nodes without a reservation are
+    #: available in any case.
     backfill: bool = True
     #: Claims that may keep room for themselves at the same time.
     reservations: int = 8

@@ -112,7 +112,8 @@ class Preemptor:
         self._stopping: dict[str, list[RunningClaim]] = {}
         for view in sorted(running, key=partial(victim_rank, at)):
             if view.revoking:
-                # Its queue is judged as if it were gone, or more would be taken than was borrowed.
+                # Its queue would be within its guarantee without it, or more than the borrowed amount would be
+                # reclaimed.
                 tree.mark_evicting(view.queue, view.chip, view.amount)
             if view.revoking and not view.revoked_for:
                 self._stopping.setdefault(view.chip, []).append(view)
@@ -223,9 +224,9 @@ class Preemptor:
                     yield victim
 
     def _borrowing_queues(self, chip: str, covered_by: str) -> list[str]:
-        """Queues from which anything might be taken back, in the order of their victims.
+        """Queues from which cards may be reclaimed, in the order of their victims.
 
-        Below each topmost queue they are looked for again only when something changed there.
+        Computed again below a topmost queue only if something changed there.
         """
         places = self._places.get(chip)
         if places is None:
@@ -247,7 +248,7 @@ class Preemptor:
         return sorted(found, key=places.__getitem__)
 
     def _may_evict(self, rights: _Rights, victim: Victim, chip: str) -> bool:
-        """Return whether the claim with those rights may take the cards of the victim."""
+        """Return whether the claim may be evicted by those rights."""
         return bool(rights.covered_by) and self._tree.may_reclaim(
             rights.covered_by, victim.queue, chip, starting=victim.starting
         )
@@ -279,7 +280,7 @@ class Preemptor:
                 view = victim.view
                 if view.uid in chosen:
                     continue
-                # With those before it gone, its queue may be back within its guarantee.
+                # With earlier victims removed, its queue may be within its guarantee.
                 own = view.queue == claim.queue
                 if own or self._may_evict(rights, victim, chip):
                     chosen[view.uid] = victim
@@ -299,7 +300,7 @@ class Preemptor:
     def _fewest_victims(
         self, claim: ClaimSnapshot, chip: str, victims: list[Victim], fit: _Fit, *, avoid: Mask
     ) -> PreemptionPlan:
-        """Those of the victims that are needed, all of them: without any one it would not fit."""
+        """The minimal subset of the victims: without any one of them the claim would not fit."""
         used = set(nodes_of_replicas(fit.replicas))
         near = [
             each for each in victims if not used.isdisjoint(nodes_of_replicas(each.view.replicas))

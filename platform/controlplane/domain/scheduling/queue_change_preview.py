@@ -38,8 +38,8 @@ class QueueGain:
     guaranteed_after: int
     cap_before: int | None
     cap_after: int | None
-    #: Cards that pending claims would get now, beyond those that they get anyway: free ones, and ones that
-    #: others would have to give back. Negative if they would get fewer.
+    #: Additional cards that pending claims would get now: free ones, and reclaimed ones. Negative if they would
+    #: get fewer.
     cards_now: int = 0
     #: Uids of pending claims that would start now, or as soon as others have stopped, and would not otherwise.
     starting: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class QueueChangePreview:
     warnings: tuple[FieldFinding, ...] = ()
     gains: tuple[QueueGain, ...] = ()
     reclaims: tuple[PreviewedEviction, ...] = ()
-    #: Fingerprint of the tree that it was made for.
+    #: Fingerprint of the tree on which it is based.
     fingerprint: str = ""
 
 

@@ -61,7 +61,7 @@ class Relocator:
         at: datetime,
         restart: timedelta,
     ) -> None:
-        """:param restart: from the stop of a claim until it goes on elsewhere."""
+        """:param restart: time from the stop of a claim until it continues elsewhere."""
         self.placer = placer
         self._fleet = placer.fleet
         self._at = at
@@ -109,7 +109,7 @@ class Relocator:
         return sum(self._cost[each.uid] for each in running)
 
     def without(self, gone: Iterable[RunningClaim], answer: Callable[[], Answer]) -> Answer:
-        """Return the value as if the claims had ended."""
+        """Return the value as if those claims had ended."""
         mark = self._fleet.mark()
         for each in gone:
             self._fleet.free(each)
@@ -120,8 +120,8 @@ class Relocator:
     def blocking_workloads(self, row: int, room: Callable[[], int]) -> tuple[RunningClaim, ...]:
         """Return the cheapest claims that block all of that room on the row; none if it would never exist.
 
-        One claim alone where that suffices; otherwise the cheapest together, less those that turn out not to
-        matter.
+        One claim alone if that suffices; otherwise the cheapest together, without those that turn out to be
+        unnecessary.
         """
         here = self.relocatable_on_row(row)
         if not self.without(here, room):
@@ -288,7 +288,7 @@ class SingleReplicaClaims:
                 yield row, running
 
     def _would_fit(self, demand: ReplicaDemand) -> Mask:
-        """[replicas]: whether the demand would fit on their row if they were gone, and only then on that card."""
+        """[replicas]: whether the demand would fit on their row without them, but not on the row as it is."""
         fleet, shape, row = self._fleet, demand.shape, self._row
         left = fleet.states.lefts[fleet.state]
         own = left[row, self._position] + self._share

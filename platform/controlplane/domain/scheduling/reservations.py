@@ -1,14 +1,14 @@
-"""Room that is kept for pending claims, so that smaller ones do not pass them for ever.
+"""Reservations of nodes for pending claims, so that smaller claims do not overtake them for ever.
 
-A blocked claim looks ahead: running work is taken away in the order in which it is expected to end until the whole
-gang fits. The nodes where it fits then are kept for it from now on::
+For a blocked claim, running claims are removed in the order of their expected ends until the whole gang fits.
+The nodes where it fits then are reserved for it::
 
     node a  ████████ ends 10:40 ▒▒▒▒▒▒▒▒▒▒▒▒▒
     node b  ░░░░░░░░░░░░░░░░░░░ ▒▒▒▒▒▒▒▒▒▒▒▒▒   ▒ the reserved gang, from 10:40 on
                   └ for claims that end by 10:40: they are backfilled
 
-Whoever comes later gets a kept node only if it ends before the gang starts; otherwise it goes elsewhere or waits.
-So a claim that comes first and is kept room for starts at the latest when the work that ran at that moment has
+A later claim may use a reserved node only if it ends before the gang starts; otherwise it is placed elsewhere or
+stays pending. So a claim with a reservation starts at the latest when the claims that were running then have
 ended, however many smaller ones arrive. Workloads without a known end are assumed to end last, the oldest first.
 """
 
@@ -32,7 +32,7 @@ from controlplane.domain.scheduling.snapshots import (
     minimal_claim,
 )
 
-#: Most to do in one plan in order to look ahead, about a second.
+#: Limit of the work for looking ahead in one plan, about a second.
 MOST_WORK = 100_000
 #: What one search is, where taking away a running claim is 1.
 _SEARCH = 32
@@ -40,7 +40,7 @@ _SEARCH = 32
 #: Chip, runtime on it, and right to it.
 _Terms = tuple[str, timedelta | None, bool]
 
-#: Behind every end that is known.
+#: Later than every known end.
 _UNKNOWN_END = datetime.max.replace(tzinfo=UTC)
 
 
@@ -48,7 +48,7 @@ _UNKNOWN_END = datetime.max.replace(tzinfo=UTC)
 class _HeldReservation:
     reservation: Reservation
     chip: str
-    #: It is kept for a claim within a guarantee; others within theirs have to respect it too.
+    #: It is reserved for a claim within a guarantee; other claims within theirs have to respect it too.
     within_guarantee: bool
     rows: Mask
 
@@ -75,8 +75,8 @@ class Reservations:
     ) -> None:
         """Start without reservations.
 
-        :param backfill: claims that end in time may use what is kept; otherwise none does.
-        :param work: most to do in order to look ahead; taking one running claim away is 1.
+        :param backfill: claims that end in time may use reserved nodes; otherwise none may.
+        :param work: limit of the work for looking ahead; removing one running claim is 1.
         """
         self._fleet = fleet
         self._placer = placer
@@ -84,7 +84,7 @@ class Reservations:
         self._at = at
         self._backfill = backfill
         self._work = work
-        #: That it made.
+        #: Number of its searches.
         self.searches = 0
         self._starts: dict[tuple[EquivalenceClass, str], datetime | None] = {}
         self._held: list[_HeldReservation] = []
@@ -185,7 +185,7 @@ class Reservations:
     def _earliest_start(
         self, claim: ClaimSnapshot, chip: str, *, within_guarantee: bool
     ) -> _Start | None:
-        """Where and when it fits, if all that runs ends when it is expected to."""
+        """Where and when it fits if all running claims end as expected."""
         if self._work <= 0:
             return None
         avoid = self._reserved_rows(within_guarantee=within_guarantee)
@@ -210,9 +210,9 @@ class Reservations:
     def _earliest_fit(
         self, claim: ClaimSnapshot, chip: str, ends: Sequence[RunningClaim], avoid: Mask | None
     ) -> int | None:
-        """Free what ends before the one that makes the claim fit, and say which that is; None if none does.
+        """Remove claims by expected end until the claim fits; return the last one, or None if it never fits.
 
-        Steps double until it fits, then halve: about twice as much is freed as has to be.
+        Steps double until it fits, then halve: about twice as many are removed as necessary.
         """
         done, step, doubling = 0, 1, True
         while done < len(ends):
@@ -266,7 +266,7 @@ class Reservations:
 
 
 def _latest_end(starts_at: datetime | None, runtime: timedelta | None) -> datetime:
-    """When it would end, as far as that is known: starts alone are compared where no runtime is."""
+    """When it would end, if its runtime is known; otherwise when it starts."""
     if starts_at is None:
         return _UNKNOWN_END
     return min(starts_at, _UNKNOWN_END - LONGEST) + (runtime or timedelta(0))

@@ -1,9 +1,9 @@
 """Runtime estimates, from past runtimes.
 
-An estimate is a quantile of past runtimes of the same queue and about the same size; where too few are known, of
-the queue, then of the size, then of all. What has run for a while is compared only with what ran at least as
-long: of jobs that are three hours old, those that end after one are no example. What has outlived every example
-is expected to run as long again.
+An estimate is a quantile of past runtimes of the same queue and about the same size; if there are too few, of
+the queue, then of the size, then of all. A running claim is compared only with runs that took at least as long:
+for a job that has run for three hours, one that ended after one is no example. A claim that has run longer than
+every example is expected to run as long again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from math import ceil
 
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot
 
-#: Examples without which a narrower group says nothing.
+#: Minimum number of examples in a narrower group.
 ENOUGH = 20
-#: Whatever is said to run longer is taken to run so long.
+#: Upper limit of declared runtimes.
 LONGEST = timedelta(days=3650)
 
 

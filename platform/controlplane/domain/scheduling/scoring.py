@@ -4,15 +4,12 @@ The fragmentation gradient looks one step ahead and is equal on most nodes. Four
 separate these:
 
 - *worth*: the residual value that the card loses for requests for shares. For a share this decides; whole cards
-have
-  the same value everywhere.
+  have the same value everywhere.
 - *fit*: what stays free next to it. Full nodes are filled up, and empty ones stay whole.
 - *balance*: free cards against free CPU. Cards without cores are useless, cores without cards nearly so; a node
-should
-  run out of both at the same time.
-- *scarcity*: how much more is requested of this chip than of others. Requests that accept any chip go where
-those that
-  do not are not needed.
+  should run out of both at the same time.
+- *scarcity*: how much more is requested of this chip than of others. Requests that accept any chip go where those
+  that do not are not needed.
 
 The weights were measured on the public traces (``docs/benchmarks.md``).
 
@@ -96,7 +93,7 @@ def residual_values(asked: Mapping[int, float]) -> ResidualCapacityValues:
 
 
 def _residual_values(shares: list[int], costs: Amounts) -> list[Amounts]:
-    """[thousandths that are left]: the most that shares which fit cost: of none, of the first one, and so on."""
+    """[free thousandths]: the maximum total price of shares that fit: of none, of the first one, and so on."""
     stages = [np.zeros(WHOLE_CARD + 1)]
     for share, cost in zip(shares, costs, strict=True):
         before = stages[-1]
@@ -127,7 +124,7 @@ WORTH = 8.0
 FIT = 0.0075
 #: For each card by which free cards and free CPU differ, in cards.
 BALANCE = 0.05
-#: For each card of a chip of which twice as much is asked as of cards on average, in cards.
+#: For each card of a chip that is requested twice as much as cards on average, in cards.
 SCARCITY = 2.0
 
 
@@ -246,9 +243,9 @@ class PlacementScores:
         self._cached: dict[ReplicaDemand, _CachedScores] = {}
 
     def scores(self, demand: ReplicaDemand) -> Scores:
-        """[rows]: the fragments that one replica adds, and what it costs beside them.
+        """[rows]: added fragments and further costs of one replica.
 
-        ``NO_ROOM`` where it does not fit. The array is the board's own: it changes with the next question.
+        ``NO_ROOM`` where it does not fit. The array belongs to this object and changes with the next call.
         """
         cached = self._cached.get(demand)
         changed_rows = self._fleet.changed_rows

@@ -80,7 +80,7 @@ class SnapshotSimulator:
         self.release_nominated(uid)
 
     def release_nominated(self, uid: str) -> bool:
-        """Let anybody have the cards that are nominated for the claim; return whether there were any."""
+        """Release the cards that are nominated for the claim; return whether there were any."""
         names = sorted(self._nominated.pop(uid, ()))
         for name in names:
             node = self._nodes[name]
@@ -96,7 +96,7 @@ class SnapshotSimulator:
     def start(
         self, placement: ClaimPlacement, *, at: datetime, ends_at: datetime | None = None
     ) -> tuple[str, ...]:
-        """The claim gets its cards; their uids come back, also where the node chooses."""
+        """Allocate the claim's cards; return their uids, also where the node chooses."""
         claim = self._claims.pop(placement.claim)
         self.release_nominated(claim.uid)
         roles = {role.name: role for role in claim.shape.roles}
@@ -187,7 +187,7 @@ class SnapshotSimulator:
             return []
         named = set(replica.cards) or self._chosen.pop((uid, replica.role, replica.index), set())
         if not named:
-            # It ran before this timeline began; then the cards themselves know.
+            # It was running before the simulation began; then the cards of the snapshot are used.
             held = [card.uid for card in node.cards if card.held_by == uid]
             named = set(held[: replica.count])
         released = [card.uid for card in node.cards if card.uid in named]

@@ -27,7 +27,8 @@ class CardBinding(StrEnum):
     NODE = "node"
 
 
-#: States that a card gets from us: its device plug-in still counts it. An unknown one the node itself took out.
+#: States that Ninefold sets: the device plug-in still counts such a card. An unknown card was removed by the
+#: node itself.
 _STILL_COUNTED = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
 
@@ -86,11 +87,11 @@ class NodeSnapshot:
     schedulable: bool = True
     #: How its cards hang together, by chip; absent means that any are as good as any others.
     geometries: Mapping[str, Geometry] = field(default_factory=dict)
-    #: Where it stands in the network, outermost level first: ``{"spine": "s1", "leaf": "s1-l3"}``. Names are
-    #: unique in their cluster and level.
+    #: Its network domains, outermost level first: ``{"spine": "s1", "leaf": "s1-l3"}``. Names are unique in
+    #: their cluster and level.
     domains: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Only claims that tolerate all of them come here.
+    #: Only claims that tolerate all of them are placed there.
     taints: frozenset[str] = frozenset()
     binding: CardBinding = CardBinding.CARD
     #: CPU is owned like memory and can refuse; otherwise it is shared among what runs there.
@@ -172,9 +173,9 @@ class ReplicaShape(NamedTuple):
     cards: int
     #: Thousandths of its card, where it shares a single one; otherwise 1000.
     share: int
-    #: Thousandths of a core; 0 asks for none.
+    #: Thousandths of a core; 0 requests none.
     cpu: int
-    #: Bytes; 0 asks for none.
+    #: Bytes; 0 requests none.
     memory: int
 
     @classmethod
@@ -201,7 +202,7 @@ class ReplicaDemand(NamedTuple):
 
     @classmethod
     def of(cls, role: RoleShape, claim: ClaimSnapshot, chip: str) -> ReplicaDemand:
-        # A replica without cards may stand beside any chip.
+        # A replica without cards may be placed next to any chip.
         return cls(
             ReplicaShape.of(role),
             chip if role.cards else "",
@@ -266,7 +267,7 @@ class ClaimSnapshot:
     shape: GangShape
     #: Acceptable chips, the preferred first.
     chips: tuple[str, ...]
-    #: Number of the first chips that are equally good: of those with room it gets the one where it fits best.
+    #: Number of the first chips that are equally good: of those with room the one where it fits best is chosen.
     equal_chips: int = 1
     #: Larger goes first.
     priority: int
@@ -354,7 +355,7 @@ class RunningClaim:
     priority: int
     admitted_at: datetime
     replicas: tuple[ReplicaPlacement, ...]
-    #: Its owner can save, stop and go on later.
+    #: It can save and stop.
     preemptible: bool = True
     #: When it last saved its progress; None if it never did.
     checkpointed_at: datetime | None = None
@@ -369,7 +370,7 @@ class RunningClaim:
     tolerations: frozenset[str] = frozenset()
     within: str = ""
     near: str = ""
-    #: The chips that it takes if it has to start again, as a claim has them; empty means the one that it has.
+    #: Chips that it accepts when it is started again; empty means its current one.
     chips: tuple[str, ...] = ()
     speeds: Mapping[str, float] = field(default_factory=dict)
     #: Its user; empty if unknown.

@@ -1,8 +1,8 @@
-"""Victims: the running claims that are cheapest to evict, in order, and what evacuating each node would lose.
+"""Victims: the running claims that are cheapest to evict, in order, and the cost of evacuating each node.
 
-A *bundle* is what has to stop on one node for one more replica to fit there by the number of its cards. Bundles
-of a part of the network are ranked by what they lose; parts by what the cheapest bundles that suffice lose
-together. Whether it really fits (rings, memory, a node that two gangs share) is decided by simulation
+A *bundle* are the claims to evict on one node so that one more replica fits there by the number of its cards.
+Bundles of a part of the network are ordered by cost; parts by the total cost of the cheapest sufficient bundles.
+Whether the claim really fits (rings, memory, a node that two gangs share) is decided by simulation
 (``preemption``).
 """
 
@@ -157,7 +157,7 @@ def victim_regions(
 
 
 def _order_candidates(candidates: Sequence[Victim], claim: ClaimSnapshot) -> list[Victim]:
-    """As ``order`` has it. Those of each queue come in order already, which the sort makes use of."""
+    """Sorted by ``order``. The claims of each queue are sorted already, which the sort exploits."""
     own = [victim for victim in candidates if victim.queue == claim.queue]
     others = [victim for victim in candidates if victim.queue != claim.queue]
     return sorted(others, key=_RANK) + sorted(own, key=_RANK)
@@ -179,7 +179,7 @@ def _replicas_after_eviction(
     eligible: Mask,
     held: Mapping[int, Sequence[tuple[Victim, int]]],
 ) -> NDArray[np.int64]:
-    """[rows]: replicas that could at most be had if all of those stopped, by the number of cards."""
+    """[rows]: maximum number of replicas if all of those were evicted, by the number of cards."""
     most, shape = np.where(eligible, fleet.replica_counts(demand), 0), demand.shape
     if shape.shares:
         for row in held:

@@ -160,7 +160,7 @@ class StartTimeChange:
     """The start of one claim, before and after."""
 
     claim: str
-    #: None if it does not wait before, or not after.
+    #: None if it is not pending before, or not after.
     before: PredictedStartTime | None
     after: PredictedStartTime | None
     #: How much earlier it starts; negative if later. None where either is not within the horizon.
@@ -189,9 +189,9 @@ def what_if(
     at: datetime,
     assumptions: ForecastAssumptions | None = None,
 ) -> WhatIfResult:
-    """Who would start earlier and who later, if the changes were made now, in their order.
+    """Which claims would start earlier or later with the changes, applied in their order.
 
-    :raises UnknownSubject: if one is about a queue, node or claim that is not there.
+    :raises UnknownSubject: if a queue, node or claim does not exist.
     """
     before = forecast_starts(snapshot, policy, at=at, assumptions=assumptions)
     changed = apply_changes(snapshot, changes, at=at)
@@ -216,9 +216,9 @@ def what_if(
 def apply_changes(
     snapshot: SchedulingSnapshot, changes: Iterable[WhatIfChange], *, at: datetime
 ) -> SchedulingSnapshot:
-    """The snapshot as if the changes had been made; the one given stays as it is.
+    """The snapshot with the changes applied; the given one is unchanged.
 
-    :raises UnknownSubject: if one is about a queue, node or claim that is not there.
+    :raises UnknownSubject: if a queue, node or claim does not exist.
     """
     for change in changes:
         snapshot = change.applied(snapshot, at)
@@ -235,7 +235,7 @@ def _start_difference(
 
 
 def _starts_sooner(one: PredictedStartTime | None, other: PredictedStartTime | None) -> bool:
-    """Whether a claim that waits in both starts sooner in the other."""
+    """Whether a claim that is pending in both starts sooner in the second."""
     if one is None or other is None or other.starts_at is None:
         return False
     return one.starts_at is None or other.starts_at < one.starts_at
@@ -316,7 +316,7 @@ def changes_from_json(written: Sequence[Mapping[str, Any]]) -> tuple[WhatIfChang
 
 
 class DryRunOutcome(StrEnum):
-    #: It would get its cards at once.
+    #: It would be placed immediately.
     """What would happen to the claim."""
 
     STARTS = "starts"
@@ -340,7 +340,7 @@ class ClaimDryRun:
     outcome: DryRunOutcome
     #: Where it would go; None unless it starts.
     placement: ClaimPlacement | None = None
-    #: Why it would wait; None if it starts.
+    #: Why it would be pending; None if it would start.
     refusal: PendingClaim | None = None
     stopping: tuple[DryRunEviction, ...] = ()
 
