@@ -1,11 +1,12 @@
-"""The API of one Kubernetes cluster in plain dicts, over the official client's transport.
+"""The API of one Kubernetes cluster in plain dicts, over the transport of the official client.
 
 The client's typed models change with each of its releases; its connection handling, certificates and tokens do
-not. Only these are used. Lists are read in pages, calls are paced, and every failure becomes one of ours::
+not. Only these are used. Lists are read in pages, calls are rate-limited, and failures are mapped to two
+errors::
 
-    no connection, time-out, 429, 5xx ─▶ ClusterUnavailable     the same call may succeed later
-    401, and 403 but of a creation    ─▶ ClusterUnavailable     as soon as an administrator has put it right
-    404, 409, 410, 422, 403 …         ─▶ ApiRefused             with the server's own reason and message
+    no connection, time-out, 429, 5xx   ─▶ ClusterUnavailable     the same call may succeed later
+    401, and 403 other than on creation ─▶ ClusterUnavailable     until an administrator fixes the permissions
+    404, 409, 410, 422, 403 …           ─▶ ApiRefused             with the server's own reason and message
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ Object = Mapping[str, Any]
 Manifest = dict[str, Any]
 Query = Mapping[str, str]
 
-#: Who we are to server-side apply and to the audit log of a cluster.
+#: Name of the field manager for server-side apply, and in the cluster's audit log.
 FIELD_MANAGER: Final = "ninefold"
 _JSON: Final = "application/json"
-#: Only who an object is: name, labels, version. A tenth of a pod.
+#: Metadata only: name, labels, version. A tenth of the size of a pod.
 _METADATA: Final = f"{_JSON};as=PartialObjectMetadata{{list}};g=meta.k8s.io;v=v1,{_JSON}"
 _CONNECT, _READ = 5.0, 30.0
 _PAGE = 500
 _EXPIRED, _CONFLICT, _MISSING, _FORBIDDEN, _UNAUTHORIZED = 410, 409, 404, 403, 401
-#: Too many requests, or a time-out on the server's side: ask again later.
+#: Too many requests, or a time-out on the server's side: retry later.
 _LATER = (408, 429)
 _LARGEST_REFUSAL = 64 * 1024
 
@@ -81,7 +82,7 @@ class MalformedResponse(ValueError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPage:
     items: Sequence[Object]
-    #: Of the whole list: from where a watch goes on.
+    #: Resource version of the whole list, from which a watch starts.
     version: str
 
 
@@ -124,7 +125,7 @@ def nested_field(manifest: Object, *path: str) -> Any:
 
 
 def parse_time(text: object) -> datetime | None:
-    """As the API writes instants; None where it wrote none that can be read."""
+    """Parse a timestamp of the API; None if it is missing or invalid."""
     try:
         found = datetime.fromisoformat(str(text)) if text else None
     except ValueError:
@@ -143,7 +144,7 @@ class ApiRateLimiter:
         self._left, self._at = float(burst), clock()
 
     def delay(self) -> float:
-        """Take one call; the seconds to wait before making it."""
+        """Account for one call; return the seconds to wait before making it."""
         with self._lock:
             now = self._clock()
             self._left = min(self._burst, self._left + (now - self._at) * self._rate)
@@ -207,7 +208,7 @@ class KubernetesApi:
     ) -> Iterator[ListPage]:
         """A list, page by page.
 
-        :raises ApiRefused: ``expired`` if it takes so long that the server forgets its version: begin anew.
+        :raises ApiRefused: ``expired`` if the server's version expires meanwhile: list again.
         :raises MalformedResponse: if the response is no list.
         """
         requested = {**(query or {}), "limit": str(size)}
@@ -237,7 +238,9 @@ class KubernetesApi:
                 raise
 
     def apply(self, manifest: Object) -> dict[str, Any]:
-        """Server-side apply as the one manager of these fields; what we leave out and had set goes away."""
+        """Server-side apply as the only manager of these fields; fields that were set before and are omitted now
+        are removed.
+        """
         return self._request_json(
             "PATCH",
             object_path(manifest),
@@ -320,7 +323,7 @@ class KubernetesApi:
         )
 
     def probe(self, *, read_within: float) -> None:
-        """Ask for the version and ignore the answer."""
+        """Request the version and ignore the response."""
         self._open_response("GET", "/version", read_within=read_within).close()
 
     def _request_json(
@@ -392,7 +395,7 @@ def _client_configuration(access: ApiAccess) -> Configuration:
 
 
 def _client_certificate_context(access: ApiAccess) -> ssl.SSLContext:
-    """With the client's certificate. Its key lies on a disk only while it is read."""
+    """With the client's certificate. Its key is on disk only while it is loaded."""
     context = ssl.create_default_context(cadata=access.authority or None)
     with tempfile.TemporaryDirectory(prefix="ninefold-kubernetes-") as folder:
         certificate, key = Path(folder, "client.crt"), Path(folder, "client.key")

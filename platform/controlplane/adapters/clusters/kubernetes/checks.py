@@ -1,6 +1,6 @@
-"""What a connection needs, looked at one by one, each with what an administrator of the cluster does about it.
+"""Checks of a connection, each with a remedy for an administrator of the cluster.
 
-Nothing is changed there: what we may do is asked of the cluster's own authorizer.
+Nothing is changed: permissions are checked with the cluster's own authorizer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RequiredPermission:
     resource: str
     verbs: tuple[str, ...]
     group: str
-    #: Says what is lost without it; empty where nothing can run.
+    #: What is unavailable without it; empty if nothing can run without it.
     message: str
 
 
@@ -143,11 +143,11 @@ def connection_checks(
     volcano: bool = False,
     device_classes: Sequence[DeviceClass] = (),
 ) -> tuple[ClusterCheck, ...]:
-    """All of them in a fixed order; where the API does not answer, that alone.
+    """All checks in a fixed order; if the API does not respond, that check alone.
 
-    :param prefix: of the namespaces that work runs in.
-    :param volcano: whether Volcano has to place the work.
-    :param device_classes: by which a DRA driver offers cards.
+    :param prefix: of the namespaces of workloads.
+    :param volcano: whether Volcano schedules the workloads.
+    :param device_classes: classes by which a DRA driver offers cards.
     """
     devices = DraDevices(api, device_classes, installation=installation)
     wanted = (

@@ -1,4 +1,4 @@
-"""The adapter itself: it turns the calls of the port into reads and writes of objects."""
+"""The adapter: maps the calls of the port to reads and writes of objects."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ ENGINE_KEY = "NINEFOLD_ENGINE_KEY"
 _NAMES_IN_SELECTOR = 40
 #: Most Launches, and pods of one, that are read one by one: a list makes the server read every pod.
 _NAMES_BY_THEMSELVES, _PODS_BY_THEMSELVES = 4, 8
-#: Replicas whose logs fit into a record.
+#: Number of replicas whose logs fit into a record.
 _LOGS_SAVED = 8
 
 
 class KubernetesCluster:
     """Implements ``controlplane.ports.clusters.ClusterAdapter`` on Kubernetes, each replica pinned to its node.
 
-    ``installation`` marks what is ours there; the options are those of ``ClusterProfile``. With ``in_cluster`` the
-    account of the pod that this process runs in is used instead of a kubeconfig.
+    ``installation`` identifies objects of Ninefold there; the options are those of ``ClusterProfile``. With
+    ``in_cluster`` the service account of this process's pod is used instead of a kubeconfig.
     """
 
     runs_images = True
@@ -102,7 +102,7 @@ class KubernetesCluster:
         )
 
     def _list_hypernodes(self) -> Sequence[Object]:
-        """Volcano's picture of the network; nothing where it has none, or keeps it from us."""
+        """Volcano's HyperNodes; empty if there are none, or they may not be read."""
         return self.api.list_visible(network_topology.HYPERNODES)
 
     def reconcile_isolation(self) -> None:
@@ -196,7 +196,7 @@ class KubernetesCluster:
         return next((record for record in records if record is not None), None)
 
     def _read_record(self, name: str, *, space: str) -> Object | None:
-        """The record in that namespace, if it is ours."""
+        """The record in that namespace, if it belongs to this installation."""
         record = self.api.found(f"/api/v1/namespaces/{space}/configmaps/{name}")
         ours = record and object_names.is_ours(record, installation=self.installation)
         return record if ours else None
@@ -245,7 +245,7 @@ class KubernetesCluster:
     def _delete_pod(self, pod: Object, *, stop_by: datetime) -> None:
         path = pod_path(pod)
         self.api.annotate(path, {object_names.STOP_BY: stop_by.isoformat()})
-        # 0 would take the pod away without asking its node.
+        # 0 would delete the pod without waiting for its node.
         seconds = max(1, ceil((stop_by - _utc_now()).total_seconds()))
         self.api.delete(path, grace=seconds, uid=pod["metadata"]["uid"])
 

@@ -1,6 +1,6 @@
-"""What an operator says of one Kubernetes cluster: where files lie on its nodes, and how its pods are built.
+"""The operator's settings of one Kubernetes cluster: paths on its nodes, and how its pods are built.
 
-Paths of hosts come from here alone, never from a Launch: whoever may submit work cannot reach a node's disk.
+Host paths come from here alone, never from a Launch: users who submit jobs cannot reach a node's disk.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class EgressRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceClass:
-    """Devices of a DRA driver that stand for an extended resource, and the DeviceClass by which pods get them."""
+    """Devices of a DRA driver that represent an extended resource, and the DeviceClass by which pods get them."""
 
     resource: str
     device_class: str
@@ -117,8 +117,8 @@ class ClusterProfile:
     mounts: tuple[HostMount, ...] = ()
     #: The artifact store's root, for inputs; None: Launches with inputs are refused.
     store: SharedVolume | None = None
-    #: Where working folders outlive their pods, so that a later attempt goes on from its checkpoints; None: a
-    #: folder of the pod's own.
+    #: Where working folders outlive their pods, so that a later attempt continues from its checkpoints; None: a
+    #: folder of the pod.
     work: SharedVolume | None = None
     pull_policy: str = "IfNotPresent"
     #: A secret in each namespace with which images are pulled.
@@ -131,7 +131,7 @@ class ClusterProfile:
     run_as: int = 65_532
     #: Whether nothing but volumes can be written; some engines' images need their root.
     read_only_root: bool = True
-    #: Processor cards to show for each node without accelerators; 0: such nodes take no work.
+    #: Processor cards for each node without accelerators; 0: such nodes accept no workloads.
     cpu_cards: int = 0
     #: Memory limit of a pod for each of its cards, where the spec sets none.
     memory_per_card: Bytes = Bytes(64 * GIB)

@@ -1,17 +1,17 @@
-"""Asks a cluster for all that says what is wrong there: nodes, events about them, ConfigMaps of MindCluster.
+"""Read everything that reports faults of a cluster: nodes, events about them, ConfigMaps of MindCluster.
 
-One list, or a handful of objects, of each kind whatever the number of nodes. What may not be read is said; that a
-cluster does not answer is an error, because then it says nothing of any card. MindCluster speaks in ConfigMaps and
-in events::
+One list, or a handful of objects, of each kind whatever the number of nodes. Unreadable sources are reported; a
+cluster that does not respond is an error, because it reports nothing about any card. MindCluster uses ConfigMaps
+and events::
 
     cluster-info-device-0     {"mindx-dl-deviceinfo-<node>": {"DeviceList": {…}}, …}     of 1,000 nodes each
     cluster-info-switch-0     {"mindx-dl-switchinfo-<node>": {"FaultLevel": …}, …}       of 2,000 nodes each
     cluster-info-node-cm      {"mindx-dl-nodeinfo-<node>": {"FaultDevList": […]}, …}
     mindx-dl-deviceinfo-<node>  DeviceInfoCfg  {"DeviceInfo": {"DeviceList": {…}}}       where there is no clusterd
 
-Programs of several releases write them, so nothing is taken for granted: what cannot be read is said to be unread,
-and what stood of it before stays. Its words for what has to be done go before our table of codes, because its
-administrator may have changed them.
+Programs of several releases write them, so every field is validated: unreadable parts are reported as such, and
+their earlier faults stay open. The fault level in them takes precedence over our table of codes, because the
+cluster's administrator may have changed it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _SHOWN: Final = 200
 
 
 def diagnose(api: KubernetesApi, *, at: datetime) -> ClusterDiagnosis:
-    """:raises ClusterUnavailable: if it does not answer, or keeps its nodes from us."""
+    """:raises ClusterUnavailable: if it does not respond, or its nodes may not be read."""
     nodes = api.list("/api/v1/nodes")
     found = SignalCollector()
     for node in nodes:
@@ -135,7 +135,7 @@ def _read_mindcluster(api: KubernetesApi, *, at: datetime, into: SignalCollector
 
 
 def _aggregated_config_maps(api: KubernetesApi) -> Sequence[Object]:
-    """Those that clusterd writes; none where it does not run."""
+    """The ConfigMaps that clusterd writes; empty where it does not run."""
     own = signal_table("mindcluster")
     path = f"/api/v1/namespaces/{own['namespace']}/configmaps"
     found: list[Object | None] = []
@@ -157,10 +157,10 @@ def _single_config_maps(api: KubernetesApi) -> Sequence[Object]:
 
 
 def mindcluster_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
-    """What happened to a card, or is over, as far as it is news.
+    """Recent events of cards.
 
-    They name a board and a chip on it, which is not its place in the node: they are notes of the node, and which
-    card it is the ConfigMaps say.
+    They name a board and a chip on it, which is not the index in the node: they become faults of the node, and
+    the ConfigMaps name the card.
     """
     for _kind, event in node_conditions.recent_events(events, at=at):
         if found := _EVENT.search(event.message):
@@ -234,7 +234,7 @@ def _not_an_object(value: object) -> Reason:
 
 
 def _read_node_entry(node: str, values: object, *, where: str, into: SignalCollector) -> None:
-    """Of one node: of its cards, its switches or its other parts, as far as it says something of each."""
+    """The entry of one node: its cards, switches and other parts."""
     if not isinstance(values, Mapping):
         into.add_unreadable(where, node, _not_an_object(values))
         return

@@ -1,14 +1,14 @@
 """Dynamic Resource Allocation (DRA): devices that a driver publishes, instead of a device plug-in.
 
-A driver lists its devices in ResourceSlices. The option ``device_classes`` says which of them stand for which
-extended resource; they are counted on their nodes under its name, so that inventory, quotas and placement know one
-kind of accelerator. Pods get them through a ResourceClaimTemplate of their role, which asks for so many devices of
-a DeviceClass::
+A driver lists its devices in ResourceSlices. The option ``device_classes`` maps them to extended resources; they
+are counted on their nodes under its name, so that inventory, quotas and placement treat all accelerators alike.
+Pods get them through a ResourceClaimTemplate of their role, which requests a number of devices of a
+DeviceClass::
 
     ResourceSlice gpu.nvidia.com, node n1: gpu-0 … gpu-7  →  node n1: nvidia.com/gpu 8
     role of a Launch with 4 cards of nvidia.com/gpu       →  ResourceClaimTemplate: 4 × gpu.nvidia.com
 
-Which devices of its node a pod gets is decided by the cluster's scheduler, as a device plug-in would. Fields:
+Which devices of its node a pod gets is decided by the cluster's scheduler, as with a device plug-in. Fields:
 https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/resource-claim-template-v1/
 """
 
@@ -97,7 +97,7 @@ class DraDevices:
         return nodes_with_devices(nodes, self._published_devices()) if self._classes else nodes
 
     def inventory(self, nodes: Sequence[Object]) -> tuple[Sequence[Object], Sequence[Object]]:
-        """The nodes with their devices, and stand-ins for the pods of others that claim some."""
+        """The nodes with their devices, and placeholder pods for claims of other workloads."""
         if not self._classes:
             return nodes, ()
         found, claims = self._published_devices(), self._list_objects("resourceclaims")
@@ -114,7 +114,7 @@ class DraDevices:
         return [{"apiVersion": f"{GROUP}/{self.version}", **each} for each in found]
 
     def remove(self, namespace: str, launch: str) -> None:
-        """Take away what ``templates`` finds; the cluster would do so later, after its owner."""
+        """Delete the templates; the cluster would do so later, with their owner."""
         path = f"/apis/{GROUP}/{self.version}/namespaces/{namespace}/{_TEMPLATES}"
         for each in self.templates(namespace, launch):
             self._api.delete(f"{path}/{object_name(each)}")
@@ -180,7 +180,7 @@ def _attribute_text(attribute: Object) -> str:
 def nodes_with_devices(
     nodes: Sequence[Object], devices: Mapping[DraDevice, _PublishedDevice]
 ) -> Sequence[Object]:
-    """Copies of the nodes; a tainted device is there and cannot be had."""
+    """Copies of the nodes with devices; a tainted device is present but not allocatable."""
     counts: dict[str, dict[str, Counter[str]]] = {}
     for each in devices.values():
         of_node = counts.setdefault(each.node, {"capacity": Counter(), "allocatable": Counter()})
@@ -203,7 +203,7 @@ def _format_counts(counts: Mapping[str, int]) -> dict[str, str]:
 def pods_of_claims(
     claims: Iterable[Object], devices: Mapping[DraDevice, _PublishedDevice], *, installation: str
 ) -> list[Object]:
-    """For each claim that is not ours and node a pod that asks for the devices which the claim has there."""
+    """For each foreign claim and node, a pod that requests the devices of the claim there."""
     pods: list[Object] = []
     for claim in claims:
         if object_names.is_ours(claim, installation=installation):

@@ -1,4 +1,4 @@
-"""What stands on a cluster for a Launch, what happened to it, and what one node is like.
+"""The objects and events of a Launch on a cluster, and the details of one node.
 
 Values of secrets never leave this module, nor the bookkeeping of the API (``managedFields``, the copy that
 kubectl keeps in an annotation).
@@ -58,9 +58,9 @@ _KINDS: Mapping[str, str] = {
 def launch_objects(
     api: KubernetesApi, *, name: str, namespace: str, installation: str
 ) -> tuple[ClusterObject, ...]:
-    """The record of the Launch and all that belongs to it; what we may not see is left out.
+    """The record of the Launch and its objects; those that may not be read are left out.
 
-    :raises ClusterError: if the cluster does not answer or refuses.
+    :raises ClusterError: if the cluster does not respond or refuses.
     """
     query = object_names.owner_query(installation=installation, launch=name)
     found = [
@@ -74,9 +74,9 @@ def launch_objects(
 def launch_events(
     api: KubernetesApi, *, name: str, namespace: str, installation: str
 ) -> tuple[ClusterEvent, ...]:
-    """Of the Launch's pods and its record, the newest first.
+    """Events of the Launch's pods and its record, newest first.
 
-    :raises ClusterError: if the cluster does not answer or refuses.
+    :raises ClusterError: if the cluster does not respond or refuses.
     """
     query = object_names.owner_query(installation=installation, launch=name)
     pods = api.list_visible(f"/api/v1/namespaces/{namespace}/pods", query=query)
@@ -96,7 +96,7 @@ def launch_events(
 def node_view(api: KubernetesApi, *, name: str, installation: str) -> NodeInspection | None:
     """One node with its pods and events; None if there is no such node.
 
-    :raises ClusterError: if the cluster does not answer or refuses.
+    :raises ClusterError: if the cluster does not respond or refuses.
     """
     node = api.found(f"/api/v1/nodes/{name}")
     if node is None:

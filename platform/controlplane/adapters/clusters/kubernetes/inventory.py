@@ -1,21 +1,21 @@
-"""Nodes, labels, resources and the pods of others, as the API tells them, become nodes with cards.
+"""Nodes with cards, from nodes, labels, resources and foreign pods of the API.
 
-Pure functions over plain dicts. Cards of a node are counted over its extended resources in the order of their
-names, so that an index means the same card as long as the device plug-ins say the same::
+Pure functions over plain dicts. Cards of a node are numbered over its extended resources in the order of their
+names, so that an index means the same card as long as the device plug-ins report the same::
 
-    resource    capacity   allocatable   others' pods      cards
+    resource    capacity   allocatable   foreign pods      cards
     nvidia/gpu     8           7              2            0 1 2 3 4 [5 6] (7)
-                                                           [taken]: others hold as many  (7): not healthy
+                                                           [in use by foreign pods]  (unhealthy)
 
-Which of its devices a plug-in gave away it tells nobody but the container. What is taken or not healthy is then
-shown at the highest indices that no pod of ours has; where a plug-in writes it down, at its true place.
+A plug-in tells only the container which devices it allocated. Cards that are in use or unhealthy are then shown
+at the highest indices that no pod of ours has; if the plug-in writes an annotation, at their true index.
 
-What pods ask of their node is counted as the cluster's own scheduler does; a pod that has ended asks for nothing::
+Requests of pods are counted as the cluster's own scheduler does; a pod that has ended requests nothing::
 
     containers     ▆▆▆▆ + ▆▆         run together: added up
     init           ▆▆▆▆▆▆▆           run one after the other, before: the largest counts
-    sidecars       ▆                 init containers that stay: beside what comes after them, and beside containers
-    overhead       ▆                 of the pod's sandbox: on top
+    sidecars       ▆                 init containers that keep running: added to later ones, and to containers
+    overhead       ▆                 of the pod's sandbox: added
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _number_cards(
 def _count_divided_cards(
     node: Object, found: Iterable[DiscoveredCards], plugins: Iterable[ChipPlugin]
 ) -> dict[str, int]:
-    """How many physical cards of each chip are divided into slices: at least one, where it is unreported."""
+    """Number of physical cards of each chip that are divided into slices: at least one, if unreported."""
     labels = labels_of(node)
     wholes = {each.chip.name: each.count for each in found if each.chip}
     sliced = {each.chip.slice_of for each in found if each.chip and each.chip.slice_of}
@@ -168,10 +168,10 @@ def observed_nodes(
     cpu_cards: int = 0,
     hypernodes: Sequence[Object] = (),
 ) -> tuple[ObservedNode, ...]:
-    """Every node with its cards and what others leave of it, in name order.
+    """All nodes with their cards and what foreign pods leave of them, by name.
 
-    :param pods: of the whole cluster; those that have ended count for nothing.
-    :param hypernodes: of Volcano; empty where there is none.
+    :param pods: of the whole cluster; ended ones do not count.
+    :param hypernodes: of Volcano; empty if there are none.
     """
     on_node: dict[str, list[Object]] = {}
     for pod in pods:
@@ -341,7 +341,7 @@ class _NodeInventory:
         return known, unknown
 
     def _annotated_devices(self, pod: Object, resource: str) -> set[int]:
-        """Which devices of the resource the plug-in wrote into the pod's annotation; none where it does not."""
+        """Devices of the resource in the pod's annotation by the plug-in; empty if it writes none."""
         annotations = annotations_of(pod)
         for plugin in self.plugins:
             extras = plugin.profile().pods.of_resource(resource)
@@ -405,7 +405,7 @@ def _highest_indices(indices: Sequence[int], count: int) -> set[int]:
     return set(sorted(indices)[-count:]) if count > 0 else set()
 
 
-# -- What pods ask of their node --
+# -- Requests of pods --
 
 
 @lru_cache(maxsize=4096)
@@ -430,7 +430,7 @@ def pod_requests(pod: Object) -> Amounts:
         if container.get("restartPolicy") == "Always":
             sidecars = requested
     together = _combine(sidecars, *map(_requests_of, spec.get("containers") or ()), by=sum)
-    # Newer releases let a pod ask as a whole; that goes before what its containers ask.
+    # Newer releases have requests of the whole pod, which take precedence over those of its containers.
     stated = {**_combine(most, together, by=max), **_requests_of(spec)}
     return _combine(stated, _parse_amounts(spec.get("overhead") or {}), by=sum)
 

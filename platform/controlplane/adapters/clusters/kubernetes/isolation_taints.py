@@ -1,7 +1,7 @@
-"""Our mark on a node that is out of use: a taint that keeps new pods away, and an annotation with whose and why.
+"""The taint of an isolated node, which repels new pods, and an annotation with installation and reason.
 
-The list of taints is one field that several write. It is changed as of the version that was read, and read anew
-when somebody else was quicker: nobody's taint is ever lost or put back.
+The list of taints is one field with several writers. It is changed as of the version that was read, and read
+again after a conflict: no foreign taint is ever lost or restored.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ _LONGEST: Final = 1000
 
 
 def add_isolation_taint(api: KubernetesApi, node: str, *, installation: str, reason: str) -> bool:
-    """Add it; returns whether it is present. Not if the node is deleted or has another installation's taint.
+    """Add the taint; return whether it is present. Not if the node is deleted or has another installation's
+    taint.
 
-    :raises ClusterError: if the cluster does not answer, refuses, or others change the node all the time.
+    :raises ClusterError: if the cluster does not respond, refuses, or the node changes all the time.
     """
     content = json.dumps({"installation": installation, "reason": reason[:_LONGEST]})
     return _write_mark(api, node, installation=installation, content=content)
 
 
 def remove_isolation_taint(api: KubernetesApi, node: str, *, installation: str) -> None:
-    """Take ours away; what is not ours stays.
+    """Remove the taint of this installation; others stay.
 
-    :raises ClusterError: if the cluster does not answer, refuses, or others change the node all the time.
+    :raises ClusterError: if the cluster does not respond, refuses, or the node changes all the time.
     """
     _write_mark(api, node, installation=installation, content=None)
 
@@ -106,7 +107,7 @@ def _is_isolation_taint(taint: Object) -> bool:
 
 
 def _parse_installation(annotation: str) -> str:
-    """Whose it is; empty if it is not one of ours to read."""
+    """The installation that it belongs to; empty if it cannot be read."""
     try:
         content = json.loads(annotation)
     except ValueError:

@@ -1,8 +1,7 @@
-"""How a cluster's API is reached: a kubeconfig that was vetted, or the account of the pod that we run in.
+"""Access to a cluster's API: a validated kubeconfig, or the service account of this process's pod.
 
-A kubeconfig is somebody's text: it may name programs to run and files to read on the machine that loads it.
-Neither is ever done. What is needed must stand in it: the authority, and a token, or a client's certificate
-and its key.
+A kubeconfig is user input: it may name programs to run and files to read on the machine that loads it. Neither
+is ever done. Everything must be inline: the authority, and a token, or a client's certificate and its key.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _FILES = ("tokenFile", "client-certificate", "client-key")
 
 
 class KubeconfigRefused(CredentialRefused):
-    """It cannot be used as it is; the message names the field and what would be right."""
+    """The kubeconfig cannot be used; the message names the field and what is expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +40,7 @@ class ApiAccess:
     #: CA certificates in PEM; empty for those of the system.
     authority: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
-    #: Where a token is read anew for each call; empty where it never changes.
+    #: File from which a token is read for each call; empty for a constant token.
     token_file: str = ""
     #: PEM of the client and of its key; both or neither.
     certificate: str = field(default="", repr=False)

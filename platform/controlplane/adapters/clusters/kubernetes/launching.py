@@ -1,8 +1,8 @@
-"""From a Launch to its objects on the cluster, whole or not at all, however often it is asked for.
+"""Create the objects of a Launch, all or none; idempotent.
 
-The record comes first and its mark ``launched`` last: what lies between is made again by the next call, so that
-a worker that dies in between costs time and nothing else. Once the mark is there nothing is made any more: a pod
-that is missing then was taken away, and is never run twice.
+The record is created first and its mark ``launched`` set last: what is between is repeated by the next call, so
+a worker that dies in between only costs time. Once the mark is set nothing is created any more: a pod that is
+missing then was deleted, and is never run twice.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class PodLauncher:
         """Delete everything if nothing runs yet; else stop what runs, and record the reason in its end.
 
         :raises LaunchRefused: if no process of it was started.
-        :raises ClusterUnavailable: if it is a matter of moments.
+        :raises ClusterUnavailable: if the call can be repeated in a moment.
         """
         message = str(refusal)
         if isinstance(refusal, ApiRefused):
@@ -298,7 +298,7 @@ class PodLauncher:
         return self.api.list(f"/api/v1/namespaces/{namespace}/pods", query=query)
 
     def withdraw(self, namespace: str, name: str, *, grace: int) -> None:
-        """Leave nothing of it. With 0 seconds of grace, for what has ended, its name is free at once."""
+        """Delete all objects. With 0 seconds of grace, for an ended Launch, its name is free immediately."""
         path = f"/api/v1/namespaces/{namespace}"
         ours = object_names.owner_query(installation=self.installation, launch=name)
         for pod in self._list_pods(namespace, name):
@@ -312,7 +312,7 @@ class PodLauncher:
         self.api.delete(f"{path}/configmaps/{name}")
 
     def _remove_finalizer(self, pod: Object) -> None:
-        """Take our finalizer away: how it ended has been seen."""
+        """Remove the finalizer, as the end was observed."""
         finalizers = pod["metadata"].get("finalizers") or ()
         remaining = [each for each in finalizers if each != object_names.OBSERVED] or None
         self.api.merge_if_found(pod_path(pod), {"metadata": {"finalizers": remaining}})

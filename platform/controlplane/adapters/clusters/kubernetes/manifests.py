@@ -1,17 +1,17 @@
-"""From a Launch to the objects that stand for it: pure, dicts in and dicts out.
+"""The objects of a Launch: pure functions from dicts to dicts.
 
 ::
 
-    ConfigMap <name>            the record: what was launched; owner of everything below
+    ConfigMap <name>            the record of the Launch; owner of everything below
       ├─ Secret <name>          values that are secret
       ├─ Service <name>         headless: gives each replica an address by name
       ├─ ResourceClaimTemplate <name>-<role>  where a DRA driver offers the cards
       └─ Pod <name>-<role>-<i>  one per replica, on the node that the scheduler chose
     ConfigMap ninefold-runtime-<digest>   the runtime package, shared by the namespace
 
-Files and inputs are mounted one by one, read-only: a pod sees the blobs of its own inputs and nothing else of the
-store. What it writes goes into folders of its own, but for checkpoints where the cluster's profile says where they
-outlive the pod.
+Files and inputs are mounted one by one, read-only: a pod sees the blobs of its own inputs and nothing else of
+the store. It writes to folders of its own, except for checkpoints if the cluster's profile has a folder for them
+that outlives the pod.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from controlplane.ports import registry
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import LaunchRole, Probe
 
-#: An object of the API holds 1 MiB; the record's own lines and the logs of a stopped Launch need some of it.
+#: An object of the API is limited to 1 MiB, of which the record itself and logs of a stopped Launch need a
+#: part.
 _LARGEST_FILES = 384 * 1024
 CHECKPOINTS = "checkpoints"
 _MASTER_PORT = 29_500
@@ -365,7 +366,7 @@ def _container_manifest(
 
 
 def _probe_manifests(probe: Probe, ports: Mapping[str, int]) -> Manifest:
-    """It may take its time until the first answer; after that, not answering takes it out of service only."""
+    """Slow until the first response; afterwards, a missing response only removes the pod from the service."""
     get = {
         "httpGet": {"path": probe.path, "port": ports[probe.port]},
         "periodSeconds": _PROBE_EVERY,
@@ -431,7 +432,7 @@ def _rendezvous_variables(
 
 
 def _resource_requirements(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) -> Manifest:
-    """Requests are limits: a pod that may exceed its request takes resources from its neighbours.
+    """Requests equal limits: a pod that may exceed its request takes resources from its neighbours.
 
     Default limits keep a pod from exhausting its node, and reserve nothing.
     """
@@ -443,7 +444,7 @@ def _resource_requirements(plan: LaunchPlan, role: LaunchRole, replica: PlannedR
         "memory": str(plan.profile.memory_per_card * max(1, len(replica.cards))),
         "ephemeral-storage": str(plan.profile.ephemeral_storage),
     }
-    # Kubernetes takes a limit for the request where there is none.
+    # Without a request, Kubernetes uses the limit as request.
     requests = dict.fromkeys(defaults, "0") | amounts
     requirements: Manifest = {"requests": requests, "limits": defaults | amounts}
     return requirements | {"claims": [{"name": CLAIM}]} if plan.claimed(replica) else requirements

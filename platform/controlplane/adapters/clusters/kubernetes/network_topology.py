@@ -1,14 +1,15 @@
-"""Where each node stands in the network, from what the cluster says: pure functions over plain dicts.
+"""Network domains of each node, from data of the cluster: pure functions over plain dicts.
 
-For each level the first of these that names a domain holds:
+For each level the first of these that names a domain applies:
 
-1. the operator's word on the node, a label or an annotation: ``ninefold.io/leaf = l3``;
+1. a label or an annotation by the operator: ``ninefold.io/leaf = l3``;
 2. Volcano's HyperNodes, if the cluster has any: a tier whose name is a level is that level, the others are leaf,
    spine and superpod from the tightest tier outwards;
-3. labels of vendors and of Kubernetes itself (``_LABELS``), the most exact first.
+3. labels of vendors and of Kubernetes itself (``_LABELS``), the most specific first.
 
-Names of domains are unique in their cluster and level: a rack that is numbered inside of its superpod bears both
-numbers. A zone is a spine to us where nothing says more: inside of it the network is one, between two it is not.
+Names of domains are unique in their cluster and level: a rack that is numbered within its superpod has both
+numbers in its name. A zone counts as a spine if nothing more specific is known: the network is uniform within
+it.
 """
 
 from __future__ import annotations

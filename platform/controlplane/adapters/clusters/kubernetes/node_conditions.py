@@ -43,7 +43,7 @@ from controlplane.ports.clusters import (
 EVENT_MAX_AGE: Final = timedelta(minutes=10)
 _READY: Final = "Ready"
 _LONGEST_MESSAGE: Final = 4096
-#: Nothing new comes to a node that is not ready, by the cluster's own doing and ours; what runs there may go on.
+#: A node that is not ready gets no new pods; running ones may continue.
 _OWN_LEVELS: Final = {NODE_UNREACHABLE: FaultLevel.ISOLATE, "NotReady": FaultLevel.NOTE}
 _CODE: Final = re.compile(r"\bErrorCode:(\S+)")
 _ACTION: Final = re.compile(r"\bRecommended Action=(\w+)")
@@ -73,7 +73,7 @@ def remediation_labels(node: Object) -> dict[str, str]:
     opted_out = labels.get(own["opt_out"]["label"]) == own["opt_out"]["value"]
     if REMEDIATION_LABEL in labels or opted_out:
         return {}
-    # Healthy ones, too, are written only where it runs.
+    # Written only where it runs, also for healthy nodes.
     writes = any(
         is_nvsentinel_check(str(each.get("type", "")))
         for each in nested_field(node, "status", "conditions")
@@ -144,7 +144,7 @@ def involved_object(event: Object) -> Object:
 
 
 def recent_events(events: Iterable[Object], *, at: datetime) -> Iterator[tuple[str, ClusterEvent]]:
-    """Type and content of the events that are news at that time."""
+    """Type and content of recent events."""
     for each in events:
         event = cluster_event(each)
         if event.at > at - EVENT_MAX_AGE:
@@ -152,7 +152,7 @@ def recent_events(events: Iterable[Object], *, at: datetime) -> Iterator[tuple[s
 
 
 def node_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
-    """Of events about nodes that are news at that time."""
+    """Signals of recent events about nodes."""
     known = signal_levels("events")
     for _kind, event in recent_events(events, at=at):
         about, _, node = event.about.partition("/")
@@ -168,7 +168,7 @@ def node_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[Cl
 
 
 def nvsentinel_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
-    """What it calls not fatal: notes, for as long as they are news."""
+    """Events that it does not call fatal: faults of the lowest level, for as long as they are recent."""
     for kind, event in recent_events(events, at=at):
         about, _, node = event.about.partition("/")
         if about == "node" and is_nvsentinel_check(kind):

@@ -1,6 +1,6 @@
-"""How our objects are called and marked on a cluster, so that they are surely ours and found again.
+"""Names and labels of Ninefold's objects on a cluster, by which they are identified.
 
-Names of a Launch derive from its own, which derives from a row's uid: creating twice is creating once.
+Names derive from the Launch's name, which derives from a row's uid: creating twice is creating once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TEAM: Final = f"{DOMAIN}/team"
 LAUNCHED: Final = f"{DOMAIN}/launched"
 #: Annotation of a pod being stopped: the deadline for saving.
 STOP_BY: Final = f"{DOMAIN}/stop-by"
-#: Annotation of the record: why what had been started was stopped again.
+#: Annotation of the record: why a started Launch was stopped again.
 REFUSED: Final = f"{DOMAIN}/refused"
 #: Annotation of a pod: a copy of its Launch's record, so that a list of pods is sufficient.
 RECORD: Final = f"{DOMAIN}/record"
@@ -42,7 +42,7 @@ _LONGEST_NAMESPACE = 63
 
 
 def owner_labels(*, installation: str, launch: str = "", **more: str) -> dict[str, str]:
-    """Labels of every object that is ours."""
+    """Labels of every object of this installation."""
     labels = {MANAGED_BY: PRODUCT, INSTALLATION: installation, **more}
     return labels | {LAUNCH: launch} if launch else labels
 

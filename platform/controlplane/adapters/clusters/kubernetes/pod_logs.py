@@ -1,11 +1,11 @@
-"""Logs of pods by offset, over an API that knows no offsets.
+"""Logs of pods by offset, over an API that has no offsets.
 
-The API gives a container's output from its beginning, up to a number of bytes. Reading from an offset therefore
-costs what lies before it. The kubelet keeps a log small (10 MiB unless its configuration says otherwise) and
-begins anew after that: an offset beyond its end is read as "from the beginning".
+The API returns a container's output from its beginning, up to a number of bytes. Reading from an offset
+therefore costs what is before it. The kubelet keeps a log small (10 MiB unless configured otherwise) and begins
+anew after that: an offset beyond its end is read as "from the beginning".
 
-A kubelet deletes a log as soon as a pod that was deleted has ended. So the log is copied into the record when a
-Launch is asked to stop; what the pod printed after that is known by its last lines, which its status keeps.
+A kubelet deletes a log as soon as a deleted pod has ended. So the log is copied into the record when a Launch is
+to be stopped; later output is known by its last lines, which the pod's status contains.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from controlplane.ports.clusters import ClusterError, LogChunk
 
 #: How much of a log its Launch's record keeps: an object of the API holds 1 MiB.
 SAVED_LOG_BYTES = 64 * 1024
-#: Seconds that a node may take to answer while a stop of its pod waits.
+#: Timeout in seconds for reading a log before a pod is stopped.
 _SAVED_WITHIN = 5.0
-#: So a kubelet answers, with 200, where the container is no more.
+#: The response of a kubelet, with status 200, if the container no longer exists.
 _GONE = b"unable to retrieve container logs for "
 EMPTY_LOG = LogChunk(content=b"", next_offset=0, complete=True)
 
@@ -58,9 +58,9 @@ def log_tail(api: KubernetesApi, pod_path: str) -> bytes:
 def _log_chunks(
     api: KubernetesApi, pod_path: str, *, query: Mapping[str, str], within: float | None = None
 ) -> Iterator[bytes]:
-    """None where the container was not started yet, or is no more.
+    """None if the container was not started yet, or no longer exists.
 
-    :param within: seconds that each piece may take.
+    :param within: timeout of each request in seconds.
     """
     requested = {"container": CONTAINER, **query}
     try:
@@ -71,7 +71,7 @@ def _log_chunks(
 
 
 def _log_or_saved_log(chunks: Iterator[bytes], saved: bytes) -> Iterator[bytes]:
-    """The log, or its saved replacement where it no longer exists."""
+    """The log, or its saved copy if it no longer exists."""
     beginning = b""
     for chunk in chunks:
         beginning += chunk

@@ -39,7 +39,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
 from controlplane.ports.clusters import ClusterUnavailable
 
 _CHUNK_SIZE = 1 << 16
-#: etcd takes no object of more than 1.5 MB.
+#: Limit of etcd for an object: 1.5 MB.
 _LONGEST_LINE = 8 << 20
 
 
@@ -78,7 +78,7 @@ class WatchStream:
             raise ProtocolError(f"the connection ended within a line: {rest[:80]!r}")
 
     def interrupt(self) -> None:
-        """Close it now: its reader gets the end, or an error, at once."""
+        """Close it now: its reader gets the end, or an error, immediately."""
         with self._lock:
             if self._open:
                 # It may be ending by itself at this very moment.
@@ -121,7 +121,7 @@ class WatchEnd(StrEnum):
     IDLE = "silent"
     #: The connection broke, be it in the middle of a line.
     BROKEN = "broken"
-    #: Somebody accepts connections and answers nothing.
+    #: The peer accepts connections and does not respond.
     HALF_OPEN = "half_open"
     UNREACHABLE = "unreachable"
     #: It answered that it cannot now (429, 5xx).

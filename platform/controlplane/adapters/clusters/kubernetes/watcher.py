@@ -68,7 +68,7 @@ _NOTIFY_RETRY_AFTER: Final = 1.0
 _STOP_CHECK_EVERY: Final = 0.5
 #: How often ``alive`` is called at most.
 _ALIVE_EVERY: Final = 5.0
-#: How long threads may take to end. One that waits for a first byte takes longer, but delivers nothing.
+#: Time for threads to end. One that waits for a first byte takes longer, but delivers nothing.
 _END_WITHIN: Final = 0.4
 #: A pod that has no node yet, or has ended, holds nothing.
 _SCHEDULED_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
@@ -97,7 +97,7 @@ DEFAULT_TIMEOUTS: Final = WatchTimeouts()
 
 
 class WatchedResource(Protocol):
-    """One kind of object, and what of it is remembered."""
+    """One kind of object, and what is remembered of it."""
 
     name: str
     path: str
@@ -175,7 +175,7 @@ class ClusterNodes:
 
 
 class OtherPods:
-    """Pods that hold something of a node and are none of ours; what that is, is read later for all of them."""
+    """Foreign pods that use resources of a node; their requests are read later for all of them."""
 
     name = "others' pods"
     path = "/api/v1/pods"
@@ -222,7 +222,7 @@ class ReflectorStatus:
     """How one reflector has done so far."""
 
     resource: str
-    #: From where it watches; empty before the first listing.
+    #: Resource version of the watch; empty before the first listing.
     version: str = ""
     lists: int = 0
     watches: int = 0
@@ -279,9 +279,9 @@ class Reflector:
             self._handle_watch_end(error, began=began, requested=seconds)
 
     def interrupt(self, *, renew: bool = False) -> None:
-        """End what it waits for, at once where an answer has begun.
+        """End waiting, immediately if a response has begun.
 
-        :param renew: watch on over a new connection: the old one may be dead without knowing it.
+        :param renew: watch on over a new connection: the old one may be dead without an error.
         """
         with self._lock:
             if self._stream is not None:
@@ -361,7 +361,7 @@ class Reflector:
         log.log(
             logging.INFO if expected else logging.WARNING,
             "a watch has ended",
-            # What we did not foresee shows where it happened.
+            # Unexpected errors are logged with their origin.
             exc_info=error if unforeseen else None,
             extra={
                 "server": self._api.access.server,

@@ -1,6 +1,6 @@
-"""Kubernetes with Volcano: the cluster binds, gangs at once and by the queues that we keep there.
+"""Kubernetes with Volcano: the cluster binds pods, schedules gangs, and has a copy of our queues.
 
-``docs/volcano.md`` says what is mapped to what, and what of it was never run on Volcano's own scheduler.
+``docs/volcano.md`` describes the mapping, and what was never run on Volcano's own scheduler.
 """
 
 from controlplane.adapters.clusters.volcano.cluster import VolcanoCluster

@@ -1,7 +1,7 @@
 """The adapter: Kubernetes whose nodes and devices Volcano chooses.
 
-Ninefold admits, and says which queue, which priority and how close together; Volcano binds, and it alone takes
-cards back. A gang whose cards were taken is reported as stopped, and starting it again is a new attempt of ours.
+Ninefold admits, and sets queue, priority and topology constraint; Volcano binds, and it alone reclaims cards. A
+gang that was evicted is reported as stopped, and starting it again is a new attempt.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class VolcanoCluster(KubernetesCluster):
         )
 
     def _list_hypernodes(self) -> Sequence[Object]:
-        """HyperNodes of others: ours only repeat the nodes' labels, under longer names."""
+        """Foreign HyperNodes: ours only repeat the nodes' labels, under longer names."""
         found = super()._list_hypernodes()
         return [one for one in found if not marking.is_ours(one, installation=self.installation)]
 

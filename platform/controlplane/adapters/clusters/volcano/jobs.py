@@ -1,16 +1,16 @@
-"""From a Launch to what Volcano schedules as a gang: pure, dicts in and dicts out.
+"""The objects that Volcano schedules as a gang, for a Launch: pure functions from dicts to dicts.
 
 ::
 
-    work that ends       ─▶ Job         one task per role; Volcano makes the pods, named as ours are
-    what answers probes  ─▶ PodGroup    with pods that we make: a replica that serves has no end to wait for
+    workload that ends       ─▶ Job         one task per role; Volcano creates the pods, with the names of ours
+    workload with a probe    ─▶ PodGroup    with pods that we create: a serving replica has no end to wait for
 
-A Launch says on which nodes our own scheduler would have put it. Here that is a forecast: the number of replicas
-and the cards of each are taken from it, and Volcano chooses nodes and devices.
+The placement in a Launch is only a forecast here: the number of replicas and the cards of each are taken from
+it, and Volcano chooses nodes and devices.
 
-Policies of a Job: ``PodEvicted → AbortJob``, because a gang that lost a member waits for ever, and so that nobody
-but us starts it again; ``PodFailed → TerminateJob`` and not AbortJob as well, so that the Job's phase alone tells
-whether its cards were taken or it failed, even when no pod is left to ask. Both let pods that have ended stay.
+Policies of a Job: ``PodEvicted → AbortJob``, because a gang that lost a member would wait for ever, and so that
+only Ninefold starts it again; ``PodFailed → TerminateJob`` and not AbortJob as well, so that the Job's phase
+alone tells an eviction from a failure, even when no pod is left. Both keep ended pods.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SchedulingTarget:
     tier: int | None = None
 
     def constraints(self) -> Manifest:
-        """What a Job and a PodGroup state of it alike, beside the queue."""
+        """Constraints of both a Job and a PodGroup, in addition to the queue."""
         found: Manifest = {"priorityClassName": self.priority} if self.priority else {}
         if self.tier is not None:
             found["networkTopology"] = {"mode": "hard", "highestTierAllowed": self.tier}
@@ -66,7 +66,7 @@ def is_service(launch: Launch) -> bool:
 
 
 def job_manifest(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) -> Manifest:
-    """:raises LaunchRefused: if replicas of one role ask for different cards."""
+    """:raises LaunchRefused: if replicas of one role request different numbers of cards."""
     shared = _index_independent(plan)
     spec: Manifest = {
         "schedulerName": object_names.SCHEDULER,
@@ -74,7 +74,7 @@ def job_manifest(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest)
         "minAvailable": plan.size,
         "maxRetry": MANY_RETRIES,
         "plugins": {
-            # Gives pods their host names; the Service and the network policy are ours.
+            # Gives pods their host names; the Service and the network policy are created separately.
             "svc": ["--publish-not-ready-addresses=true", "--disable-network-policy=true"]
         },
         "policies": [
@@ -199,7 +199,8 @@ def _set_replica_index(container: Manifest, *, several: bool, given: Mapping[str
         elif "value" in variable:
             variable["value"] = variable["value"].replace(_PLACE, place)
         if variable.get("value") == "":
-            # The same to the kubelet; the API server of Kubernetes 1.20 takes it for null in a custom resource.
+            # The kubelet treats 0 alike; the API server of Kubernetes 1.20 treats it as null in a custom
+            # resource.
             del variable["value"]
     where = {"fieldPath": f"metadata.annotations['{object_names.TASK_INDEX}']"}
     # Before those that refer to it, or they would not be filled.
@@ -223,7 +224,7 @@ def _with_scheduling_target(plan: LaunchPlan, spec: Manifest, target: Scheduling
 
 
 def _total_resources(plan: LaunchPlan) -> dict[str, str]:
-    """What all pods ask for."""
+    """Total requests of all pods."""
     cpu = memory = 0
     cards: Counter[str] = Counter()
     for role in plan.launch.roles:

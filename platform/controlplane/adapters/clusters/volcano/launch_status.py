@@ -1,18 +1,18 @@
-"""What a Job and a PodGroup say of a Launch: pure judgement over the API's dicts.
+"""Status of a Launch from its Job and PodGroup: pure functions over the API's dicts.
 
 ::
 
     PodGroup Pending                ─▶ PREPARING   waits for its queue
     PodGroup Inqueue                ─▶ PREPARING   admitted; waits until the whole gang fits on nodes
-    Job Running, Restarting         ─▶ what each pod says
+    Job Running, Restarting         ─▶ as each pod reports
     Job Aborting, Aborted           ─▶ STOPPED     by us; or a pod of the gang was evicted, or deleted there
-    Job Completing, Completed       ─▶ FINISHED    where the pod is gone already
+    Job Completing, Completed       ─▶ FINISHED    if the pod is gone already
     Job Terminating, Terminated     ─▶ STOPPED     because another replica failed
     Job Failed                      ─▶ FAILED
     no Job, and there was one       ─▶ LOST
 
-A pod that is there goes before its Job: as long as its process runs, its cards are held. That it was evicted its
-own conditions say; when it is gone, Volcano's event does.
+An existing pod takes precedence over its Job: as long as its process runs, its cards are in use. Its conditions
+show an eviction; when it is gone, Volcano's event does.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _replica_without_pod(
     replica: ObservedReplica, *, found: FoundLaunch, objects: VolcanoObjects
 ) -> ObservedReplica:
     if objects.job is None:
-        # The record tells whether there ever was one.
+        # The record shows whether there ever was one.
         if replica.phase is ReplicaPhase.LOST and objects.group is None:
             return replace(
                 replica,
@@ -205,7 +205,7 @@ def _replica_without_pod(
 
 
 def _eviction_reason(found: FoundLaunch, objects: VolcanoObjects) -> str:
-    """Why the gang has to end early, as a message; empty where it need not, or where we ended it."""
+    """Why the gang has to end early, as a message; empty if it does not, or if we ended it."""
     if found.stop_by is not None:
         return ""
     evicted = any(

@@ -1,7 +1,7 @@
-"""What our objects of Volcano are called, and where its API keeps them.
+"""Names of Ninefold's objects of Volcano, and their API paths.
 
-Names derive from uids, so that renaming a queue or a priority class moves nothing on the cluster; what people call
-it stands in an annotation.
+Names derive from uids, so that renaming a queue or a priority class changes nothing on the cluster; the display
+name is in an annotation.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def hyper_node_name(level: str, domains: tuple[str, ...], *, installation: str) 
 def command(
     target: Object, *, version: str, kind: str, action: str, reason: str, namespace: str
 ) -> Manifest:
-    """Tells Volcano to do something with the target; consumed and deleted by it. Twice is once."""
+    """Commands Volcano to act on the target; Volcano consumes and deletes it. Idempotent."""
     name = object_name(target)
     reference = {"apiVersion": version, "kind": kind, "name": name}
     metadata = {

@@ -67,7 +67,7 @@ class ChangeAction(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectChange:
     action: ChangeAction
-    #: The object as it shall be; of a deletion, as it is.
+    #: The desired object; for a deletion, the present one.
     manifest: Manifest
 
 
@@ -81,7 +81,7 @@ class QueueChangePlan:
 def plan_queue_changes(
     ours: TranslatedQueues, theirs: Sequence[Object], *, installation: str
 ) -> QueueChangePlan:
-    """From what the cluster has to what it shall have; queues that are not ours stay as they are."""
+    """Changes from the present to the desired queues; foreign queues are not changed."""
     there = _own_objects(theirs, installation=installation)
     wanted = {object_name(queue): queue for queue in ours.queues}
     stale = [queue for name, queue in there.items() if name not in wanted]
@@ -228,12 +228,12 @@ PRIORITY_CLASSES_PATH = f"/apis/{object_names.PRIORITIES}/priorityclasses"
 def sync_queues(
     api: KubernetesApi, documents: Documents, *, resources: Mapping[str, str], installation: str
 ) -> tuple[FieldFinding, ...]:
-    """Make the cluster's Queues those of the tree.
+    """Make the cluster's Queues match the tree.
 
-    :param resources: extended resource by chip, of the chips that the cluster has.
-    :return: what Volcano would refuse of the tree, in which case nothing is changed; else what of it Volcano does
-        not keep, and what cannot be deleted yet.
-    :raises ClusterError: if the cluster does not answer or refuses; what was done until then stays.
+    :param resources: extended resource by chip, of the chips of the cluster.
+    :return: what Volcano would refuse of the tree, in which case nothing is changed; else what Volcano does not
+        support, and what cannot be deleted yet.
+    :raises ClusterError: if the cluster does not respond or refuses; earlier changes are kept.
     """
     ours = queues.translate_queues(documents, resources=resources, installation=installation)
     if wrong := queues.queue_violations(ours.queues):
@@ -247,7 +247,7 @@ def sync_queues(
 def sync_priority_classes(
     api: KubernetesApi, classes: Mapping[str, int], *, installation: str
 ) -> None:
-    """Let the cluster have a PriorityClass for each of ours.
+    """Create a PriorityClass for each of ours.
 
     :param classes: value by its display name.
     """
@@ -286,7 +286,7 @@ LARGEST: Final = 1_000_000_000
 
 
 def priority_class(value: int, *, title: str, installation: str) -> Manifest:
-    """Other pods of the cluster keep their own priority: ours is never the default.
+    """Never the default of the cluster: foreign pods keep their own priority.
 
     :raises LaunchRefused: if Kubernetes reserves that number.
     """
@@ -385,7 +385,7 @@ def hyper_nodes(
 def plan_hyper_nodes(
     ours: Sequence[Manifest], theirs: Sequence[Object], *, installation: str
 ) -> tuple[ObjectChange, ...]:
-    """From what the cluster has to ours, inner ones first; HyperNodes of others stay as they are."""
+    """Changes from the present to the desired HyperNodes, inner ones first; foreign ones are not changed."""
     there = _own_objects(theirs, installation=installation)
     wanted = {object_name(each) for each in ours}
     changed = [
