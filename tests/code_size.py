@@ -1,7 +1,7 @@
 """``python -m tests.code_size REVISION …``: the size of the product's code at revisions of git.
 
 Counts modules below ``apps`` and ``platform`` that contain anything, their lines, and those that a single
-other module imports.
+other module imports; then files, lines and imports of models of other apps for each package of the last revision.
 """
 
 from __future__ import annotations
@@ -59,6 +59,33 @@ def code_size(sources: Mapping[str, str]) -> CodeSize:
     )
 
 
+@dataclass(slots=True, kw_only=True)
+class PackageSize:
+    files: int = 0
+    lines: int = 0
+    #: Import statements of models of other apps.
+    foreign_models: int = 0
+
+
+def package_sizes(sources: Mapping[str, str]) -> dict[str, PackageSize]:
+    """By package: ``apps/jobs``, ``platform/gateway``, ``platform/controlplane/domain`` …"""
+    sizes: defaultdict[str, PackageSize] = defaultdict(PackageSize)
+    for path, source in sources.items():
+        parts = path.split("/")
+        depth = 3 if parts[1] == "controlplane" else 2
+        size = sizes["/".join(parts[:depth])]
+        size.files += 1
+        size.lines += source.count("\n")
+        if parts[0] == "apps" and "/migrations/" not in path:
+            size.foreign_models += sum(
+                isinstance(node, ast.ImportFrom)
+                and (node.module or "").split(".")[::2] == ["apps", "models"]
+                and (node.module or "").split(".")[1] != parts[1]
+                for node in ast.walk(ast.parse(source))
+            )
+    return dict(sorted(sizes.items()))
+
+
 def dotted(path: str) -> str:
     """The name by which a file is imported."""
     return (
@@ -86,8 +113,15 @@ def _git(*arguments: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("revisions", nargs="*", default=["HEAD"], metavar="REVISION")
+    sources: Mapping[str, str] = {}
     for revision in parser.parse_args().revisions:
-        sys.stdout.write(f"{revision} {code_size(sources_at(revision))}\n")
+        sources = sources_at(revision)
+        sys.stdout.write(f"{revision} {code_size(sources)}\n")
+    sys.stdout.write(
+        "\n| package | files | lines | imports of models of other apps |\n|---|---|---|---|\n"
+    )
+    for package, size in package_sizes(sources).items():
+        sys.stdout.write(f"| {package} | {size.files} | {size.lines:,} | {size.foreign_models} |\n")
 
 
 if __name__ == "__main__":
