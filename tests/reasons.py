@@ -80,7 +80,13 @@ def collect_codes() -> CollectedCodes:
             name = str(path.relative_to(ROOT))
             if "/migrations/" in name:
                 continue
-            for call in _calls(ast.parse(path.read_text(encoding="utf-8"))):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            if any(path.match(each) for each in _MESSAGE_SOURCES) and "/fakes/" not in name:
+                found.violations += [
+                    f"{name}:{line}: {text} is a message without a code: write a Reason"
+                    for line, text in plain_messages(tree)
+                ]
+            for call in _calls(tree):
                 if name in _GENERIC and not isinstance(call.args[0], ast.Constant):
                     continue
                 if problem := read_call(call, found):
@@ -92,6 +98,43 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reason":
             yield node
+
+
+#: Where messages to users are created: a text there that is no reason stays English on every page.
+_MESSAGE_SOURCES = (
+    "apps/*/reconcilers*",
+    "apps/*/reconcilers/*",
+    "apps/*/selectors*",
+    "apps/*/selectors/*",
+    "apps/*/services/*",
+    "platform/controlplane/domain/*/*",
+    "platform/controlplane/adapters/*",
+)
+_MESSAGE_NAMES = frozenset(
+    {"error", "explanation", "message", "reason", "refusal", "remedy", "state_reason"}
+)
+
+
+def plain_messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and source of f-strings with words that are used as a message.
+
+    An f-string without words, such as ``f"{kind}: {detail}"``, only joins foreign texts.
+    """
+    for node in ast.walk(tree):
+        values: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            values = [each.value for each in node.keywords if each.arg in _MESSAGE_NAMES]
+        elif isinstance(node, ast.Assign):
+            names = {each.id for each in ast.walk(node.targets[0]) if isinstance(each, ast.Name)}
+            if names & _MESSAGE_NAMES:
+                values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        for value in values:
+            if isinstance(value, ast.JoinedStr) and any(
+                re.search(r"[a-z]{2,} [a-z]{2,}", str(part.value))
+                for part in value.values
+                if isinstance(part, ast.Constant)
+            ):
+                yield value.lineno, ast.unparse(value)
 
 
 def read_call(call: ast.Call, found: CollectedCodes) -> str | None:

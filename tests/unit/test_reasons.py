@@ -67,3 +67,18 @@ def test_every_earlier_text_has_a_present_code_and_its_parameters() -> None:
     for text, (code, names) in json.loads(path.read_text(encoding="utf-8")).items():
         expected = reasons.placeholders(templates[code]) if names else frozenset()
         assert expected == frozenset(names), text
+
+
+@pytest.mark.parametrize(
+    ("source", "plain"),
+    [
+        ('services.end(job, reason=f"stopped by {user}")', True),
+        ('event, reason = END, f"{ready} of {all} replicas are ready"', True),
+        ('services.end(job, reason=Reason("job.stopped", "stopped by {user}", user=user))', False),
+        # Joins foreign texts.
+        ('services.fail(error=f"{type(error).__name__}: {error}")', False),
+        ('log.info("stopped", extra={"by": f"the user {user}"})', False),
+    ],
+)
+def test_a_message_without_a_code_is_found(source: str, *, plain: bool) -> None:
+    assert bool(list(reasons.plain_messages(ast.parse(source)))) is plain

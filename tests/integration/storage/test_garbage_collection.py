@@ -249,7 +249,7 @@ def test_a_failed_run_records_its_error(company: Company, monkeypatch: pytest.Mo
         garbage_collect(at=later())
     run = StorageRun.objects.get()
     assert run.ended_at is not None
-    assert run.error == "it broke off: the disk is read-only"
+    assert run.error == "the run failed: the disk is read-only"
 
 
 def test_a_store_is_counted_by_one_at_a_time(committed_company: Company) -> None:

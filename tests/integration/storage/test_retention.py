@@ -246,7 +246,7 @@ def test_a_failed_run_records_its_error_and_its_removals(
         retention_run(at=timezone.now())
     run = StorageRun.objects.get()
     assert run.ended_at is not None
-    assert run.error == "it broke off: the cluster answered nonsense"
+    assert run.error == "the run failed: the cluster answered nonsense"
     assert run.removed == 1
     assert sorted(states(*created)) == ["ready", "ready", "removed"]
 

@@ -153,9 +153,11 @@ def check_policy(values: Mapping[str, Any]) -> tuple[FieldFinding, ...]:
         return findings
     policy = RetryPolicy.from_json(values)
     if policy.backoff_seconds > policy.max_backoff_seconds:
-        message = (
-            f"backoff_seconds is {policy.backoff_seconds}; it must be at most max_backoff_seconds, "
-            f"which is {policy.max_backoff_seconds}"
+        message = Reason(
+            "job.retry_policy.backoff_too_long",
+            "backoff_seconds is {seconds}; it must be at most max_backoff_seconds, which is {limit}",
+            seconds=policy.backoff_seconds,
+            limit=policy.max_backoff_seconds,
         )
         return (FieldFinding(field=f"{FIELD}.backoff_seconds", message=message),)
     return ()
