@@ -18,7 +18,6 @@ from apps.serving import selectors
 from apps.serving.models import Backend, Deployment, Replica
 from apps.serving.services import deployments as services
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason
 from controlplane.domain.serving.lifecycle import (
     BACKOFF_RESET_AFTER,
@@ -29,8 +28,7 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaState,
     restart_backoff,
 )
-from controlplane.persistence.leases import lease_rows, release_row, renewed_leases
-from controlplane.persistence.state_transitions import LeaseLost
+from controlplane.persistence.leases import reconcile_rows
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.clusters import (
@@ -51,11 +49,6 @@ DEPLOYMENT_LEASE = timedelta(seconds=60)
 DEPLOYMENT_BATCH = 32
 REPLICA_LEASE = timedelta(seconds=60)
 REPLICA_BATCH = 64
-#: The message of a replica whose reconciliation raised an unexpected exception.
-INTERNAL_ERROR = Reason(
-    "controller.reconcile.internal_error",
-    "internal error in the controller; it is retried, and the log of the worker has the details",
-)
 STOP_GRACE = timedelta(seconds=20)
 HTTP_PORT_NAME = "http"
 LOG_TAIL_BYTES = 4 * 1024
@@ -68,22 +61,12 @@ def deployments_reconcile(*, at: datetime, uid: str | None = None) -> int:
     rows = Deployment.objects.exclude(state=DeploymentState.STOPPED).select_related("team", "queue")
     if uid is not None:
         rows = rows.filter(uid=uid)
-    leased = lease_rows(rows, limit=DEPLOYMENT_BATCH, ttl=DEPLOYMENT_LEASE)
-    with renewed_leases(leased, ttl=DEPLOYMENT_LEASE):
-        for deployment in leased:
-            try:
-                _reconcile_deployment(deployment, at)
-            except (IllegalTransition, LeaseLost) as conflict:
-                # It was changed meanwhile; the next run reads the new state.
-                log.info(
-                    "a conflicting change won",
-                    extra={"deployment": deployment.uid, "race": str(conflict)},
-                )
-            except Exception:
-                log.exception("a reconcile run failed", extra={"deployment": deployment.uid})
-            finally:
-                release_row(deployment)
-    return len(leased)
+    return reconcile_rows(
+        rows,
+        lambda deployment: _reconcile_deployment(deployment, at),
+        limit=DEPLOYMENT_BATCH,
+        ttl=DEPLOYMENT_LEASE,
+    )
 
 
 def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
@@ -202,39 +185,23 @@ def replicas_reconcile(*, at: datetime, uid: str | None = None) -> int:
     rows = rows.select_related(
         "backend__revision__deployment__team", "backend__revision__model_version__artifact"
     )
-    leased = lease_rows(rows, limit=REPLICA_BATCH, ttl=REPLICA_LEASE)
     # Cluster → its error message. An unreachable cluster is tried once in a run.
-    unreachable: dict[int, str] = {}
-    with renewed_leases(leased, ttl=REPLICA_LEASE):
-        for replica in leased:
-            try:
-                if replica.cluster_id in unreachable:
-                    _set_message(replica, unreachable[replica.cluster_id])
-                    continue
-                RECONCILE_BY_STATE[ReplicaState(replica.state)](replica, at)
-            except (IllegalTransition, LeaseLost) as conflict:
-                # Its deployment stopped it meanwhile, or another worker has the lease.
-                log.info(
-                    "a conflicting change won",
-                    extra={"replica": replica.uid, "race": str(conflict)},
-                )
-            except ClusterUnavailable as error:
-                message = Reason(
-                    "cluster.connection.unresponsive",
-                    "the cluster does not respond: {error}",
-                    error=str(error),
-                )
-                if replica.cluster_id is not None:
-                    unreachable[replica.cluster_id] = message
-                _set_message(replica, message)
-            except Exception:
-                log.exception(
-                    "a reconcile run failed", extra={"replica": replica.uid, "state": replica.state}
-                )
-                _set_message(replica, INTERNAL_ERROR)
-            finally:
-                release_row(replica)
-    return len(leased)
+    unreachable: dict[int, Reason] = {}
+
+    def reconcile(replica: Replica) -> None:
+        if replica.cluster_id in unreachable:
+            _set_message(replica, unreachable[replica.cluster_id])
+            return
+        try:
+            RECONCILE_BY_STATE[ReplicaState(replica.state)](replica, at)
+        except ClusterUnavailable as error:
+            if replica.cluster_id is not None:
+                unreachable[replica.cluster_id] = error.message
+            _set_message(replica, error.message)
+
+    return reconcile_rows(
+        rows, reconcile, limit=REPLICA_BATCH, ttl=REPLICA_LEASE, record_error=_set_message
+    )
 
 
 def _set_message(replica: Replica, message: str) -> None:

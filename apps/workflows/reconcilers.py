@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.pipelines import (
     FINAL_EVENTS,
     MAX_STEPS,
@@ -23,8 +22,7 @@ from controlplane.domain.pipelines import (
     StepState,
     plan_next_action,
 )
-from controlplane.persistence.leases import lease_rows, release_row, renewed_leases
-from controlplane.persistence.state_transitions import LeaseLost
+from controlplane.persistence.leases import reconcile_rows
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +30,6 @@ LEASE = timedelta(seconds=60)
 BATCH = 32
 #: Each step begins and ends at most once per run; more would be an endless loop.
 _MAX_ACTIONS = 2 * MAX_STEPS + 1
-#: State reason after an unexpected exception.
-INTERNAL_ERROR = Reason(
-    "controller.reconcile.internal_error",
-    "internal error in the controller; it is retried, and the log of the worker has the details",
-)
 
 
 def pipelines_reconcile(*, at: datetime, uid: str | None = None) -> int:
@@ -46,23 +39,13 @@ def pipelines_reconcile(*, at: datetime, uid: str | None = None) -> int:
     )
     if uid is not None:
         rows = rows.filter(uid=uid)
-    leased = lease_rows(rows, limit=BATCH, ttl=LEASE)
-    with renewed_leases(leased, ttl=LEASE):
-        for pipeline in leased:
-            try:
-                _advance_pipeline(pipeline, at)
-            except (IllegalTransition, LeaseLost) as race:
-                # It was changed concurrently; the next run reads the current state.
-                log.info(
-                    "a conflicting change won", extra={"pipeline": pipeline.uid, "race": str(race)}
-                )
-            except Exception:
-                # An error of one pipeline must not stop the others; the next run retries.
-                log.exception("a reconcile run failed", extra={"pipeline": pipeline.uid})
-                _record_reason(pipeline, INTERNAL_ERROR)
-            finally:
-                release_row(pipeline)
-    return len(leased)
+    return reconcile_rows(
+        rows,
+        lambda pipeline: _advance_pipeline(pipeline, at),
+        limit=BATCH,
+        ttl=LEASE,
+        record_error=_record_reason,
+    )
 
 
 def _record_reason(pipeline: Pipeline, reason: str) -> None:

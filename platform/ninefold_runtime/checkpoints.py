@@ -36,7 +36,7 @@ def newest_checkpoint(root: Path) -> Checkpoint | None:
     return max(complete, key=lambda each: each.step, default=None)
 
 
-def seal_checkpoint(folder: Path) -> None:
+def complete_checkpoint(folder: Path) -> None:
     """Mark the folder as complete, once its files are on the disk."""
     sizes = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -52,7 +52,7 @@ def seal_checkpoint(folder: Path) -> None:
 
 
 def discard_incomplete(root: Path) -> tuple[str, ...]:
-    """Remove what a killed attempt left half-written; the names of what went."""
+    """Remove what a killed attempt left half-written; return their names."""
     gone = [each.folder for each in _complete_checkpoints(root) if not _is_complete(each.folder)]
     for folder in gone:
         shutil.rmtree(folder)

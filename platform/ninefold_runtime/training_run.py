@@ -1,6 +1,6 @@
 """Shared parts of every objective's trainer: model, training arguments, adapter, examples and progress.
 
-One callback reports progress at each logging step, seals a checkpoint at each save, and stops at the next step
+One callback reports progress at each logging step, completes a checkpoint at each save, and stops at the next step
 once the process was asked to stop.
 
 Where the loss falls in ``sft``: on what the assistant says, and on nothing else. A chat template that marks the
@@ -263,7 +263,7 @@ class TrainingObserver(TrainerCallback):
     def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
         root = Path(args.output_dir)
         folder = root / f"checkpoint-{state.global_step}"
-        checkpoints.seal_checkpoint(folder)
+        checkpoints.complete_checkpoint(folder)
         checkpoints.keep_newest(root, count=self._keep)
         self._reporter.checkpoint(step=state.global_step)
 

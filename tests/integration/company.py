@@ -65,7 +65,7 @@ class PlainEngine:
     def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         return ()
 
-    def runs_on(self, task: EngineTask, chip: Chip) -> str:
+    def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         return ""
 
     def limits(

@@ -276,5 +276,7 @@ def unlink_identity(request: AuthenticatedRequest, pk: int) -> HttpResponse:
     except SignOnRefused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, _("Unlinked. Sign in with your password from now on."))
+        messages.success(
+            request, _("Single sign-on account unlinked. Sign in with your password from now on.")
+        )
     return redirect("profile")

@@ -27,7 +27,7 @@ from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Isolation
 from apps.monitoring.selectors.faults import (
     FaultLocation,
-    fault_marks,
+    fault_markers,
     faults_of_card,
     isolations_by_place,
 )
@@ -290,7 +290,7 @@ def card_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespo
         raise Http404
     at, reach = timezone.now(), _selected_time_range(request)
     series = card_series(found, metrics=tuple(asked.lines), reach=reach, at=at)
-    marks = fault_marks(found, reach=reach, at=at)
+    marks = fault_markers(found, reach=reach, at=at)
     return JsonResponse(
         {
             "x": {"label": _("time"), "type": "date"},

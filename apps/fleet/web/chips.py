@@ -306,7 +306,7 @@ def _engine_support_rows(chip: Chip) -> list[dict[str, Any]]:
     for name in registry.engine_names():
         engine = registry.engine(name)
         tasks = [task for task in _TASKS if task in engine.tasks]
-        against = {task: engine.runs_on(task, chip) for task in tasks}
+        against = {task: engine.unsupported_reason(task, chip) for task in tasks}
         rows.append(
             {
                 "title": engine.profile().title,

@@ -11,18 +11,13 @@ from datetime import datetime
 from apps.jobs.models import Attempt
 from apps.jobs.reconcilers import launches
 from apps.quotas.models import Claim
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.lifecycle import AttemptState
+from controlplane.persistence.leases import INTERNAL_ERROR
 from controlplane.persistence.state_transitions import LeaseLost
 from controlplane.ports.clusters import ClusterAdapter, ClusterUnavailable, ObservedLaunch
 
 log = logging.getLogger(__name__)
 
-#: Message of an attempt whose reconciliation raised an unexpected error.
-INTERNAL_ERROR = Reason(
-    "controller.reconcile.internal_error",
-    "internal error in the controller; it is retried, and the log of the worker has the details",
-)
 #: States in which the cluster is asked for the state of the Launch.
 _OBSERVED = (AttemptState.LAUNCHED, AttemptState.RUNNING, AttemptState.STOPPING)
 
@@ -84,14 +79,9 @@ class ReconcileContext:
         except LeaseLost:
             log.info("another worker took over", extra={"attempt": attempt.uid})
         except ClusterUnavailable as error:
-            message = Reason(
-                "cluster.connection.unresponsive",
-                "the cluster does not respond: {error}",
-                error=str(error),
-            )
             if attempt.cluster_id is not None:
-                self.unreachable[attempt.cluster_id] = message
-            attempt_message_set(attempt, message)
+                self.unreachable[attempt.cluster_id] = error.message
+            attempt_message_set(attempt, error.message)
         except Exception:
             log.exception(
                 "an attempt could not be reconciled",

@@ -127,7 +127,9 @@ def _describe_engine(engine: Engine) -> EngineDescription:
         metrics=dict(profile.metrics),
         images={name: image for name, image in images.items() if image},
         chips={
-            task.value: tuple(chip.name for chip in known if not engine.runs_on(task, chip))
+            task.value: tuple(
+                chip.name for chip in known if not engine.unsupported_reason(task, chip)
+            )
             for task in sorted(engine.tasks)
         },
         remarks=profile.remarks,
@@ -144,7 +146,7 @@ def _describe_task(engine: Engine, task: EngineTask) -> EngineTaskSupport:
     runs: dict[str, list[Chip]] = {}
     refused: dict[str, list[Chip]] = {}
     for chip in ports.chips().values():
-        if reason := engine.runs_on(task, chip):
+        if reason := engine.unsupported_reason(task, chip):
             # Reasons contain the label of the chip; without it, equal reasons are grouped.
             refused.setdefault(replace_in_reason(reason, chip.label, "…"), []).append(chip)
         else:

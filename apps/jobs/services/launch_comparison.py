@@ -123,7 +123,7 @@ def _preview_request(request: JobRequest, chip: Chip) -> _LaunchPreview:
 
 def _preview_job(job: Job, chip: Chip) -> _LaunchPreview:
     engine, task = registry.engine(job.engine), EngineTask(job.kind)
-    if reason := engine.runs_on(task, chip):
+    if reason := engine.unsupported_reason(task, chip):
         return _LaunchPreview(chip=chip, findings=(FieldFinding(field="chips", message=reason),))
     facts = models.engine_model_facts(job.model_version) if job.model_version else None
     if findings := engine.check(task, job.spec, chip=chip, model=facts):

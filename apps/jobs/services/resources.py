@@ -79,7 +79,7 @@ def expand_chip_names(
                     )
                 )
             )
-        elif reason := engine.runs_on(task, chip):
+        elif reason := engine.unsupported_reason(task, chip):
             message = Reason(
                 "job.engine.chip_not_supported",
                 "{engine} does not support {task} on {chip}: {reason}",
@@ -106,7 +106,7 @@ def engine_for(task: EngineTask, *, chips: Sequence[str]) -> str:
     running = (
         name
         for name in able
-        if any(not registry.engine(name).runs_on(task, chip) for chip in preferred)
+        if any(not registry.engine(name).unsupported_reason(task, chip) for chip in preferred)
     )
     return next(running, able[0] if able else DEFAULT_ENGINE)
 
@@ -142,7 +142,9 @@ def _fleet_chips(
     chips = [
         chip
         for chip in registry.chips().values()
-        if chip.name in free and _chips_of_group(group, chip) and not engine.runs_on(task, chip)
+        if chip.name in free
+        and _chips_of_group(group, chip)
+        and not engine.unsupported_reason(task, chip)
     ]
     return sorted(chips, key=lambda chip: (chip.kind is ChipKind.CPU, -free[chip.name], chip.name))
 
@@ -168,7 +170,7 @@ def _no_chip_message(
             "job.engine.chip_reason",
             "{chip}: {reason}",
             chip=chip.name,
-            reason=engine.runs_on(task, chip),
+            reason=engine.unsupported_reason(task, chip),
         )
         for chip in matching
     ]

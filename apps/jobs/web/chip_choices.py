@@ -95,7 +95,9 @@ class ChipComparisonForm(PlainForm):
     ) -> None:
         known = chips_known or fleet.fleet_chips()
         chips = [one.chip for one in known]
-        reasons = {chip.name: reason for chip in chips if (reason := engine.runs_on(task, chip))}
+        reasons = {
+            chip.name: reason for chip in chips if (reason := engine.unsupported_reason(task, chip))
+        }
         running = [one for one in known if one.chip.name not in reasons] or known
         usable = [one.chip for one in running]
         left = registry.chip_by_name(str(data.get("left") or preferred))

@@ -135,7 +135,9 @@ class FinetuneForm(ModelJobForm):
         set_choices(self.choice("chip"), chips, reasons=reasons)
         engines = finetune_engines()
         titles = [(each.name, each.profile().title) for each in engines]
-        against = {each.name: each.runs_on(task, chip) for each in engines} if chip else {}
+        against = (
+            {each.name: each.unsupported_reason(task, chip) for each in engines} if chip else {}
+        )
         set_choices(self.choice("engine"), titles, reasons=against)
         self.fields["engine"].initial = engine.name
 

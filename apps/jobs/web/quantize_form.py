@@ -154,7 +154,9 @@ class QuantizeForm(ModelJobForm):
         limits = chosen.limits(EngineTask.QUANTIZE, chip=chip, model=model)
         disable_choices(self.fields["scheme"], _reasons_by_choice(limits, "scheme"))
         if chip is not None:
-            reasons = {each.name: each.runs_on(EngineTask.QUANTIZE, chip) for each in engines}
+            reasons = {
+                each.name: each.unsupported_reason(EngineTask.QUANTIZE, chip) for each in engines
+            }
             disable_choices(
                 self.fields["engine"], {name: reason for name, reason in reasons.items() if reason}
             )

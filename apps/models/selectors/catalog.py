@@ -289,10 +289,10 @@ def _rendering_refusal(
             "engine.modality.not_supported", "only models that generate text are supported"
         )
     chips = plugin.chips()
-    running = [chip for chip in chips if not plug_in.runs_on(asked, chip)]
+    running = [chip for chip in chips if not plug_in.unsupported_reason(asked, chip)]
     if not running:
         return (
-            plug_in.runs_on(asked, chips[0])
+            plug_in.unsupported_reason(asked, chips[0])
             if chips
             else Reason("chip.vendor.no_chips", "no chip of this vendor is known")
         )
@@ -432,7 +432,7 @@ def _catalog_vendor(plugin: ChipPlugin, *, engines: frozenset[str]) -> ChipVendo
 
 def _engine_runs_task(engine: str, task: EngineTask, chips: Iterable[Chip]) -> bool:
     found = registry.engine(engine)
-    return task in found.tasks and any(not found.runs_on(task, chip) for chip in chips)
+    return task in found.tasks and any(not found.unsupported_reason(task, chip) for chip in chips)
 
 
 def vendor_by_name(name: str) -> ChipVendor:

@@ -149,12 +149,12 @@ def fault_meaning(vendor: str, code: str) -> FaultMeaning | None:
 
 
 #: More marks than these hide the lines.
-MOST_MARKS = 40
+MAX_MARKERS = 40
 
 
-def fault_marks(card: Card, *, reach: ChartRange, at: datetime) -> Sequence[Fault]:
+def fault_markers(card: Card, *, reach: ChartRange, at: datetime) -> Sequence[Fault]:
     """What began to be wrong with it in that time, notes left out, the newest first."""
     rows = Fault.objects.filter(
         card=card, level__gt=FaultLevel.NOTE, began_at__gte=at - REACHES[reach].back
     )
-    return list(rows.order_by("-began_at")[:MOST_MARKS])
+    return list(rows.order_by("-began_at")[:MAX_MARKERS])

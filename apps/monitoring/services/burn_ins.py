@@ -92,7 +92,7 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
             Reason("burn_in.chip.unknown", "no plug-in supports chip {chip}", chip=whole[0].chip)
         )
     engine = registry.engine(_ENGINE)
-    if wrong := engine.runs_on(EngineTask.EVALUATE, chip):
+    if wrong := engine.unsupported_reason(EngineTask.EVALUATE, chip):
         raise BurnInImpossible(
             Reason(
                 "burn_in.chip.not_supported",

@@ -283,7 +283,7 @@ def _review_change(proposal: ProposedChange, user: User) -> ChangeReview:
         )
         return ChangeReview(incomplete=True, form_errors=form_errors, verb=proposal.verb)
     try:
-        preview = queue_trees.tree_preview(proposal.edit, at=timezone.now(), user=user)
+        preview = queue_trees.queue_tree_preview(proposal.edit, at=timezone.now(), user=user)
     except PermissionRefused as refusal:
         return ChangeReview(forbidden=str(refusal), verb=proposal.verb)
     confirmation = proposal.confirmation_text if preview.reclaims else ""

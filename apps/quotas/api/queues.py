@@ -389,7 +389,7 @@ def etag_header(value: str) -> dict[str, str]:
 
 def preview_response(edit: TreeEdit, request: Request) -> Response:
     """A preview of the edit, as far as the requesting user may see it."""
-    preview = services.tree_preview(edit, at=timezone.now(), user=acting_user(request))
+    preview = services.queue_tree_preview(edit, at=timezone.now(), user=acting_user(request))
     return Response(TreePreviewSerializer(preview).data, headers=etag_header(preview.fingerprint))
 
 

@@ -34,8 +34,8 @@ from apps.quotas.services.queue_trees import (
     change_revert,
     change_revert_edit,
     queue_ensure_default,
+    queue_tree_preview,
     tree_apply,
-    tree_preview,
 )
 from controlplane.domain.quotas.documents import TreeAction, TreeEdit
 from controlplane.domain.scheduling.commit_validation import PlacementConflict
@@ -71,6 +71,6 @@ __all__ = [
     "nominations_release",
     "pending_limit_check",
     "queue_ensure_default",
+    "queue_tree_preview",
     "tree_apply",
-    "tree_preview",
 ]

@@ -79,7 +79,7 @@ class TreeOutdated(TreeConflict):
     """The tree is not the one that the user saw."""
 
 
-def tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> QueueChangePreview:
+def queue_tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> QueueChangePreview:
     """Preview the effects of saving the edit now. Changes nothing.
 
     :raises PermissionRefused: if that user may not make it.

@@ -64,7 +64,7 @@ def best_engine(*, chip: Chip, model: ModelFacts | None) -> str:
 
 def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> str:
     """Why it does not serve the model on the chip; empty if it does."""
-    reason = engine.runs_on(EngineTask.SERVE, chip)
+    reason = engine.unsupported_reason(EngineTask.SERVE, chip)
     if reason:
         return reason
     if engine.environment() is None and (clusters := fleet.clusters_without_images(chip.name)):

@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,7 +22,10 @@ from django.db import DatabaseError, connection, models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.persistence.models import Lease, LeasedModel
+from controlplane.persistence.state_transitions import LeaseLost
 
 Row = TypeVar("Row", bound=LeasedModel)
 
@@ -30,6 +33,11 @@ log = logging.getLogger(__name__)
 
 #: A lease is renewed this often within its duration.
 _RENEWALS = 3
+#: Message of a row whose reconciliation raised an unexpected error.
+INTERNAL_ERROR = Reason(
+    "controller.reconcile.internal_error",
+    "internal error in the controller; it is retried, and the log of the worker has the details",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +120,36 @@ def lease_rows(rows: models.QuerySet[Row], *, limit: int, ttl: timedelta) -> lis
     for row in acquired:
         row.lease_token += 1
     return acquired
+
+
+def reconcile_rows(
+    rows: models.QuerySet[Row],
+    reconcile: Callable[[Row], None],
+    *,
+    limit: int,
+    ttl: timedelta,
+    record_error: Callable[[Row, Reason], None] | None = None,
+) -> int:
+    """Lease free rows, reconcile and release each; return how many were leased.
+
+    A row that changed meanwhile is left to the next run. An error of one row does not stop the others:
+    ``record_error`` receives it as the message for users.
+    """
+    leased = lease_rows(rows, limit=limit, ttl=ttl)
+    with renewed_leases(leased, ttl=ttl):
+        for row in leased:
+            context = {"model": row._meta.label, "row": getattr(row, "uid", row.pk)}
+            try:
+                reconcile(row)
+            except (IllegalTransition, LeaseLost) as conflict:
+                log.info("a conflicting change won", extra={**context, "race": str(conflict)})
+            except Exception:
+                log.exception("a reconcile run failed", extra=context)
+                if record_error is not None:
+                    record_error(row, INTERNAL_ERROR)
+            finally:
+                release_row(row)
+    return len(leased)
 
 
 @contextmanager

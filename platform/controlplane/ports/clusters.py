@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
@@ -27,6 +28,15 @@ class ClusterError(Exception):
 
 class ClusterUnavailable(ClusterError):
     """The cluster cannot be reached now; the same call may succeed later."""
+
+    @property
+    def message(self) -> Reason:
+        """What pages and REST report."""
+        return Reason(
+            "cluster.connection.unresponsive",
+            "the cluster does not respond: {error}",
+            error=str(self),
+        )
 
 
 class CredentialRefused(ClusterError):

@@ -166,7 +166,7 @@ class Engine(Protocol):
         """What can be set, with labels, limits and defaults, for forms and API descriptions."""
         ...
 
-    def runs_on(self, task: EngineTask, chip: Chip) -> str:
+    def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         """Empty if it runs that task on the chip; otherwise the reason why not."""
         ...
 

@@ -121,7 +121,7 @@ def test_what_is_sized_by_it_has_its_figures(outside: Path) -> None:
 def test_a_spec_rendered_for_it_differs_in_what_the_chip_gives(outside: Path) -> None:
     engine = registry.engine("transformers")
     chip = registry.chips()[NAME]
-    assert engine.runs_on(EngineTask.SCRIPT, chip) == ""
+    assert engine.unsupported_reason(EngineTask.SCRIPT, chip) == ""
     launch = engine.render(
         RenderRequest(
             task=EngineTask.SCRIPT,
@@ -159,7 +159,7 @@ def test_engines_are_told_the_scripts_of_its_images(outside: Path) -> None:
 def test_an_environment_without_its_torch_is_refused_by_the_packages_name(
     outside: Path, name: str, task: EngineTask
 ) -> None:
-    reason = registry.engine(name).runs_on(task, registry.chips()[NAME])
+    reason = registry.engine(name).unsupported_reason(task, registry.chips()[NAME])
     assert reason.endswith("Osprey 2 requires torch_osprey")
 
 

@@ -52,7 +52,7 @@ def where_it_runs() -> list[tuple[str, EngineTask, str]]:
     return [
         (name, task, chip)
         for name, task, chip in everywhere()
-        if not engine(name).runs_on(task, chips()[chip])
+        if not engine(name).unsupported_reason(task, chips()[chip])
         and not checked(engine(name), task, SPECS[task], chip=chips()[chip])
     ]
 

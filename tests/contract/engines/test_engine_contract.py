@@ -118,7 +118,7 @@ def test_a_version_that_it_does_not_know_is_refused_with_what_would_be_right(
 
 @for_each_case(("name", "task", "chip"), everywhere())
 def test_where_it_does_not_run_it_says_why(name: str, task: EngineTask, chip: str) -> None:
-    reason = engine(name).runs_on(task, chips()[chip])
+    reason = engine(name).unsupported_reason(task, chips()[chip])
     assert not reason or (" " in reason and not reason.endswith("."))
 
 
@@ -127,7 +127,7 @@ def test_every_limit_names_a_choice_that_exists_and_is_kept(
     name: str, task: EngineTask, chip: str
 ) -> None:
     found = engine(name)
-    if found.runs_on(task, chips()[chip]):
+    if found.unsupported_reason(task, chips()[chip]):
         return
     for limit in found.limits(task, chip=chips()[chip], model=None):
         field = field_at(found.fields(task), limit.field)

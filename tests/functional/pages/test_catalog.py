@@ -129,7 +129,7 @@ def accepted_on_both(task: CatalogTask) -> list[str]:
             chips = [
                 chip
                 for chip in registry.chip_plugins()[claim.vendor].chips()
-                if not engine.runs_on(asked, chip)
+                if not engine.unsupported_reason(asked, chip)
             ]
             checks = (
                 engine.check(asked, spec, chip=chip, model=catalog_model_facts(entry))

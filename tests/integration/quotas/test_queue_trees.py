@@ -301,7 +301,7 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
     entitlements = {"cpu": ChipQuota(guaranteed=2)}
     wanted = changed("owner", entitlements=entitlements)
 
-    preview = services.tree_preview(wanted, at=company.at, user=chief)
+    preview = services.queue_tree_preview(wanted, at=company.at, user=chief)
 
     assert [one.message for one in preview.differences] == [
         "queue owner is guaranteed 2 × cpu instead of 0"
@@ -315,13 +315,13 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
     assert reclaim.lost_seconds == 1800
     assert preview.fingerprint == before == tree_fingerprint()
     with pytest.raises(PermissionRefused):
-        services.tree_preview(wanted, at=company.at, user=company.stranger)
+        services.queue_tree_preview(wanted, at=company.at, user=company.stranger)
 
 
 def test_a_preview_of_an_invalid_tree_has_only_findings(company: Company, chief: User) -> None:
     wanted = changed("default", entitlements={"cpu": ChipQuota(guaranteed=4, cap=2)})
 
-    preview = services.tree_preview(wanted, at=company.at, user=chief)
+    preview = services.queue_tree_preview(wanted, at=company.at, user=chief)
 
     assert preview.findings[0].message.startswith(
         "queue default guarantees 4 × cpu, more than its cap"

@@ -55,7 +55,7 @@ def findings(
     task: EngineTask = EngineTask.SERVE,
 ) -> dict[str, str]:
     """What is wrong with a replica, by field; where the engine does not run on the chip that alone."""
-    if reason := engine(name).runs_on(task, chips()[chip]):
+    if reason := engine(name).unsupported_reason(task, chips()[chip]):
         return {"engine": reason}
     found = engine(name).check(task, spec, chip=chips()[chip], model=model)
     return {each.field: each.message for each in found}

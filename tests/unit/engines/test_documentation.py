@@ -29,8 +29,10 @@ def ferret() -> Engine:
 
 def test_it_keeps_the_port(ferret: Engine) -> None:
     assert isinstance(ferret, Engine)
-    assert ferret.runs_on(EngineTask.FINETUNE, chips()["nvidia-h800"]) == ""
-    assert "no image of Ferret" in ferret.runs_on(EngineTask.FINETUNE, chips()["ascend-310p"])
+    assert ferret.unsupported_reason(EngineTask.FINETUNE, chips()["nvidia-h800"]) == ""
+    assert "no image of Ferret" in ferret.unsupported_reason(
+        EngineTask.FINETUNE, chips()["ascend-310p"]
+    )
 
 
 def test_it_says_what_it_cannot_do(ferret: Engine) -> None:
@@ -66,7 +68,7 @@ def test_the_readme_counts_the_chips_that_some_engine_runs_on() -> None:
     engines = [engine(name) for name in engine_names()]
     counts = {
         task: sum(
-            any(task in each.tasks and not each.runs_on(task, chip) for each in engines)
+            any(task in each.tasks and not each.unsupported_reason(task, chip) for each in engines)
             for chip in accelerators
         )
         for task in EngineTask

@@ -88,10 +88,10 @@ def test_a_chip_that_lacks_bfloat16_is_given_float16() -> None:
 def test_it_needs_an_accelerator_and_an_image() -> None:
     found = engine(NAME)
     assert (
-        found.runs_on(EngineTask.FINETUNE, chips()["cpu"])
+        found.unsupported_reason(EngineTask.FINETUNE, chips()["cpu"])
         == "LLaMA-Factory requires an accelerator"
     )
-    assert "no image" in found.runs_on(EngineTask.FINETUNE, chips()["ascend-310p"])
+    assert "no image" in found.unsupported_reason(EngineTask.FINETUNE, chips()["ascend-310p"])
 
 
 def test_a_version_goes_into_the_image() -> None:

@@ -155,8 +155,8 @@ def test_a_quantized_model_is_not_trained() -> None:
 def test_where_its_environment_lacks_torch_no_scheme_can_be_chosen(scheme: str) -> None:
     chip = chips()["ascend-910b3"]
     needed = "Ascend 910B3 requires torch_npu"
-    assert ENGINE.runs_on(EngineTask.QUANTIZE, chip).endswith(needed)
+    assert ENGINE.unsupported_reason(EngineTask.QUANTIZE, chip).endswith(needed)
     findings = ENGINE.check(EngineTask.QUANTIZE, FITS | {"scheme": scheme}, chip=chip, model=MODEL)
     assert [finding.field for finding in findings] == ["scheme"]
     assert needed in findings[0].message
-    assert ENGINE.runs_on(EngineTask.QUANTIZE, chips()["nvidia-h800"]) == ""
+    assert ENGINE.unsupported_reason(EngineTask.QUANTIZE, chips()["nvidia-h800"]) == ""

@@ -88,9 +88,9 @@ def test_the_fused_kernels_of_its_examples_are_the_default_and_a_list_takes_thei
 
 
 def test_it_runs_on_ascend_only() -> None:
-    reason = engine(NAME).runs_on(EngineTask.FINETUNE, chips()["nvidia-h800"])
+    reason = engine(NAME).unsupported_reason(EngineTask.FINETUNE, chips()["nvidia-h800"])
     assert reason == f"MindSpeed-LLM runs on Ascend only, not on {chips()['nvidia-h800'].label}"
-    assert engine(NAME).runs_on(EngineTask.FINETUNE, chips()[NPU]) == ""
+    assert engine(NAME).unsupported_reason(EngineTask.FINETUNE, chips()[NPU]) == ""
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def own_engines() -> list[str]:
 
 def findings(name: str, task: EngineTask, spec: Mapping[str, Any], *, chip: str) -> dict[str, str]:
     """What is wrong with that work, by field; where the engine does not run on the chip that alone."""
-    if reason := engine(name).runs_on(task, chips()[chip]):
+    if reason := engine(name).unsupported_reason(task, chips()[chip]):
         return {"engine": reason}
     found = engine(name).check(task, spec, chip=chips()[chip], model=MODEL)
     return {each.field: each.message for each in found}

@@ -31,9 +31,9 @@ def spec_of(objective: str, method: str) -> dict[str, Any]:
 
 def possible(name: str, spec: Mapping[str, Any], chip: str) -> bool:
     found = chips()[chip]
-    return not engine(name).runs_on(EngineTask.FINETUNE, found) and not engine(name).check(
-        EngineTask.FINETUNE, spec, chip=found, model=QWEN3_8B
-    )
+    return not engine(name).unsupported_reason(EngineTask.FINETUNE, found) and not engine(
+        name
+    ).check(EngineTask.FINETUNE, spec, chip=found, model=QWEN3_8B)
 
 
 def cases() -> Iterator[Any]:
@@ -96,7 +96,7 @@ def both_kinds() -> list[str]:
 
     def runs(name: str, kind: ChipKind) -> bool:
         return any(
-            not engine(name).runs_on(EngineTask.FINETUNE, chip)
+            not engine(name).unsupported_reason(EngineTask.FINETUNE, chip)
             for chip in chips().values()
             if chip.kind is kind
         )

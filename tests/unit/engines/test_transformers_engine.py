@@ -253,7 +253,7 @@ def test_every_field_can_be_shown_in_a_form(task: EngineTask) -> None:
 
 
 def _lacking(chip: str, task: EngineTask = EngineTask.FINETUNE) -> str:
-    return ENGINE.runs_on(task, chips()[chip])
+    return ENGINE.unsupported_reason(task, chips()[chip])
 
 
 def test_it_runs_where_the_torch_of_its_environment_has_a_device() -> None:

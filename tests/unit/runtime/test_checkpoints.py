@@ -12,7 +12,7 @@ def _written(root: Path, step: int, *, sealed: bool = True) -> Path:
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"weights" * step)
     if sealed:
-        checkpoints.seal_checkpoint(folder)
+        checkpoints.complete_checkpoint(folder)
     return folder
 
 

@@ -55,7 +55,7 @@ class ContainerEngine(ABC):
         """None: it comes as an image only."""
         return None
 
-    def runs_on(self, task: EngineTask, chip: Chip) -> str:
+    def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         if chip.kind is ChipKind.CPU:
             return Reason(
                 "engine.accelerator.required",

@@ -60,7 +60,7 @@ class LlmCompressorEngine:
             sources=("https://github.com/vllm-project/llm-compressor",),
         )
 
-    def runs_on(self, task: EngineTask, chip: Chip) -> str:
+    def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         return runtime_launches.missing_torch(chip)
 
     def environment(self) -> EngineEnvironment:

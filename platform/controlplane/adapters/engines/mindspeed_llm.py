@@ -437,14 +437,14 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
     def profile(self) -> EngineProfile:
         return PROFILE
 
-    def runs_on(self, task: EngineTask, chip: Chip) -> str:
+    def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         if chip.torch_device != "npu":
             return Reason(
                 "engine.mindspeed_llm.chip_not_supported",
                 "MindSpeed-LLM runs on Ascend only, not on {chip}",
                 chip=chip.label,
             )
-        return super().runs_on(task, chip)
+        return super().unsupported_reason(task, chip)
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None

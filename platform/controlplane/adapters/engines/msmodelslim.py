@@ -106,7 +106,7 @@ class MsModelSlimEngine(ContainerEngine):
     def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         return FIELDS
 
-    def runs_on(self, task: EngineTask, chip: Chip) -> str:
+    def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         if chip.torch_device != "npu":
             return Reason(
                 "engine.msmodelslim.chip_not_supported",

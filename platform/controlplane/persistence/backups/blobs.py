@@ -16,9 +16,9 @@ from controlplane.persistence.backups.manifest import (
     BackupRefused,
     FileChecksum,
     Manifest,
-    check_seal,
     digest_of,
-    seal_of,
+    file_checksum,
+    verify_checksum,
 )
 from controlplane.ports.artifacts import ArtifactStore, BlobMissing
 
@@ -27,7 +27,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobCopies:
-    seal: FileChecksum
+    checksum: FileChecksum
     count: int
     size: int
     #: Of these, taken from an earlier backup instead of being copied.
@@ -59,7 +59,7 @@ def blobs_copy_out(
             listed.write(f"{digest} {blob_size}\n".encode())
             count, size = count + 1, size + blob_size
     return BlobCopies(
-        seal=seal_of(path, folder=folder),
+        checksum=file_checksum(path, folder=folder),
         count=count,
         size=size,
         linked=linked,
@@ -102,12 +102,12 @@ def blobs_check(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> No
 
     :raises BackupRefused: if one is missing, cut off or changed.
     """
-    check_seal(manifest.blob_list, folder=folder)
+    verify_checksum(manifest.blob_list, folder=folder)
     for digest, size in blobs_list(manifest, folder=folder):
         if manifest.blobs_included:
             hexadecimal = digest.removeprefix("sha256:")
-            seal = FileChecksum(path=blob_path(digest), size=size, digest=hexadecimal)
-            check_seal(seal, folder=folder)
+            checksum = FileChecksum(path=blob_path(digest), size=size, digest=hexadecimal)
+            verify_checksum(checksum, folder=folder)
             continue
         try:
             store.size(digest)

@@ -119,27 +119,27 @@ def _manifest_digest(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def seal_of(path: Path, *, folder: Path) -> FileChecksum:
-    """What the file is now, by its path in the backup."""
+def file_checksum(path: Path, *, folder: Path) -> FileChecksum:
+    """Return path in the backup, size and digest of the file."""
     with path.open("rb") as stream:
         digest, size = digest_of(stream)
     return FileChecksum(path=str(path.relative_to(folder)), size=size, digest=digest)
 
 
-def check_seal(seal: FileChecksum, *, folder: Path) -> None:
+def verify_checksum(checksum: FileChecksum, *, folder: Path) -> None:
     """:raises BackupRefused: if the file is missing, cut off or changed."""
-    path = folder / seal.path
+    path = folder / checksum.path
     if not path.is_file():
-        raise BackupRefused(f"the backup is damaged: {seal.path} is missing")
+        raise BackupRefused(f"the backup is damaged: {checksum.path} is missing")
     size = path.stat().st_size
-    if size != seal.size:
+    if size != checksum.size:
         raise BackupRefused(
-            f"the backup is damaged: {seal.path} has {size} bytes instead of {seal.size}"
+            f"the backup is damaged: {checksum.path} has {size} bytes instead of {checksum.size}"
         )
     with path.open("rb") as stream:
         digest, _ = digest_of(stream)
-    if digest != seal.digest:
-        raise BackupRefused(f"the backup is damaged: the content of {seal.path} has changed")
+    if digest != checksum.digest:
+        raise BackupRefused(f"the backup is damaged: the content of {checksum.path} has changed")
 
 
 def digest_of(stream: BinaryIO) -> tuple[str, int]:

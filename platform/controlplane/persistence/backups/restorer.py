@@ -11,7 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.persistence import encryption
 from controlplane.persistence.backups.blobs import blobs_check, blobs_copy_in
-from controlplane.persistence.backups.manifest import BackupRefused, Manifest, check_seal
+from controlplane.persistence.backups.manifest import BackupRefused, Manifest, verify_checksum
 from controlplane.persistence.backups.tables import (
     sequences_set,
     table_copy_in,
@@ -68,7 +68,7 @@ def restore_backup(
             "--into-empty, which adds what is missing to it"
         )
     for table in manifest.tables:
-        check_seal(table.file, folder=folder)
+        verify_checksum(table.file, folder=folder)
     blobs_check(manifest, folder=folder, store=store)
     blobs = blobs_copy_in(manifest, folder=folder, store=store)
     try:

@@ -12,7 +12,7 @@ import psycopg
 from django.db import connection, transaction
 from psycopg import sql
 
-from controlplane.persistence.backups.manifest import TableCopy, seal_of
+from controlplane.persistence.backups.manifest import TableCopy, file_checksum
 
 #: Written by migrations, so that it shows the real state.
 LEFT_OUT = frozenset({"django_migrations"})
@@ -48,7 +48,7 @@ def table_copy_out(name: str, *, folder: Path) -> TableCopy:
         file.flush()
         os.fsync(file.fileno())
     return TableCopy(
-        name=name, columns=tuple(columns), rows=rows, file=seal_of(path, folder=folder)
+        name=name, columns=tuple(columns), rows=rows, file=file_checksum(path, folder=folder)
     )
 
 

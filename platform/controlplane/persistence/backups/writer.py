@@ -102,7 +102,7 @@ def _write_backup(
         migrations=migrations,
         tables=tables,
         sequences=sequences,
-        blob_list=copies.seal,
+        blob_list=copies.checksum,
         blob_count=copies.count,
         blob_size=copies.size,
         blobs_included=with_artifacts,

@@ -181,7 +181,7 @@ class TransformersEngine:
             memory=_MEMORY,
         )
 
-    def runs_on(self, task: EngineTask, chip: Chip) -> str:
+    def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         """What the runtime does itself needs a device of its torch; a script brings what it needs."""
         return "" if task is EngineTask.SCRIPT else runtime_launches.missing_torch(chip)
 
