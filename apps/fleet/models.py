@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from django.db import models
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.persistence.models import UidModel
+from controlplane.persistence.models import UidModel, VersionedModel
 from controlplane.persistence.reasons import ReasonField
 
 Row = TypeVar("Row", bound=models.Model)
@@ -60,7 +60,7 @@ class Cluster(UidModel):
         return self.name
 
 
-class Node(UidModel):
+class Node(UidModel, VersionedModel):
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
     name = models.CharField(max_length=120)
     #: Thousandths of a core.
@@ -94,7 +94,7 @@ class Node(UidModel):
         return self.name
 
 
-class Card(UidModel):
+class Card(UidModel, VersionedModel):
     """One accelerator. A slice of a card (MIG, vNPU) is a card with a parent."""
 
     STATES = [(state.value, state.value.replace("_", " ")) for state in CardState]

@@ -10,14 +10,14 @@ from apps.accounts.models import Team, User
 from apps.fleet.models import Card, Node
 from apps.quotas.models.queues import Queue
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
-from controlplane.persistence.models import Transition, UidModel
+from controlplane.persistence.models import Transition, UidModel, VersionedModel
 from controlplane.persistence.reasons import ReasonField
 
 #: Database default, for rows that an older release writes.
 EMPTY = models.Value({}, models.JSONField())
 
 
-class Claim(UidModel):
+class Claim(UidModel, VersionedModel):
     """A workload's request to the scheduler; see ``controlplane.domain.quotas.claims``."""
 
     STATES: ClassVar = [(state.value, state.value) for state in ClaimState]

@@ -9,10 +9,10 @@ from django.db.models import F, Q
 
 from apps.accounts.models import Team, User
 from controlplane.domain.quotas.queues import QueueState
-from controlplane.persistence.models import UidModel
+from controlplane.persistence.models import UidModel, VersionedModel
 
 
-class Queue(UidModel):
+class Queue(UidModel, VersionedModel):
     """A queue of claims. Its limits apply to all queues below; only leaf queues accept claims."""
 
     STATES: ClassVar = [(state.value, state.value) for state in QueueState]
@@ -54,7 +54,7 @@ class Queue(UidModel):
         return self.name
 
 
-class Entitlement(models.Model):
+class Entitlement(VersionedModel):
     """Quota of a queue for one chip, or for all chips together."""
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="entitlements")

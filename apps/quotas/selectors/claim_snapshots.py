@@ -6,7 +6,7 @@ import json
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from operator import attrgetter
@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from apps.quotas.models import Allocation
-from apps.quotas.selectors.row_versions import ChangeFeed, FeedQuery, FeedState
 from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, ClaimState, GangShape
 from controlplane.domain.scheduling.snapshots import (
     ClaimsByClass,
@@ -26,6 +25,7 @@ from controlplane.domain.scheduling.snapshots import (
     claims_by_class,
 )
 from controlplane.persistence.reasons import reason_from_json
+from controlplane.persistence.row_versions import CachedRows, RowCache, no_summary
 
 #: Size of the caches of parsed JSON; most claims have the same shape as others.
 CACHE_SIZE = 4096
@@ -98,57 +98,19 @@ class _PendingClaim(ClaimSnapshot):
     reason: str = field(repr=False, compare=False)
 
 
-#: With the condition of the partial index of pending claims. Claims that leave the queue are mostly running then.
-#: All pending claims are scanned, so users are looked up in subqueries: few of either have changed.
-_PENDING_QUERY = FeedQuery(
-    changed="""
-    SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
-           pg_current_xact_id_if_assigned() IS NULL,
-           count(*), coalesce(sum(claim.id), 0)::bigint,
-           string_agg(claim.id || claim.ctid::text || claim.xmin::text
-                      || coalesce((SELECT account.ctid::text || account.xmin::text FROM accounts_user AS account
-                                    WHERE account.id = claim.user_id), ''),
-                      ' ' ORDER BY claim.id)
-               FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
-                          OR claim.user_id IN (SELECT account.id FROM accounts_user AS account
-                                                  WHERE age(account.xmin) <= age(%(since)s::xid8::xid))),
-           (SELECT string_agg(other.id::text, ' ')
-              FROM quotas_claim AS other
-             WHERE other.state IN ('admitted', 'revoking') AND age(other.xmin) <= age(%(since)s::xid8::xid))
-      FROM quotas_claim AS claim
+#: Each with the condition of its partial index.
+_PENDING_VERSIONS = """
+    SELECT array_agg(claim.id ORDER BY claim.id),
+           array_agg(claim.row_version || coalesce(' ' || account.username, '') ORDER BY claim.id)
+      FROM quotas_claim AS claim LEFT JOIN accounts_user AS account ON account.id = claim.user_id
      WHERE claim.state = 'pending'
-""",
-    keys="""
-    SELECT string_agg(claim.id::text, ' ') FROM quotas_claim AS claim WHERE claim.state = 'pending'
-""",
-)
-#: With the condition of the partial index of running claims. Only pending claims are beneficiaries; they are few
-#: and looked up one by one: a join may scan all claims that ever existed.
-_ALLOCATED_QUERY = FeedQuery(
-    changed="""
-    SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
-           pg_current_xact_id_if_assigned() IS NULL,
-           count(*), coalesce(sum(claim.id), 0)::bigint,
-           string_agg(claim.id || claim.ctid::text || claim.xmin::text
-                      || coalesce((SELECT account.ctid::text || account.xmin::text FROM accounts_user AS account
-                                    WHERE account.id = claim.user_id), '')
-                      || CASE WHEN claim.revoked_for_id IS NULL THEN '' ELSE coalesce(
-                             (SELECT heir.uid FROM quotas_claim AS heir
-                               WHERE heir.id = claim.revoked_for_id AND heir.state = 'pending'), '') END,
-                      ' ' ORDER BY claim.id)
-               FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
-                          OR claim.user_id IN (SELECT account.id FROM accounts_user AS account
-                                                  WHERE age(account.xmin) <= age(%(since)s::xid8::xid))
-                          OR claim.revoked_for_id IS NOT NULL),
-           NULL
-      FROM quotas_claim AS claim
+"""
+_ALLOCATED_VERSIONS = """
+    SELECT array_agg(claim.id ORDER BY claim.id),
+           array_agg(claim.row_version || coalesce(' ' || account.username, '') ORDER BY claim.id)
+      FROM quotas_claim AS claim LEFT JOIN accounts_user AS account ON account.id = claim.user_id
      WHERE claim.state IN ('admitted', 'revoking')
-""",
-    keys="""
-    SELECT string_agg(claim.id::text, ' ') FROM quotas_claim AS claim
-     WHERE claim.state IN ('admitted', 'revoking')
-""",
-)
+"""
 _ROWS = """
     SELECT claim.id, claim.uid, claim.state, queue.uid, claim.shape::text, claim.chips::text,
            claim.priority, (extract(epoch FROM claim.created_at) * 1000000)::bigint,
@@ -157,11 +119,11 @@ _ROWS = """
            claim.preemptible, claim.chip, claim.placement::text,
            (extract(epoch FROM claim.admitted_at) * 1000000)::bigint,
            (extract(epoch FROM claim.checkpointed_at) * 1000000)::bigint,
-           CASE WHEN heir.state = 'pending' THEN heir.uid ELSE '' END
+           coalesce(beneficiary.uid, '')
       FROM quotas_claim AS claim
       JOIN quotas_queue AS queue ON queue.id = claim.queue_id
       LEFT JOIN accounts_user AS account ON account.id = claim.user_id
-      LEFT JOIN quotas_claim AS heir ON heir.id = claim.revoked_for_id
+      LEFT JOIN quotas_claim AS beneficiary ON beneficiary.id = claim.revoked_for_id
      WHERE claim.id = ANY(%s)
 """
 
@@ -169,13 +131,30 @@ _ROWS = """
 def active_claims(*, server: object) -> ActiveClaims:
     """Active claims; reads only rows that changed since the last call.
 
-    :param server: as ``server_identity`` says.
+    :param server: see ``server_identity``.
     """
-    feed = _PENDING.refresh(server=server)
+    pending = _PENDING.refresh(server=server)
     # Read last: a claim that was admitted in between is no longer pending, and its cards are allocated.
-    holding = _ALLOCATED.refresh(server=server)
-    pending, reasons = _group_pending_claims(feed, without=holding.values.keys())
-    return ActiveClaims(pending=pending, running=tuple(holding.values.values()), reasons=reasons)
+    allocated = _ALLOCATED.refresh(server=server)
+    claims, reasons = _group_pending_claims(pending, without=allocated.values.keys())
+    return ActiveClaims(
+        pending=claims,
+        running=_current_beneficiaries(allocated.values.values(), claims),
+        reasons=reasons,
+    )
+
+
+def _current_beneficiaries(
+    running: Collection[RunningClaim], pending: GroupedClaims
+) -> tuple[RunningClaim, ...]:
+    """Without beneficiaries that are no longer pending."""
+    named = {claim.revoked_for for claim in running if claim.revoked_for}
+    gone = named.difference(claim.uid for claim in pending) if named else named
+    if not gone:
+        return tuple(running)
+    return tuple(
+        replace(claim, revoked_for="") if claim.revoked_for in gone else claim for claim in running
+    )
 
 
 class _PendingClaims(NamedTuple):
@@ -187,14 +166,14 @@ class _PendingClaims(NamedTuple):
 
 
 def _group_pending_claims(
-    feed: FeedState[_PendingClaim, _PendingClaims], *, without: Set[int]
+    cached: CachedRows[_PendingClaim, _PendingClaims], *, without: Set[int]
 ) -> tuple[GroupedClaims, PendingReasons]:
     """The pending claims and their stored reasons."""
-    if without.isdisjoint(feed.values):
-        every = feed.values.values()
-        reasons = PendingReasons(feed.summary.unexplained, partial(_stored_reasons, every))
-        return GroupedClaims.of(every, feed.summary.by_kind), reasons
-    left = [each for pk, each in feed.values.items() if pk not in without]
+    if without.isdisjoint(cached.values):
+        every = cached.values.values()
+        reasons = PendingReasons(cached.summary.unexplained, partial(_stored_reasons, every))
+        return GroupedClaims.of(every, cached.summary.by_kind), reasons
+    left = [each for pk, each in cached.values.items() if pk not in without]
     return GroupedClaims.of(left, claims_by_class(left)), PendingReasons(
         _claims_without_reason(left), partial(_stored_reasons, left)
     )
@@ -237,12 +216,6 @@ def _update_pending(
     return _PendingClaims(classes, unexplained)
 
 
-def _empty_summary(
-    _before: None, _removed: Sequence[RunningClaim], _added: Sequence[RunningClaim]
-) -> None:
-    """No aggregate is needed."""
-
-
 def _read_pending(keys: Collection[int]) -> Mapping[int, _PendingClaim]:
     return {
         row.pk: _pending_view(row) for row in _claim_rows(keys) if row.state == ClaimState.PENDING
@@ -261,11 +234,11 @@ def _claim_rows(keys: Collection[int]) -> list[_ClaimRow]:
         return [_ClaimRow(*row) for row in cursor.fetchall()]
 
 
-_PENDING: ChangeFeed[_PendingClaim, _PendingClaims] = ChangeFeed(
-    _PENDING_QUERY, _read_pending, _update_pending
+_PENDING: RowCache[_PendingClaim, _PendingClaims] = RowCache(
+    _PENDING_VERSIONS, _read_pending, _update_pending
 )
-_ALLOCATED: ChangeFeed[RunningClaim, None] = ChangeFeed(
-    _ALLOCATED_QUERY, _read_allocated, _empty_summary
+_ALLOCATED: RowCache[RunningClaim, None] = RowCache(
+    _ALLOCATED_VERSIONS, _read_allocated, no_summary
 )
 
 

@@ -17,7 +17,6 @@ from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, Queue
 from apps.quotas.models import Entitlement as Entitlements
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES, PendingReasons, active_claims
-from apps.quotas.selectors.row_versions import RowVersionCache, row_versions, server_identity
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import network_domains
@@ -31,6 +30,7 @@ from controlplane.domain.scheduling.snapshots import (
     RunningClaim,
     SchedulingSnapshot,
 )
+from controlplane.persistence.row_versions import RowCache, no_summary, server_identity
 from controlplane.ports.registry import geometries_on_node
 
 
@@ -200,15 +200,14 @@ class _CachedNode(NamedTuple):
     seen: dict[_NodeUsage, NodeSnapshot]
 
 
-#: A node's row is written at every heartbeat, so the version is a hash of the columns that are read. Cards are in
-#: a subquery per node: with a join, they may be aggregated again for each node while the database has no
-#: statistics, as after a large cluster was registered.
+#: Cards are in a subquery per node: with a join, they may be aggregated again for each node while the database has
+#: no statistics, as after a large cluster was registered.
 _NODE_VERSIONS = """
-    SELECT string_agg(node.id || '(' || md5(row(
-               node.uid, node.name, cluster.uid, cluster.binding, node.cpu, node.memory, node.ready,
-               node.cordoned, node.labels,
-               (SELECT string_agg(card.ctid::text || card.xmin::text, '' ORDER BY card.id)
-                  FROM fleet_card AS card WHERE card.node_id = node.id))::text), ' ' ORDER BY node.name, node.id)
+    SELECT array_agg(node.id ORDER BY node.name, node.id),
+           array_agg(concat_ws(' ', node.row_version, cluster.binding,
+                               (SELECT count(*) || ' ' || sum(card.row_version)
+                                  FROM fleet_card AS card WHERE card.node_id = node.id))
+                     ORDER BY node.name, node.id)
       FROM fleet_node AS node
       JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id
      WHERE node.removed_at IS NULL
@@ -238,7 +237,7 @@ def cached_nodes(
     return tuple(
         [
             _node_in_use(host, held, nominated, allocated.get(host.idle.uid, (0, 0)))
-            for host in _NODE_CACHE.values(row_versions(_NODE_VERSIONS), server=server)
+            for host in _NODE_CACHE.refresh(server=server).values.values()
         ]
     )
 
@@ -263,7 +262,7 @@ def _read_nodes(keys: Collection[int]) -> Mapping[int, _CachedNode]:
     return hosts
 
 
-_NODE_CACHE: RowVersionCache[_CachedNode] = RowVersionCache(_read_nodes)
+_NODE_CACHE: RowCache[_CachedNode, None] = RowCache(_NODE_VERSIONS, _read_nodes, no_summary)
 
 
 def _idle_node(node: NodeRow, cards: tuple[CardSnapshot, ...]) -> NodeSnapshot:
@@ -342,11 +341,11 @@ _QUEUE_COLUMNS = (*_QueueRow._fields[:-1], _PARENT)
 
 #: A queue's uid never changes, so the parent's uid depends only on the queue's own row.
 _QUEUE_VERSIONS = """
-    SELECT string_agg(queue.id || queue.ctid::text || queue.xmin::text || coalesce(stated.versions, ''),
-                      ' ' ORDER BY queue.id)
+    SELECT array_agg(queue.id ORDER BY queue.id),
+           array_agg(queue.row_version || coalesce(' ' || quota.versions, '') ORDER BY queue.id)
       FROM quotas_queue AS queue
-      LEFT JOIN (SELECT queue_id, string_agg(ctid::text || xmin::text, '' ORDER BY id) AS versions
-                   FROM quotas_entitlement GROUP BY queue_id) AS stated ON stated.queue_id = queue.id
+      LEFT JOIN (SELECT queue_id, count(*) || ' ' || sum(row_version) AS versions
+                   FROM quotas_entitlement GROUP BY queue_id) AS quota ON quota.queue_id = queue.id
 """
 
 
@@ -362,8 +361,8 @@ def cached_queues(*, server: object) -> Mapping[str, CachedQueue]:
 
     :param server: see ``server_identity``.
     """
-    found = _QUEUE_CACHE.values(row_versions(_QUEUE_VERSIONS), server=server)
-    return {configured.view.uid: configured for configured in found}
+    cached = _QUEUE_CACHE.refresh(server=server)
+    return {configured.view.uid: configured for configured in cached.values.values()}
 
 
 def queue_view(queue: Queue, used: Mapping[str, int]) -> QueueSnapshot:
@@ -392,7 +391,7 @@ def _read_queues(keys: Collection[int]) -> Mapping[int, CachedQueue]:
     }
 
 
-_QUEUE_CACHE: RowVersionCache[CachedQueue] = RowVersionCache(_read_queues)
+_QUEUE_CACHE: RowCache[CachedQueue, None] = RowCache(_QUEUE_VERSIONS, _read_queues, no_summary)
 
 
 def _queue_view(

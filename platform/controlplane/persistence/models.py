@@ -83,6 +83,22 @@ class LeasedModel(models.Model):
         abstract = True
 
 
+class VersionedModel(models.Model):
+    """A row whose changes readers recognise: see ``controlplane.persistence.row_versions``."""
+
+    row_version = models.BigIntegerField(
+        db_default=models.Func(
+            models.Value("persistence_row_version"),
+            function="nextval",
+            output_field=models.BigIntegerField(),
+        ),
+        editable=False,
+    )
+
+    class Meta:
+        abstract = True
+
+
 class Transition(models.Model):
     """One transition of a state machine. Append-only: never changed, never deleted while its entity exists."""
 

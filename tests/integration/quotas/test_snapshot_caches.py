@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -19,33 +19,13 @@ from apps.fleet.models import Card, Node
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Entitlement, Queue
 from apps.quotas.selectors import claim_snapshots
-from apps.quotas.selectors.row_versions import SERVER_IDENTITY, RowVersionCache
 from apps.quotas.services.claims import claims_release
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, ClaimState, ReleaseReason
 from controlplane.domain.scheduling.snapshots import GroupedClaims, claims_by_class
+from controlplane.persistence.row_versions import SERVER_IDENTITY
 from launcher.postgres import prepare_server
 from tests.integration.company import Company
-
-
-def test_only_changed_versions_are_read_and_removed_rows_dropped() -> None:
-    asked: list[set[int]] = []
-
-    def read(keys: Collection[int]) -> dict[int, str]:
-        asked.append(set(keys))
-        return {key: f"value {len(asked)} of {key}" for key in keys if key != 9}
-
-    cache: RowVersionCache[str] = RowVersionCache(read)
-    assert list(cache.values(["3(a)", "1(a)", "9(a)"], server=1)) == [
-        "value 1 of 3",
-        "value 1 of 1",
-    ]
-    assert list(cache.values(["1(b)", "3(a)"], server=1)) == ["value 2 of 1", "value 1 of 3"]
-    assert list(cache.values(["1(b)"], server=1)) == ["value 2 of 1"]
-    cache.values(["1(b)", "3(a)"], server=1)
-    assert asked == [{3, 1, 9}, {1}, {3}]
-    cache.values(["1(b)"], server=2)
-    assert asked[-1] == {1}, "another server numbers its transactions anew"
 
 
 def test_a_second_snapshot_queries_only_versions(
@@ -83,6 +63,12 @@ def test_every_change_of_a_row_is_seen_even_two_in_one_transaction(company: Comp
         assert (
             selectors.scheduling_snapshot().queues[claim.queue.uid].entitlements["cpu"].cap == cap
         )
+    Node.objects.update(last_seen_at=company.at)
+    with CaptureQueriesContext(connection) as asked:
+        selectors.scheduling_snapshot()
+    assert not any("fleet_node" in query["sql"] and "ANY" in query["sql"] for query in asked), (
+        "a heartbeat changes nothing that the scheduler reads"
+    )
     Node.objects.update(cordoned=True)
     assert not selectors.scheduling_snapshot().nodes[0].schedulable
     Node.objects.update(labels={"topology.ninefold.dev/rack": "r1"})
