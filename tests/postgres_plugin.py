@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.postgres import NoFittingPostgres, PostgresFailed
+from launcher.postgres import NoCompatiblePostgres, PostgresFailed
 from tests.prepared_postgres import start_prepared
 
 _GIVEN = "NINEFOLD_TEST_DATABASE_URL"
@@ -50,7 +50,7 @@ def _start(config: pytest.Config) -> str:
     folder = _temporary("ninefold-pg-", config)
     try:
         running = start_prepared(folder)
-    except (PostgresFailed, NoFittingPostgres) as error:
+    except (PostgresFailed, NoCompatiblePostgres) as error:
         raise pytest.UsageError(
             f"no PostgreSQL for the tests: {error}\nor name one: {_GIVEN}=postgresql://…"
         ) from error

@@ -17,20 +17,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from launcher.postgres import RunningPostgres, prepare_server, start_temporary
+from launcher.postgres import RunningPostgres, prepare_server, start_temporary_postgres
 
 ROOT = Path(__file__).resolve().parents[1]
 _MIGRATED_WITHIN = 300.0
 
 
 def start_prepared(folder: Path) -> RunningPostgres:
-    """A temporary server in ``folder``, as ``start_temporary`` starts it, with a migrated database.
+    """A temporary server in ``folder``, as ``start_temporary_postgres`` starts it, with a migrated database.
 
     :raises PostgresFailed: if it does not start.
     """
     folder.mkdir(parents=True, exist_ok=True)
     copy_data(into=folder)
-    return start_temporary(folder)
+    return start_temporary_postgres(folder)
 
 
 def copy_data(*, into: Path) -> None:

@@ -24,12 +24,12 @@ from controlplane.adapters.engines.transformers.engine import SCRIPT
 from controlplane.domain.common.spec_fields import SpecField
 from controlplane.domain.health import faults
 from controlplane.domain.jobs import retries
-from controlplane.domain.quotas.documents import QUEUE_FIELDS
+from controlplane.domain.quotas.queue_documents import QUEUE_FIELDS
 from controlplane.domain.quotas.queues import QUOTA_FIELDS
 from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCALES = ROOT / "templates/locale"
@@ -198,7 +198,7 @@ def table_texts() -> frozenset[str]:
     texts.update(text for each in QUEUE_TABLES for text in (each.label, each.help))
     texts.update(field.label for field in _with_subfields(LABEL_TABLES))
     texts.update(faults.REMEDIES.values())
-    for plugin in registry.chip_plugins().values():
+    for plugin in adapter_registry.chip_plugins().values():
         for fault_texts in plugin.profile().faults.texts.values():
             texts.update((fault_texts.cause, fault_texts.remedy))
     return frozenset(texts - {""})

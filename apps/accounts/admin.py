@@ -38,9 +38,9 @@ from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.web.admin import (
     BaseInline,
     BaseUserAdmin,
-    GuardedAdmin,
     ReadOnlyAdmin,
     TransitionAdmin,
+    UndeletableAdmin,
     shorten_digest,
 )
 
@@ -50,7 +50,7 @@ Row = TypeVar("Row", bound=Model)
 admin.site.unregister(Group)
 
 
-def enter_admin(request: HttpRequest, _context: Any = None) -> HttpResponse:
+def admin_login_redirect(request: HttpRequest, _context: Any = None) -> HttpResponse:
     """The admin has no sign-in page of its own: it redirects to the one of the product."""
     if not request.user.is_authenticated:
         return redirect_to_login(request.GET.get("next", reverse("admin:index")))
@@ -61,7 +61,7 @@ def enter_admin(request: HttpRequest, _context: Any = None) -> HttpResponse:
     )
 
 
-admin.site.login = enter_admin  # type: ignore[assignment, method-assign]  # as the manual replaces it
+admin.site.login = admin_login_redirect  # type: ignore[assignment, method-assign]  # as the manual replaces it
 
 
 class VisibleRelatedFilter(admin.RelatedFieldListFilter):
@@ -82,7 +82,7 @@ def _visible_rows(
         return None
 
 
-def _teams_granting(request: HttpRequest, permission: Permission) -> list[int]:
+def _team_keys_with_permission(request: HttpRequest, permission: Permission) -> list[int]:
     """Return the keys of the teams in which the user has the permission; one query per request."""
     current = getattr(request, "roles_by_team", None)
     if current is None:
@@ -91,7 +91,7 @@ def _teams_granting(request: HttpRequest, permission: Permission) -> list[int]:
     return [team for team, roles in current.items() if roles_grant(roles, permission)]
 
 
-class ScopedAdmin(GuardedAdmin[Row]):
+class ScopedAdmin(UndeletableAdmin[Row]):
     """Admin page limited to rows of the teams in which the user has the permission; actions likewise."""
 
     #: From the row to its team; empty: it belongs to everybody, and is seen by a company role or by the
@@ -107,7 +107,7 @@ class ScopedAdmin(GuardedAdmin[Row]):
             return rows
         if self.team_path is None:
             return rows.none()
-        teams = _teams_granting(request, self.view_permission)
+        teams = _team_keys_with_permission(request, self.view_permission)
         if self.team_path:
             return rows.filter(**{f"{self.team_path}__in": teams})
         seen = teams or selectors.has_company_permission(request.user, self.view_permission)
@@ -148,7 +148,7 @@ class ScopedAdmin(GuardedAdmin[Row]):
             return True
         if permission is None or self.team_path is None:
             return False
-        teams = _teams_granting(request, permission)
+        teams = _team_keys_with_permission(request, permission)
         if not self.team_path:
             return bool(teams) or selectors.has_company_permission(request.user, permission)
         if obj is None:
@@ -210,7 +210,7 @@ class AuditedAdmin(ScopedAdmin[Row]):
 
     def _audit_change(self, request: HttpRequest, row: Row, *, verb: str, message: Any) -> None:
         owner = row if isinstance(row, Team) else getattr(row, "team", None)
-        services.audit(
+        services.record_audit_entry(
             actor=request.user,
             action=f"{self.opts.model_name}.{verb}",
             # A team that has just been deleted can be named, not referred to.

@@ -65,7 +65,7 @@ def users_with_permission(permission: Permission) -> QuerySet[User]:
     return User.objects.filter(Q(pk__in=bound) | Q(is_superuser=True), is_active=True)
 
 
-def teams_of(user: RequestUser) -> QuerySet[Team]:
+def teams_visible(user: RequestUser) -> QuerySet[Team]:
     """Return the teams whose objects the user can see; all for a company administrator."""
     if not isinstance(user, User):
         return Team.objects.none()
@@ -93,7 +93,7 @@ def roles_by_team(user: RequestUser) -> dict[int, frozenset[TeamRole]]:
     if not isinstance(user, User) or not user.is_active:
         return {}
     if user.is_superuser:
-        keys = teams_of(user).values_list("pk", flat=True)
+        keys = teams_visible(user).values_list("pk", flat=True)
         return dict.fromkeys(keys, frozenset({TeamRole.ADMINISTRATOR}))
     memberships = user.memberships.filter(role__in=_ROLES)
     if user.confined_to is not None:
@@ -104,7 +104,7 @@ def roles_by_team(user: RequestUser) -> dict[int, frozenset[TeamRole]]:
     return {team: frozenset(roles) for team, roles in current.items()}
 
 
-def tokens_of(user: RequestUser) -> QuerySet[PersonalToken]:
+def personal_tokens_visible(user: RequestUser) -> QuerySet[PersonalToken]:
     """Their own personal tokens, revoked ones included; of the team alone to which one confines them."""
     if not isinstance(user, User):
         return PersonalToken.objects.none()
@@ -112,28 +112,30 @@ def tokens_of(user: RequestUser) -> QuerySet[PersonalToken]:
     return tokens if user.confined_to is None else tokens.filter(team=user.confined_to)
 
 
-def tokens_live(*, user: User, at: datetime) -> QuerySet[PersonalToken]:
+def valid_personal_tokens(*, user: User, at: datetime) -> QuerySet[PersonalToken]:
     """All of theirs that work, whatever a token confines them to: names are theirs, not a team's."""
     unexpired = Q(expires_at=None) | Q(expires_at__gt=at)
     return PersonalToken.objects.filter(unexpired, user=user, revoked_at=None)
 
 
-def roles_granting(permission: Permission) -> list[str]:
+def team_roles_granting_permission(permission: Permission) -> list[str]:
     """The roles that grant it, as rows name them."""
     return [role.value for role in TeamRole if permission in GRANTS[role]]
 
 
 def teams_with_permission(user: RequestUser, permission: Permission) -> QuerySet[Team]:
     """Teams in which they have that permission."""
-    teams = teams_of(user)
+    teams = teams_visible(user)
     if not isinstance(user, User) or user.is_superuser:
         return teams
     # One join, so that user and role are of the same membership.
-    granted = Membership.objects.filter(user=user, role__in=roles_granting(permission))
+    granted = Membership.objects.filter(
+        user=user, role__in=team_roles_granting_permission(permission)
+    )
     return teams.filter(pk__in=granted.values("team_id"))
 
 
-def memberships_of(team: Team) -> dict[User, list[Membership]]:
+def memberships_by_team_member(team: Team) -> dict[User, list[Membership]]:
     """Who is in the team, by name, each with what gives them their roles."""
     rows = Membership.objects.filter(team=team, role__in=_ROLES).select_related("user")
     members: dict[User, list[Membership]] = {}
@@ -155,7 +157,7 @@ def can_view_audit_log(user: RequestUser) -> bool:
     )
 
 
-def audit_visible(user: RequestUser) -> QuerySet[AuditEntry]:
+def audit_entries_visible(user: RequestUser) -> QuerySet[AuditEntry]:
     """What happened in teams that they administer; everything for an administrator of the company."""
     entries = AuditEntry.objects.select_related("team")
     if is_company_administrator(user):
@@ -163,19 +165,19 @@ def audit_visible(user: RequestUser) -> QuerySet[AuditEntry]:
     return entries.filter(team__in=teams_with_permission(user, Permission.MANAGE_TEAM))
 
 
-def audit_teams(user: RequestUser) -> QuerySet[Team]:
+def teams_with_visible_audit_log(user: RequestUser) -> QuerySet[Team]:
     """Return the teams whose audit log the user can see."""
     return teams_with_permission(user, Permission.MANAGE_TEAM)
 
 
-def require(user: RequestUser, permission: Permission, *, team: Team | None) -> None:
+def require_permission(user: RequestUser, permission: Permission, *, team: Team | None) -> None:
     """Require the permission in the team that owns the object; None for objects of every team.
 
     :raises PermissionRefused: naming the missing permission and who can grant it.
     """
     if team is None:
         if not has_company_permission(user, permission):
-            raise PermissionRefused(_company_refusal(user, permission))
+            raise PermissionRefused(_company_permission_refusal_reason(user, permission))
         return
     roles = roles_of(user, team)
     if not roles_grant(roles, permission):
@@ -192,7 +194,7 @@ def require(user: RequestUser, permission: Permission, *, team: Team | None) -> 
         )
 
 
-def _company_refusal(user: RequestUser, permission: Permission) -> str:
+def _company_permission_refusal_reason(user: RequestUser, permission: Permission) -> str:
     if isinstance(user, User) and user.confined_to is not None:
         return Reason(
             "permission.token.confined_to_team",
@@ -217,4 +219,4 @@ def _company_refusal(user: RequestUser, permission: Permission) -> str:
 
 def default_team(user: RequestUser) -> Team | None:
     """The team that forms preselect."""
-    return teams_of(user).order_by("id").first()
+    return teams_visible(user).order_by("id").first()

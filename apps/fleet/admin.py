@@ -14,7 +14,7 @@ from apps.accounts.models import User
 from apps.fleet import selectors, services
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.permissions import Permission
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.web.admin import RowForm
 
 
@@ -25,7 +25,7 @@ class ClusterAdminForm(RowForm[Cluster]):
 
     def clean_kind(self) -> str:
         kind = str(self.cleaned_data["kind"])
-        known = registry.cluster_kinds()
+        known = adapter_registry.cluster_kinds()
         if kind not in known:
             raise forms.ValidationError(
                 f"no cluster adapter is called {kind!r}; installed: {', '.join(known)}"
@@ -101,7 +101,7 @@ class NodeAdmin(ScopedReadOnlyAdmin[Node]):
             changed, refusals = 0, []
             for node in nodes.select_related("cluster"):
                 try:
-                    changed += services.node_cordon(
+                    changed += services.node_set_cordoned(
                         node=node, cordoned=cordoned, actor=request.user
                     )
                 except services.NodeIsolated as refusal:

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from apps.fleet import selectors, services
 from apps.fleet.models import Cluster
+from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.clusters import ClusterError, TeamIsolatingCluster
-from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ def inventories_sync(*, at: datetime, uid: str | None = None) -> int:
             services.inventory_record(
                 cluster=cluster, nodes=nodes, isolation=adapter.isolation(), at=at
             )
-        except (ClusterError, UnknownAdapter) as error:
+        except (ClusterError, AdapterNotFound) as error:
             log.warning("a cluster does not answer", extra={"cluster": cluster.name})
             services.cluster_error_record(cluster=cluster, error=str(error))
         except Exception as error:
@@ -35,7 +35,7 @@ def inventories_sync(*, at: datetime, uid: str | None = None) -> int:
     return answered
 
 
-def isolation_reconcile() -> int:
+def workload_isolation_reconcile() -> int:
     """Bring the objects that separate teams up to date on every cluster that has some; return how many have."""
     reconciled = 0
     for cluster in Cluster.objects.filter(kind__in=selectors.REMOTE_KINDS):
@@ -44,7 +44,7 @@ def isolation_reconcile() -> int:
             if isinstance(adapter, TeamIsolatingCluster):
                 adapter.reconcile_isolation()
                 reconciled += 1
-        except (ClusterError, UnknownAdapter) as error:
+        except (ClusterError, AdapterNotFound) as error:
             log.warning(
                 "the isolation of teams could not be brought up to date",
                 extra={"cluster": cluster.name, "error": str(error)},

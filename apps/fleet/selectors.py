@@ -18,9 +18,9 @@ from controlplane.domain.common.accelerators import CardState, Chip
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import CardLocality
-from controlplane.persistence.encryption import Undecryptable, decrypt
+from controlplane.persistence.encryption import DecryptionFailed, decrypt
 from controlplane.persistence.reasons import reason_from_json
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import VendorProfile
 from controlplane.ports.clusters import (
     CheckVerdict,
@@ -46,13 +46,13 @@ def _cached_adapter(kind: str, options: str, uid: str, sealed: bytes) -> Cluster
     arguments: dict[str, Any] = json.loads(options)
     if kind in REMOTE_KINDS:
         arguments |= {"installation": uid, "kubeconfig": _decrypt_credentials(sealed)}
-    return registry.cluster(kind, arguments)
+    return adapter_registry.create_cluster_adapter(kind, arguments)
 
 
 def _decrypt_credentials(sealed: bytes) -> str:
     try:
         return decrypt(sealed).decode() if sealed else ""
-    except Undecryptable as error:
+    except DecryptionFailed as error:
         raise ClusterUnavailable(
             Reason(
                 "cluster.kubeconfig.undecryptable",
@@ -65,7 +65,7 @@ def _decrypt_credentials(sealed: bytes) -> str:
 def cluster_adapter(cluster: Cluster) -> ClusterAdapter:
     """Return the adapter of that cluster, cached while its options and kubeconfig are unchanged.
 
-    :raises UnknownAdapter: if no package provides its kind.
+    :raises AdapterNotFound: if no package provides its kind.
     :raises ClusterError: if its options or its kubeconfig cannot be used.
     """
     options = dict(cluster.options)
@@ -76,17 +76,17 @@ def cluster_adapter(cluster: Cluster) -> ClusterAdapter:
             options.setdefault("cards", settings.NINEFOLD_LOCAL_CARDS)
     elif cluster.kind in REMOTE_KINDS:
         uid, sealed = cluster.uid, bytes(cluster.kubeconfig or b"")
-        options["control_url"] = control_url(cluster)
+        options["control_url"] = control_plane_url(cluster)
     return _cached_adapter(cluster.kind, json.dumps(options, sort_keys=True), uid, sealed)
 
 
-def remote_kinds() -> tuple[str, ...]:
+def remote_cluster_kinds() -> tuple[str, ...]:
     """Return the kinds of clusters that users can register: remote kinds that a package provides."""
-    installed = registry.cluster_kinds()
+    installed = adapter_registry.cluster_kinds()
     return tuple(kind for kind in REMOTE_KINDS if kind in installed)
 
 
-def control_url(cluster: Cluster | None) -> str:
+def control_plane_url(cluster: Cluster | None) -> str:
     """Where work on that cluster reaches the product, without a slash at its end."""
     named = str(cluster.options.get("control_url") or "") if cluster is not None else ""
     return (named or str(settings.NINEFOLD_CONTROL_URL)).rstrip("/")
@@ -94,7 +94,7 @@ def control_url(cluster: Cluster | None) -> str:
 
 def supports_inspection(cluster: Cluster | None) -> bool:
     """Return whether its adapter supports inspection; the cluster is not contacted."""
-    return cluster is not None and registry.cluster_is_inspectable(cluster.kind)
+    return cluster is not None and adapter_registry.cluster_is_inspectable(cluster.kind)
 
 
 #: Threads that wait for clusters; a request gives up after ``INSPECTION_TIMEOUT_SECONDS``.
@@ -108,7 +108,7 @@ def inspect_cluster(cluster: Cluster, question: Callable[[InspectableCluster], R
     """
     try:
         adapter = cluster_adapter(cluster)
-    except registry.UnknownAdapter as unknown:
+    except adapter_registry.AdapterNotFound as unknown:
         raise ClusterError(str(unknown)) from unknown
     if not isinstance(adapter, InspectableCluster):
         raise ClusterError(
@@ -146,14 +146,14 @@ def stored_cluster_checks(cluster: Cluster) -> tuple[ClusterCheck, ...]:
     )
 
 
-def operates_fleet(user: accounts.RequestUser) -> bool:
+def is_fleet_operator(user: accounts.RequestUser) -> bool:
     """Whether they operate the fleet, by a role of the whole company: nodes run the work of every team."""
     return accounts.has_company_permission(user, Permission.OPERATE_FLEET)
 
 
-def require_operator(user: accounts.RequestUser) -> None:
+def require_fleet_operator(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: unless they operate the fleet."""
-    accounts.require(user, Permission.OPERATE_FLEET, team=None)
+    accounts.require_permission(user, Permission.OPERATE_FLEET, team=None)
 
 
 def nodes_isolated_or_tainted(cluster: Cluster) -> tuple[str, ...]:
@@ -172,17 +172,17 @@ def nodes_with_cards() -> QuerySet[Node]:
     return Node.objects.select_related("cluster").prefetch_related("cards")
 
 
-def nodes() -> QuerySet[Node]:
+def nodes_with_cluster() -> QuerySet[Node]:
     return Node.objects.select_related("cluster")
 
 
-def cards() -> QuerySet[Card]:
+def cards_with_node() -> QuerySet[Card]:
     return Card.objects.select_related("node")
 
 
 def card_localities(node: Node) -> tuple[CardLocality, ...]:
     """Where its cards are attached, as its agent reads it, by index; empty where no agent reported it."""
-    cards = (CardLocality.of_document(index, card) for index, card in node.locality.items())
+    cards = (CardLocality.from_document(index, card) for index, card in node.locality.items())
     return tuple(sorted(cards, key=lambda card: card.index))
 
 
@@ -217,8 +217,8 @@ def fleet_chips() -> tuple[FleetChip, ...]:
 def _count_chips() -> Iterator[FleetChip]:
     counts = cards_by_chip()
     none = {"total": 0, "usable": 0}
-    plugins = registry.chip_plugins()
-    for chip in registry.chips().values():
+    plugins = adapter_registry.chip_plugins()
+    for chip in adapter_registry.all_chips().values():
         count = counts.get(chip.name, none)
         profile = plugins[chip.vendor].profile()
         yield FleetChip(chip=chip, profile=profile, cards=count["total"], usable=count["usable"])
@@ -226,7 +226,7 @@ def _count_chips() -> Iterator[FleetChip]:
 
 def fleet_chip(name: str) -> FleetChip | None:
     """The chip of that name or alias; None if no plug-in knows it."""
-    chip = registry.chip_by_name(name)
+    chip = adapter_registry.chip_by_name(name)
     if chip is None:
         return None
     return next(one for one in _count_chips() if one.chip.name == chip.name)
@@ -245,7 +245,7 @@ def clusters_without_images(chip: str) -> list[str]:
     return [cluster.name for cluster in found]
 
 
-def clusters() -> QuerySet[Cluster]:
+def clusters_with_counts() -> QuerySet[Cluster]:
     """With ``node_count`` and ``card_count``."""
     return Cluster.objects.annotate(
         node_count=Count("nodes", distinct=True), card_count=Count("nodes__cards")

@@ -15,7 +15,7 @@ def sync_inventories() -> int:
 
 @shared_task
 def reconcile_isolation() -> int:
-    return reconcilers.isolation_reconcile()
+    return reconcilers.workload_isolation_reconcile()
 
 
 @shared_task

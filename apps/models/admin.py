@@ -26,7 +26,7 @@ from apps.models.models import (
     StorageRun,
     StoreSize,
 )
-from apps.models.services import versions
+from apps.models.services import model_versions
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shorten_digest
@@ -128,7 +128,7 @@ class ModelVersionAdmin(ScopedReadOnlyAdmin[ModelVersion]):
         for version in rows.select_related("line__team"):
             try:
                 if isinstance(request.user, User):
-                    versions.model_version_retry(
+                    model_versions.model_version_retry(
                         version=version, actor=request.user, at=timezone.now()
                     )
             except IllegalTransition as refusal:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from apps.models.models import ModelVersion
-from apps.models.selectors.versions import due_hub_imports
-from apps.models.services import hub_imports, versions
+from apps.models.selectors.model_versions import due_hub_imports
+from apps.models.services import hub_imports, model_versions
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.registry.versions import ModelRefused, ModelState
 from controlplane.domain.storage.usage import StorageQuotaExceeded
-from controlplane.persistence.leases import LeaderLease, leader_lease
+from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.persistence.state_transitions import LeaseLost
 from controlplane.ports.artifacts import ArtifactError
 
@@ -29,7 +29,7 @@ RENEW_EVERY = timedelta(seconds=20)
 
 def folder_imports_reconcile(*, at: datetime) -> int:
     """Import pending folders one after the other; return the number of versions that became ready."""
-    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with hold_leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         pending = ModelVersion.objects.filter(
@@ -38,7 +38,7 @@ def folder_imports_reconcile(*, at: datetime) -> int:
         heartbeat = _lease_heartbeat(lease)
         try:
             return sum(
-                _import_version(version, at, heartbeat) for version in pending.order_by("id")
+                _import_folder_version(version, at, heartbeat) for version in pending.order_by("id")
             )
         except LeaseLost:
             log.info("another worker imports now")
@@ -47,7 +47,7 @@ def folder_imports_reconcile(*, at: datetime) -> int:
 
 def hub_imports_reconcile(*, at: datetime) -> int:
     """Fetch for the least recently served hub import; return the number of versions that became ready."""
-    with leader_lease(HUB_IMPORTS_LEASE, ttl=LEASE_TTL) as lease:
+    with hold_leader_lease(HUB_IMPORTS_LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         hub_imports.partial_downloads_cleanup(at=at)
@@ -76,7 +76,8 @@ def _lease_heartbeat(lease: LeaderLease) -> Callable[[], None]:
         if not lease.renew(ttl=LEASE_TTL):
             raise LeaseLost(
                 Reason(
-                    "model_import.lease.lost", "another worker has the lease of the model imports"
+                    "model_import.lease.lost",
+                    "another worker has the lease of the model imports",
                 )
             )
         renewed = time.monotonic()
@@ -84,14 +85,16 @@ def _lease_heartbeat(lease: LeaderLease) -> Callable[[], None]:
     return beat
 
 
-def _import_version(version: ModelVersion, at: datetime, heartbeat: Callable[[], None]) -> bool:
+def _import_folder_version(
+    version: ModelVersion, at: datetime, heartbeat: Callable[[], None]
+) -> bool:
     try:
-        files = versions.model_folder_store(
+        files = model_versions.model_folder_store(
             version.source_path, team=version.line.team, on_progress=heartbeat
         )
-        versions.model_version_imported(version=version, files=files, at=at)
+        model_versions.model_version_complete_import(version=version, files=files, at=at)
     except (ModelRefused, StorageQuotaExceeded, ArtifactError, OSError) as error:
-        versions.model_version_failed(version=version, reason=str(error), at=at)
+        model_versions.model_version_fail_import(version=version, reason=str(error), at=at)
         return False
     except IllegalTransition:
         log.info("a version was imported by somebody else", extra={"version": version.uid})

@@ -21,13 +21,13 @@ def import_from_hubs() -> int:
 
 @shared_task
 def measure_storage() -> None:
-    storage_cleanup.storage_measure(at=timezone.now())
+    storage_cleanup.measure_artifact_storage(at=timezone.now())
 
 
 @shared_task
 def apply_retention() -> int:
     """Return the number of items removed."""
-    run = storage_cleanup.retention_run(at=timezone.now())
+    run = storage_cleanup.run_retention(at=timezone.now())
     return run.removed if run else 0
 
 

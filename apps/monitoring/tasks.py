@@ -21,16 +21,16 @@ from apps.monitoring.reconcilers import (
     metric_sources,
 )
 from apps.monitoring.services.alert_evaluation import alerts_prune
-from apps.monitoring.services.faults import crash_record, faults_prune
+from apps.monitoring.services.faults import faults_prune, job_crash_record
 from apps.monitoring.services.health_notifications import decisions_notify, isolation_notify
 from apps.notifications import reconcilers as notification_controllers
 from apps.notifications.services.notifications import (
     NotificationEvent,
-    events_prune,
+    notification_events_prune,
     notification_send,
 )
 from apps.serving.models import Deployment
-from apps.telemetry.services.metric_storage import history_cleanup
+from apps.telemetry.services.metric_storage import metric_history_maintain
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.reasons import StoredReason
 from controlplane.domain.jobs.lifecycle import JobState
@@ -38,7 +38,7 @@ from controlplane.domain.jobs.lifecycle import JobState
 
 @shared_task
 def read_sources() -> int:
-    return metric_sources.sources_read(at=timezone.now())
+    return metric_sources.metric_sources_read(at=timezone.now())
 
 
 @shared_task
@@ -49,7 +49,7 @@ def detect_stale_cards() -> int:
 @shared_task
 def tidy_history() -> int:
     at = timezone.now()
-    summed = history_cleanup(at=at)
+    summed = metric_history_maintain(at=at)
     faults_prune(at=at)
     return summed
 
@@ -86,13 +86,13 @@ def evaluate_alert_rules() -> int:
 
 @shared_task
 def send_alerts() -> int:
-    return alerts.alerts_send(at=timezone.now())
+    return alerts.alert_deliveries_send(at=timezone.now())
 
 
 @shared_task
 def prune_events() -> int:
     at = timezone.now()
-    return events_prune(at=at) + alerts_prune(at=at)
+    return notification_events_prune(at=at) + alerts_prune(at=at)
 
 
 _JOB_KINDS = {
@@ -130,7 +130,7 @@ def on_job_ended_note_crash(
 ) -> None:
     del event_uid, reason
     if state == JobState.FAILED:
-        crash_record(job_uid=job_uid, at=datetime.fromisoformat(at))
+        job_crash_record(job_uid=job_uid, at=datetime.fromisoformat(at))
 
 
 @shared_task
@@ -277,6 +277,6 @@ def on_outbound_due(*, event_uid: str) -> None:
     """Send everything that is due, not only what this event created."""
     del event_uid
     at = timezone.now()
-    alerts.alerts_send(at=at)
+    alerts.alert_deliveries_send(at=at)
     notification_controllers.webhooks_call(at=at)
     notification_controllers.emails_send(at=at)

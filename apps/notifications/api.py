@@ -20,15 +20,18 @@ from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.notifications.models import Notification, Webhook, WebhookDelivery, WebhookTry
 from apps.notifications.selectors import notifications as inbox
 from apps.notifications.selectors import webhooks as selectors
-from apps.notifications.selectors.messages import event_url, render_notification
+from apps.notifications.selectors.notification_rendering import (
+    event_subject_url,
+    render_notification,
+)
 from apps.notifications.selectors.webhooks import SENDABLE, webhooks_visible
 from apps.notifications.services import notifications, webhooks
 from apps.notifications.services.webhooks import WebhookRefused
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.problems import Problem, problem_translator
-from controlplane.web.reasons import ReasonSerializerField, reason_response
+from controlplane.web.problem_details import ProblemDetails, problem_translator
+from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
     ListFilters,
     M,
@@ -76,10 +79,10 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
 
     @extend_schema_field(ReasonSerializerField)
     def get_reason(self, row: Notification) -> dict[str, Any]:
-        return reason_response(row.event.reason)
+        return reason_as_response_data(row.event.reason)
 
     def get_link(self, row: Notification) -> str:
-        return event_url(row.event)
+        return event_subject_url(row.event)
 
 
 class NotificationFilters(ListFilters):
@@ -93,7 +96,7 @@ class NotificationFilters(ListFilters):
         return rows.filter(read_at__isnull=given["unread"]) if "unread" in given else rows
 
 
-class MarkedReadSerializer(serializers.Serializer[Any]):
+class MarkedReadCountSerializer(serializers.Serializer[Any]):
     marked = serializers.IntegerField(help_text="Number of notifications that were unread.")
 
 
@@ -129,7 +132,7 @@ class WebhookWithSecretSerializer(WebhookSerializer):
         fields = (*WebhookSerializer.Meta.fields, "secret")
 
 
-class WebhookChangedSerializer(WebhookSerializer):
+class WebhookWithNewSecretSerializer(WebhookSerializer):
     secret = serializers.CharField(
         help_text="New secret if scheme, host or port of the URL changed, shown only in this "
         "response; else empty."
@@ -159,7 +162,7 @@ class WebhookTrySerializer(serializers.ModelSerializer[WebhookTry]):
         fields = ("at", "status", "seconds", "error", "answer")
 
 
-class DeliveryFilters(ListFilters):
+class WebhookDeliveryFilters(ListFilters):
     webhook = VisibleUidField(
         visible=webhooks_visible, required=False, help_text="Uid of the object."
     )
@@ -167,7 +170,7 @@ class DeliveryFilters(ListFilters):
     lookups = {"webhook": "webhook", "state": "state"}
 
 
-class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
+class WebhookDeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
     webhook = ObjectReference()
     event = serializers.CharField(source="event.uid", help_text="Event id that the receiver gets.")
     kind = serializers.CharField(source="event.kind")
@@ -206,7 +209,7 @@ class NotificationViewSet(
     serializer_class = NotificationSerializer
 
     def get_queryset(self) -> QuerySet[Notification]:
-        return inbox.notifications_of(self.request.user)
+        return inbox.notifications_of_user(self.request.user)
 
     @extend_schema(
         summary="Mark a notification as read",
@@ -219,20 +222,20 @@ class NotificationViewSet(
     def read(self, request: Request, uid: str) -> Response:
         row = self.get_object()
         user = acting_user(request)
-        notifications.notifications_read(user=user, uids=[row.uid], at=timezone.now())
+        notifications.notifications_mark_read(user=user, uids=[row.uid], at=timezone.now())
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
         summary="Mark all of my notifications as read",
         tags=["notifications"],
         request=None,
-        responses=MarkedReadSerializer,
+        responses=MarkedReadCountSerializer,
     )
     @idempotent
     @action(detail=False, methods=["post"], url_path="read-all")
     def read_all(self, request: Request) -> Response:
         user = acting_user(request)
-        marked = notifications.notifications_read(user=user, uids=None, at=timezone.now())
+        marked = notifications.notifications_mark_read(user=user, uids=None, at=timezone.now())
         return Response({"marked": marked})
 
 
@@ -270,7 +273,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         "only in this response.",
         tags=["notifications"],
         request=WebhookChangeSerializer,
-        responses=WebhookChangedSerializer,
+        responses=WebhookWithNewSecretSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         webhook, actor = self.get_object(), acting_user(request)
@@ -294,7 +297,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     @action(detail=True, methods=["post"])
     def rotate(self, request: Request, uid: str) -> Response:
         webhook = self.get_object()
-        secret = webhooks.webhook_rotate(webhook=webhook, actor=acting_user(request))
+        secret = webhooks.webhook_secret_rotate(webhook=webhook, actor=acting_user(request))
         return Response({**self.get_serializer(webhook).data, "secret": secret})
 
     @extend_schema(
@@ -302,7 +305,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         description="The result is shown by the delivery.",
         tags=["notifications"],
         request=None,
-        responses={202: DeliverySerializer},
+        responses={202: WebhookDeliverySerializer},
     )
     @idempotent
     @action(detail=True, methods=["post"])
@@ -310,7 +313,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         delivery = webhooks.webhook_test(
             webhook=self.get_object(), actor=acting_user(request), at=timezone.now()
         )
-        body = DeliverySerializer(delivery).data
+        body = WebhookDeliverySerializer(delivery).data
         return Response(body, status=status.HTTP_202_ACCEPTED)
 
 
@@ -318,49 +321,49 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     list=extend_schema(
         summary="Webhook deliveries",
         tags=["notifications"],
-        parameters=[DeliveryFilters],
+        parameters=[WebhookDeliveryFilters],
     ),
     retrieve=extend_schema(
         summary="Get a webhook delivery with all attempts", tags=["notifications"]
     ),
 )
-class DeliveryViewSet(
+class WebhookDeliveryViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[WebhookDelivery]
 ):
     """To webhooks of teams that the caller may manage."""
 
     token_scope = Scope.ADMIN
-    queries = {"list": DeliveryFilters}
-    serializer_class = DeliverySerializer
+    queries = {"list": WebhookDeliveryFilters}
+    serializer_class = WebhookDeliverySerializer
 
     def get_queryset(self) -> QuerySet[WebhookDelivery]:
-        return selectors.deliveries_visible(self.request.user)
+        return selectors.webhook_deliveries_visible(self.request.user)
 
     @extend_schema(
         summary="Send a delivery again",
         description="The id and the content are unchanged.",
         tags=["notifications"],
         request=None,
-        responses={202: DeliverySerializer},
+        responses={202: WebhookDeliverySerializer},
     )
     @idempotent
     @action(detail=True, methods=["post"])
     def again(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
-        webhooks.delivery_retry(delivery=self.get_object(), actor=actor, at=timezone.now())
+        webhooks.webhook_delivery_retry(delivery=self.get_object(), actor=actor, at=timezone.now())
         body = self.get_serializer(self.get_object()).data
         return Response(body, status=status.HTTP_202_ACCEPTED)
 
 
 @problem_translator(WebhookRefused)
-def _webhook_refused(error: WebhookRefused) -> Problem:
+def _webhook_refused_problem(error: WebhookRefused) -> ProblemDetails:
     errors = [{"field": error.field, "message": str(error)}]
-    return Problem(status=422, code="webhook-refused", detail=str(error), errors=errors)
+    return ProblemDetails(status=422, code="webhook-refused", detail=str(error), errors=errors)
 
 
 router = SimpleRouter(trailing_slash=False)
 router.register("notifications", NotificationViewSet, basename="api-notification")
 router.register("webhooks", WebhookViewSet, basename="api-webhook")
-router.register("deliveries", DeliveryViewSet, basename="api-delivery")
+router.register("deliveries", WebhookDeliveryViewSet, basename="api-delivery")
 
 urlpatterns = router.urls

@@ -33,7 +33,7 @@ from apps.notifications.selectors import webhooks
 from apps.notifications.selectors.notifications import (
     due_emails,
     email_content,
-    mail_configured,
+    is_mail_configured,
     recently_sent_emails,
 )
 from apps.notifications.services.notifications import (
@@ -41,11 +41,15 @@ from apps.notifications.services.notifications import (
     emails_record_failed,
     emails_record_sent,
 )
-from apps.notifications.services.webhooks import DeliveryOutcome, delivery_record, post_delivery
+from apps.notifications.services.webhooks import (
+    DeliveryOutcome,
+    post_webhook_delivery,
+    webhook_delivery_record_outcome,
+)
 from controlplane.domain.alerts.notifications import BURST, MAILS_IN_A_BURST
 from controlplane.domain.common.reasons import Reason
-from controlplane.persistence.encryption import Undecryptable, decrypt
-from controlplane.persistence.leases import LeaderLease, leader_lease
+from controlplane.persistence.encryption import DecryptionFailed, decrypt
+from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 
 log = logging.getLogger(__name__)
 
@@ -56,15 +60,15 @@ _IN_ONE_TURN = 500
 _JITTER = SystemRandom()
 
 
-class _ServerUnresponsive(Exception):
+class _MailServerUnresponsive(Exception):
     """The mail server accepts no messages now; further messages are not tried."""
 
 
 def emails_send(*, at: datetime) -> int:
     """Send due e-mails; return the number of messages."""
-    if not mail_configured():
+    if not is_mail_configured():
         return 0
-    with leader_lease(EMAIL_LEASE, ttl=EMAIL_LEASE_TTL) as lease:
+    with hold_leader_lease(EMAIL_LEASE, ttl=EMAIL_LEASE_TTL) as lease:
         return _send_pending_emails(lease, at=at) if lease is not None else 0
 
 
@@ -83,7 +87,7 @@ def _send_pending_emails(lease: LeaderLease, *, at: datetime) -> int:
         while letters and lease.renew(ttl=EMAIL_LEASE_TTL):
             sent += _send_emails(letters[0], connection, at=at)
             letters.popleft()
-    except _ServerUnresponsive as silent:
+    except _MailServerUnresponsive as silent:
         # What is on hold was not tried, and what was refused before has lost its try already.
         unsent = [mail for letter in letters for mail in letter]
         emails_record_failed(mails=unsent, error=str(silent), at=at, spread=_JITTER.random())
@@ -118,7 +122,7 @@ def _group_into_emails(
 
 
 def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetime) -> int:
-    """:raises _ServerUnresponsive: if the server accepted nothing and would accept nothing else either."""
+    """:raises _MailServerUnresponsive: if the server accepted nothing and would accept nothing else either."""
     letter = email_content(mails)
     message_id = make_msgid(domain=parseaddr(settings.NINEFOLD_EMAIL_FROM)[1].partition("@")[2])
     message = EmailMultiAlternatives(
@@ -165,7 +169,7 @@ def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetim
         emails_record_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
         return 0
     except SMTPResponseException as refused:
-        raise _ServerUnresponsive(
+        raise _MailServerUnresponsive(
             Reason(
                 "notification.mail.server_error",
                 "the mail server answered {error}",
@@ -173,7 +177,7 @@ def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetim
             )
         ) from refused
     except (SMTPException, OSError) as error:
-        raise _ServerUnresponsive(
+        raise _MailServerUnresponsive(
             Reason(
                 "notification.mail.server_unreachable",
                 "the mail server cannot be reached: {error}",
@@ -213,7 +217,7 @@ class WebhookCall:
 def webhooks_call(*, at: datetime) -> int:
     """Send due webhook deliveries; return the number of successful ones."""
     began, taken, failed = time.monotonic(), 0, set[int]()
-    with leader_lease(WEBHOOK_LEASE, ttl=WEBHOOK_LEASE_TTL) as lease:
+    with hold_leader_lease(WEBHOOK_LEASE, ttl=WEBHOOK_LEASE_TTL) as lease:
         if lease is None:
             return 0
         while time.monotonic() - began < _TURN_SECONDS:
@@ -221,7 +225,9 @@ def webhooks_call(*, at: datetime) -> int:
             if not due or not lease.renew(ttl=WEBHOOK_LEASE_TTL):
                 break
             for delivery, outcome in zip(due, _attempt_deliveries(due), strict=True):
-                delivery_record(delivery=delivery, outcome=outcome, spread=_JITTER.random())
+                webhook_delivery_record_outcome(
+                    delivery=delivery, outcome=outcome, spread=_JITTER.random()
+                )
                 taken += outcome.arrived
                 if not outcome.arrived:
                     failed.add(delivery.webhook_id)
@@ -230,12 +236,12 @@ def webhooks_call(*, at: datetime) -> int:
 
 def _due_deliveries(*, at: datetime, beside: Iterable[int]) -> list[WebhookDelivery]:
     """The oldest delivery of each of a few webhooks: those whose last call is the longest ago."""
-    first = webhooks.due_deliveries(at=at).exclude(webhook__in=list(beside))
+    first = webhooks.due_webhook_deliveries(at=at).exclude(webhook__in=list(beside))
     first = first.order_by("webhook_id", "next_try_at", "id").distinct("webhook_id")
-    return sorted(first, key=_send_turn)[:AT_ONCE]
+    return sorted(first, key=_delivery_sort_key)[:AT_ONCE]
 
 
-def _send_turn(delivery: WebhookDelivery) -> tuple[datetime, int]:
+def _delivery_sort_key(delivery: WebhookDelivery) -> tuple[datetime, int]:
     tried_at = delivery.webhook.tried_at
     return (delivery.next_try_at if tried_at is None else tried_at), delivery.pk
 
@@ -243,14 +249,14 @@ def _send_turn(delivery: WebhookDelivery) -> tuple[datetime, int]:
 def _attempt_deliveries(due: list[WebhookDelivery]) -> list[DeliveryOutcome]:
     calls = [_webhook_call(delivery) for delivery in due]
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="webhook") as pool:
-        return list(pool.map(_await_outcome, calls))
+        return list(pool.map(_post_webhook_call, calls))
 
 
 def _webhook_call(delivery: WebhookDelivery) -> WebhookCall | str:
     """The request, or why it cannot be made."""
     try:
         secret = decrypt(delivery.webhook.secret)
-    except Undecryptable as error:
+    except DecryptionFailed as error:
         return Reason(
             "webhook.secret.undecryptable",
             "the secret of the webhook cannot be decrypted: {error}",
@@ -266,7 +272,7 @@ def _webhook_call(delivery: WebhookDelivery) -> WebhookCall | str:
     )
 
 
-def _await_outcome(call: WebhookCall | str) -> DeliveryOutcome:
+def _post_webhook_call(call: WebhookCall | str) -> DeliveryOutcome:
     at = timezone.now()
     if isinstance(call, str):
         return DeliveryOutcome(at=at, seconds=0.0, error=call)
@@ -277,8 +283,8 @@ def _await_outcome(call: WebhookCall | str) -> DeliveryOutcome:
         "Ninefold-Id": call.event,
         "Ninefold-Delivery": call.delivery,
         "Ninefold-Timestamp": str(timestamp),
-        "Ninefold-Signature": webhooks.signature(
+        "Ninefold-Signature": webhooks.webhook_signature(
             secret=call.secret, timestamp=timestamp, body=call.body
         ),
     }
-    return post_delivery(call.url, body=call.body, headers=headers)
+    return post_webhook_delivery(call.url, body=call.body, headers=headers)

@@ -6,8 +6,8 @@ from celery import shared_task
 from django.utils import timezone
 
 from apps.quotas import reconcilers
-from apps.quotas.selectors.cycles import current_scheduling_policy
-from apps.quotas.services import usage
+from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
+from apps.quotas.services import usage_ledger
 
 
 @shared_task
@@ -27,17 +27,17 @@ def answer_what_ifs() -> int:
 
 @shared_task
 def record_midnights() -> int:
-    return usage.usage_record_midnights(at=timezone.now())
+    return usage_ledger.usage_record_midnights(at=timezone.now())
 
 
 @shared_task
 def roll_usage() -> int:
-    return usage.usage_roll_up()
+    return usage_ledger.usage_roll_up()
 
 
 @shared_task
 def compare_ledger() -> None:
-    usage.usage_ledger_check(at=timezone.now())
+    usage_ledger.usage_ledger_check(at=timezone.now())
 
 
 @shared_task

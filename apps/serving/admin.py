@@ -128,7 +128,7 @@ class ApiKeyAdmin(ScopedReadOnlyAdmin[ApiKey]):
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> None:
         if isinstance(request.user, User):
             for key in rows.select_related("team"):
-                gateways.key_revoke(key=key, actor=request.user, at=timezone.now())
+                gateways.api_key_revoke(key=key, actor=request.user, at=timezone.now())
             messages.success(request, "The selected keys stop working within moments.")
 
 

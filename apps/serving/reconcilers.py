@@ -29,7 +29,8 @@ from controlplane.domain.serving.lifecycle import (
     restart_backoff,
 )
 from controlplane.persistence.leases import reconcile_rows
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
+from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.clusters import (
     ClusterAdapter,
@@ -41,7 +42,6 @@ from controlplane.ports.clusters import (
 )
 from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
 from controlplane.ports.launches import Launch
-from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
     older = [replica for replica in live if replica.backend_id != backend.pk]
     _scale_backend(deployment, backend, current, at)
     if older:
-        _stop_superseded(deployment, backend, older, at)
+        _stop_superseded_replicas(deployment, backend, older, at)
     ready = [replica for replica in current if replica.state == ReplicaState.READY]
     if len(ready) >= deployment.replica_count:
         services.traffic_shift(deployment=deployment, backend=backend)
@@ -93,7 +93,7 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
             ),
             at=at,
         )
-    _update_state(deployment, current, len(ready), at)
+    _update_deployment_state(deployment, current, len(ready), at)
 
 
 def _stop_replicas(deployment: Deployment, live: list[Replica], at: datetime) -> None:
@@ -130,11 +130,11 @@ def _scale_backend(
         )
 
 
-def _stop_superseded(
+def _stop_superseded_replicas(
     deployment: Deployment, backend: Backend, older: list[Replica], at: datetime
 ) -> None:
     """Stop replicas of revisions that were replaced before they served: the newest may need their cards."""
-    serving = selectors.backends_serving(deployment)
+    serving = selectors.weighted_backend_ids(deployment)
     services.replicas_stop(
         replicas=[replica for replica in older if replica.backend_id not in serving],
         reason=ReleaseReason.FINISHED,
@@ -147,7 +147,9 @@ def _stop_superseded(
     )
 
 
-def _update_state(deployment: Deployment, current: list[Replica], ready: int, at: datetime) -> None:
+def _update_deployment_state(
+    deployment: Deployment, current: list[Replica], ready: int, at: datetime
+) -> None:
     """Derive the deployment's state from its replicas."""
     state = DeploymentState(deployment.state)
     desired = deployment.replica_count
@@ -190,21 +192,21 @@ def replicas_reconcile(*, at: datetime, uid: str | None = None) -> int:
 
     def reconcile(replica: Replica) -> None:
         if replica.cluster_id in unreachable:
-            _set_message(replica, unreachable[replica.cluster_id])
+            _set_replica_message(replica, unreachable[replica.cluster_id])
             return
         try:
             RECONCILE_BY_STATE[ReplicaState(replica.state)](replica, at)
         except ClusterUnavailable as error:
             if replica.cluster_id is not None:
                 unreachable[replica.cluster_id] = error.message
-            _set_message(replica, error.message)
+            _set_replica_message(replica, error.message)
 
     return reconcile_rows(
-        rows, reconcile, limit=REPLICA_BATCH, ttl=REPLICA_LEASE, record_error=_set_message
+        rows, reconcile, limit=REPLICA_BATCH, ttl=REPLICA_LEASE, record_error=_set_replica_message
     )
 
 
-def _set_message(replica: Replica, message: str) -> None:
+def _set_replica_message(replica: Replica, message: str) -> None:
     if replica.message != message:
         Replica.objects.filter(pk=replica.pk, lease_token=replica.lease_token).update(
             message=message
@@ -228,12 +230,12 @@ def _observe_replica(replica: Replica) -> ObservedLaunch | None:
     return _cluster_adapter(replica).observe([replica.launch_name]).get(replica.launch_name)
 
 
-def _reconcile_pending(replica: Replica, at: datetime) -> None:
+def _reconcile_pending_replica(replica: Replica, at: datetime) -> None:
     claim = Claim.objects.get(uid=replica.claim_uid)
-    if _stop_if_revoked(replica, at):
+    if _stop_replica_if_revoked(replica, at):
         return
     if claim.state != ClaimState.ADMITTED:
-        _set_message(replica, claim.explanation)
+        _set_replica_message(replica, claim.explanation)
         return
     services.replica_transition(
         replica,
@@ -243,16 +245,16 @@ def _reconcile_pending(replica: Replica, at: datetime) -> None:
         chip=claim.chip,
         cluster=quotas_selectors.cluster_of_claim(claim),
     )
-    _reconcile_admitted(replica, at)
+    _reconcile_admitted_replica(replica, at)
 
 
-def _reconcile_admitted(replica: Replica, at: datetime) -> None:
-    if _stop_if_revoked(replica, at):
+def _reconcile_admitted_replica(replica: Replica, at: datetime) -> None:
+    if _stop_replica_if_revoked(replica, at):
         return
     try:
         _cluster_adapter(replica).launch(_render_launch(replica))
     except (LaunchRefused, ArtifactError, ValueError) as refusal:
-        _record_crash(
+        _record_replica_crash(
             replica,
             at,
             reason=Reason(
@@ -278,16 +280,16 @@ def _render_launch(replica: Replica) -> Launch:
                 version=str(revision.model_version),
             )
         )
-    launch = registry.engine(revision.engine).render(
+    launch = adapter_registry.engine_by_name(revision.engine).render(
         RenderRequest(
             task=EngineTask.SERVE,
             name=replica.launch_name,
             spec={**revision.spec, "model_name": revision.deployment.name},
-            chip=registry.chips()[claim.chip],
+            chip=adapter_registry.all_chips()[claim.chip],
             placements=quotas_selectors.placements_of_claim(claim),
             inputs=(registry_selectors.input_tree("model", artifact),),
             model=registry_selectors.engine_model_facts(revision.model_version),
-            token=selectors.engine_credential(replica),
+            token=selectors.replica_engine_token(replica),
             labels={
                 "team": revision.deployment.team.slug,
                 "kind": selectors.OWNER_KIND,
@@ -299,12 +301,12 @@ def _render_launch(replica: Replica) -> Launch:
     return launch.limited(GangShape.from_json(claim.shape).limits, run_within=None)
 
 
-def _reconcile_running(replica: Replica, at: datetime) -> None:
-    if _stop_if_revoked(replica, at):
+def _reconcile_running_replica(replica: Replica, at: datetime) -> None:
+    if _stop_replica_if_revoked(replica, at):
         return
     observed = _observe_replica(replica)
     if observed is None:
-        _record_crash(
+        _record_replica_crash(
             replica,
             at,
             reason=Reason(
@@ -313,7 +315,7 @@ def _reconcile_running(replica: Replica, at: datetime) -> None:
         )
     elif observed.ended:
         end = observed.replicas[0]
-        _record_crash(
+        _record_replica_crash(
             replica,
             at,
             reason=end.message
@@ -322,12 +324,12 @@ def _reconcile_running(replica: Replica, at: datetime) -> None:
             ),
         )
     elif replica.state == ReplicaState.STARTING:
-        _check_started(replica, observed, at)
+        _check_replica_started(replica, observed, at)
 
 
-def _check_started(replica: Replica, observed: ObservedLaunch, at: datetime) -> None:
+def _check_replica_started(replica: Replica, observed: ObservedLaunch, at: datetime) -> None:
     if any(one.phase is not ReplicaPhase.RUNNING for one in observed.replicas):
-        _set_message(replica, observed.replicas[0].message or "starting")
+        _set_replica_message(replica, observed.replicas[0].message or "starting")
         return
     endpoint = _cluster_adapter(replica).endpoint(
         replica.launch_name, role=ROLES[EngineTask.SERVE], index=0, port=HTTP_PORT_NAME
@@ -343,7 +345,7 @@ def _check_started(replica: Replica, observed: ObservedLaunch, at: datetime) -> 
         )
 
 
-def _record_crash(replica: Replica, at: datetime, *, reason: str) -> None:
+def _record_replica_crash(replica: Replica, at: datetime, *, reason: str) -> None:
     """Record how it ended and when to restart it."""
     was_stable = replica.ready_at is not None and at - replica.ready_at > BACKOFF_RESET_AFTER
     crashes = 1 if was_stable else replica.crashes + 1
@@ -363,11 +365,11 @@ def _record_crash(replica: Replica, at: datetime, *, reason: str) -> None:
         restart_at=at + delay,
         ready_at=None,
         url="",
-        log_tail=_log_tail(replica),
+        log_tail=_replica_log_tail(replica),
     )
 
 
-def _log_tail(replica: Replica) -> str:
+def _replica_log_tail(replica: Replica) -> str:
     chunk = _cluster_adapter(replica).log(
         replica.launch_name,
         role=ROLES[EngineTask.SERVE],
@@ -378,8 +380,8 @@ def _log_tail(replica: Replica) -> str:
     return chunk.content.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _reconcile_backoff(replica: Replica, at: datetime) -> None:
-    if _stop_if_revoked(replica, at) or (
+def _reconcile_replica_in_backoff(replica: Replica, at: datetime) -> None:
+    if _stop_replica_if_revoked(replica, at) or (
         replica.restart_at is not None and at < replica.restart_at
     ):
         return
@@ -392,10 +394,10 @@ def _reconcile_backoff(replica: Replica, at: datetime) -> None:
         generation=replica.generation + 1,
         restart_at=None,
     )
-    _reconcile_admitted(replica, at)
+    _reconcile_admitted_replica(replica, at)
 
 
-def _stop_if_revoked(replica: Replica, at: datetime) -> bool:
+def _stop_replica_if_revoked(replica: Replica, at: datetime) -> bool:
     """Begin to stop the replica if its claim is being revoked; return whether it is."""
     claim = Claim.objects.get(uid=replica.claim_uid)
     if claim.state != ClaimState.REVOKING:
@@ -407,11 +409,11 @@ def _stop_if_revoked(replica: Replica, at: datetime) -> bool:
         reason=Reason("launch.stop.evicted", "evicting ({reason})", reason=claim.release_reason),
         stop_reason=claim.release_reason,
     )
-    _reconcile_stopping(replica, at)
+    _reconcile_stopping_replica(replica, at)
     return True
 
 
-def _reconcile_stopping(replica: Replica, at: datetime) -> None:
+def _reconcile_stopping_replica(replica: Replica, at: datetime) -> None:
     if replica.cluster is not None:
         adapter = _cluster_adapter(replica)
         adapter.stop(replica.launch_name, grace=STOP_GRACE)
@@ -432,12 +434,12 @@ def _reconcile_stopping(replica: Replica, at: datetime) -> None:
 
 
 RECONCILE_BY_STATE: Mapping[ReplicaState, Callable[[Replica, datetime], None]] = {
-    ReplicaState.PENDING: _reconcile_pending,
-    ReplicaState.ADMITTED: _reconcile_admitted,
-    ReplicaState.STARTING: _reconcile_running,
-    ReplicaState.READY: _reconcile_running,
-    ReplicaState.BACKOFF: _reconcile_backoff,
-    ReplicaState.STOPPING: _reconcile_stopping,
+    ReplicaState.PENDING: _reconcile_pending_replica,
+    ReplicaState.ADMITTED: _reconcile_admitted_replica,
+    ReplicaState.STARTING: _reconcile_running_replica,
+    ReplicaState.READY: _reconcile_running_replica,
+    ReplicaState.BACKOFF: _reconcile_replica_in_backoff,
+    ReplicaState.STOPPING: _reconcile_stopping_replica,
 }
 
 
@@ -449,13 +451,13 @@ def replica_launches_cleanup() -> int:
     removed = 0
     for cluster in Cluster.objects.all():
         try:
-            removed += _clean_up_cluster(cluster, fleet.cluster_adapter(cluster))
-        except (ClusterError, UnknownAdapter) as error:
+            removed += _clean_up_launches_of_cluster(cluster, fleet.cluster_adapter(cluster))
+        except (ClusterError, AdapterNotFound) as error:
             log.warning("a sweep failed", extra={"cluster": cluster.name, "error": str(error)})
     return removed
 
 
-def _clean_up_cluster(cluster: Cluster, adapter: ClusterAdapter) -> int:
+def _clean_up_launches_of_cluster(cluster: Cluster, adapter: ClusterAdapter) -> int:
     uids = {
         name: name.removeprefix(LAUNCH_PREFIX).rpartition("-")[0]
         for name in adapter.names()

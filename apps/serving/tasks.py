@@ -28,7 +28,7 @@ def clean_up_launches() -> int:
 
 @shared_task
 def publish_snapshot() -> None:
-    gateways.snapshot_publish(at=timezone.now())
+    gateways.gateway_snapshot_publish(at=timezone.now())
 
 
 @shared_task

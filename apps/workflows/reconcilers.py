@@ -20,7 +20,7 @@ from controlplane.domain.pipelines import (
     PipelineAction,
     PipelineState,
     StepState,
-    plan_next_action,
+    next_pipeline_action,
 )
 from controlplane.persistence.leases import reconcile_rows
 
@@ -44,11 +44,11 @@ def pipelines_reconcile(*, at: datetime, uid: str | None = None) -> int:
         lambda pipeline: _advance_pipeline(pipeline, at),
         limit=BATCH,
         ttl=LEASE,
-        record_error=_record_reason,
+        record_error=_record_pipeline_reason,
     )
 
 
-def _record_reason(pipeline: Pipeline, reason: str) -> None:
+def _record_pipeline_reason(pipeline: Pipeline, reason: str) -> None:
     rows = Pipeline.objects.filter(pk=pipeline.pk, lease_token=pipeline.lease_token)
     rows.exclude(state_reason=reason).update(state_reason=reason)
 
@@ -57,26 +57,28 @@ def _advance_pipeline(pipeline: Pipeline, at: datetime) -> None:
     """Perform actions until the pipeline has to wait."""
     for _ in range(_MAX_ACTIONS):
         steps = selectors.pipeline_steps(pipeline)
-        next_action = plan_next_action(
+        next_action = next_pipeline_action(
             [StepState(step.state) for step in steps],
             cancelling=pipeline.cancel_requested_at is not None,
         )
         if next_action.action in FINAL_EVENTS:
-            services.pipeline_move(
+            services.pipeline_transition(
                 pipeline,
                 FINAL_EVENTS[next_action.action],
                 at=at,
-                reason=_rest_reason(pipeline, next_action, steps),
+                reason=_pipeline_stop_reason(pipeline, next_action, steps),
                 lease_token=pipeline.lease_token,
             )
             return
-        if next_action.step_index is None or not _apply_action(
+        if next_action.step_index is None or not _apply_pipeline_action(
             next_action.action, steps[next_action.step_index], pipeline=pipeline, at=at
         ):
             return
 
 
-def _apply_action(action: PipelineAction, step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
+def _apply_pipeline_action(
+    action: PipelineAction, step: Step, *, pipeline: Pipeline, at: datetime
+) -> bool:
     """Perform it; return whether the step has moved, so that there may be more to do immediately."""
     if action is PipelineAction.FOLLOW:
         return services.step_observe(step, pipeline=pipeline, at=at)
@@ -89,7 +91,7 @@ def _apply_action(action: PipelineAction, step: Step, *, pipeline: Pipeline, at:
     return True
 
 
-def _rest_reason(pipeline: Pipeline, next_action: NextAction, steps: list[Step]) -> str:
+def _pipeline_stop_reason(pipeline: Pipeline, next_action: NextAction, steps: list[Step]) -> str:
     """Why the pipeline stops running."""
     if next_action.action is PipelineAction.CANCEL:
         asked = pipeline.cancel_requested_by

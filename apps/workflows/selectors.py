@@ -21,7 +21,7 @@ EVENTS_SHOWN = 200
 def pipelines_visible(user: accounts.RequestUser) -> QuerySet[Pipeline]:
     """Pipelines of the user's teams, with prefetched steps."""
     return (
-        Pipeline.objects.filter(team__in=accounts.teams_of(user))
+        Pipeline.objects.filter(team__in=accounts.teams_visible(user))
         .select_related("team", "created_by", "model_version__line", "queue", "cancel_requested_by")
         .prefetch_related(
             Prefetch(
@@ -51,7 +51,7 @@ def pipeline_steps(pipeline: Pipeline) -> list[Step]:
     return list(rows.order_by("number"))
 
 
-def step_input(step: Step, *, steps: Sequence[Step], base: ModelVersion) -> ModelVersion:
+def step_input_version(step: Step, *, steps: Sequence[Step], base: ModelVersion) -> ModelVersion:
     """The input of a step: the newest version that an earlier step created."""
     versions = [
         one.output_version
@@ -61,7 +61,7 @@ def step_input(step: Step, *, steps: Sequence[Step], base: ModelVersion) -> Mode
     return versions[-1] if versions else base
 
 
-def deployment_live(*, pipeline: Pipeline, name: str) -> Deployment | None:
+def find_deployment_of_team(*, pipeline: Pipeline, name: str) -> Deployment | None:
     """The team's deployment with that name; None if there is none."""
     return Deployment.objects.filter(team=pipeline.team, name=name, deleted_at=None).first()
 

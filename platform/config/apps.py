@@ -13,7 +13,7 @@ class NinefoldConfig(AppConfig):
         # Its models can be imported from here on.
         from config.tasks import (  # noqa: PLC0415
             SUBSCRIBED_TOPICS,
-            CommitRelay,
+            OutboxCommitRelay,
             ReconcileRunRecorder,
         )
         from controlplane.outbox import messages  # noqa: PLC0415
@@ -21,7 +21,7 @@ class NinefoldConfig(AppConfig):
         translate_model_names()
         messages.set_subscribed_topics(SUBSCRIBED_TOPICS)
         if settings.NINEFOLD_WAKE_RELAY:
-            messages.set_wake_callbacks(CommitRelay())
+            messages.set_after_publish_callbacks(OutboxCommitRelay())
         ReconcileRunRecorder().connect()
 
 
@@ -32,7 +32,7 @@ CONTEXT = "table"
 @override("en")
 def translate_model_names() -> None:
     """Translate the names of our apps and models in the admin. Call it once all models are loaded."""
-    for app in own_apps():
+    for app in ninefold_app_configs():
         app.verbose_name = pgettext_lazy(CONTEXT, str(app.verbose_name))
         for model in app.get_models():
             names = model._meta
@@ -40,7 +40,7 @@ def translate_model_names() -> None:
             names.verbose_name_plural = pgettext_lazy(CONTEXT, str(names.verbose_name_plural))
 
 
-def own_apps() -> list[AppConfig]:
+def ninefold_app_configs() -> list[AppConfig]:
     """The project's, without those of libraries."""
     return [
         app for app in apps.get_app_configs() if app.name.startswith(("apps.", "controlplane."))

@@ -111,7 +111,7 @@ RENAMED_TASKS = {
 
 # Connected after autodiscovery: by then the tasks are there.
 @import_modules.connect(sender=app, weak=False)
-def _register_earlier_names(**_options: object) -> None:
+def _register_renamed_tasks(**_options: object) -> None:
     earlier_names = dict(RENAMED_TASKS)
     # Version 0.1.0 has the tasks of outbox messages in modules named ``handlers``.
     subscribers = [name for name in app.tasks if ".tasks.on_" in name or ".tasks.schedule" in name]

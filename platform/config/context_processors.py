@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 from apps.accounts.selectors import can_view_audit_log
 from apps.console.web.system_status import lagging_controllers
-from apps.fleet.selectors import operates_fleet
+from apps.fleet.selectors import is_fleet_operator
 
 #: Parts of the fleet with an entry of their own in the sidebar.
 FLEET_PARTS = frozenset(
@@ -18,7 +18,7 @@ FLEET_PARTS = frozenset(
 )
 
 
-def product_context(request: HttpRequest) -> dict[str, Any]:
+def page_template_context(request: HttpRequest) -> dict[str, Any]:
     _, section, part, *_rest = [*request.path.split("/"), ""]
     return {
         "gateway_url": settings.NINEFOLD_GATEWAY_URL,
@@ -29,5 +29,5 @@ def product_context(request: HttpRequest) -> dict[str, Any]:
         "lagging_controllers": lagging_controllers,
         "can_view_audit_log": lambda: can_view_audit_log(request.user),
         # Used in several places of a page, queried once.
-        "operates": cache(lambda: operates_fleet(request.user)),
+        "operates": cache(lambda: is_fleet_operator(request.user)),
     }

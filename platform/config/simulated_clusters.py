@@ -69,7 +69,7 @@ def cluster_named(name: str) -> SimulatedCluster:
     return known[name]
 
 
-def report_processes(*, listener: ReportReceiver, interval: timedelta, limit: int) -> int:
+def report_simulated_processes(*, listener: ReportReceiver, interval: timedelta, limit: int) -> int:
     """Report for the processes of every simulated cluster; return how many reports were sent.
 
     :raises ReceiverUnavailable: if the listener is unreachable.

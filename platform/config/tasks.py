@@ -80,7 +80,7 @@ def relay_outbox() -> int:
 @shared_task
 def tidy_up() -> None:
     """Delete expired rows."""
-    messages.prune_messages()
+    messages.delete_expired_messages()
     idempotency_prune(at=timezone.now())
     what_ifs_prune(at=timezone.now())
     # Django keeps the rows of expired sessions.
@@ -97,7 +97,7 @@ _MIN_INTERVAL_SECONDS = 0.1
 _EXPIRES_SECONDS = 10.0
 
 
-class CommitRelay:
+class OutboxCommitRelay:
     """Relays outbox messages in the process that has committed them. What it leaves, the beat relays."""
 
     def __init__(self) -> None:
@@ -132,22 +132,22 @@ class ReconcileRunRecorder:
         them, the recorder shares the connection of the task.
         """
         task_postrun.connect(self.ended, weak=False)
-        worker_init.connect(self._connect_late, weak=False)
+        worker_init.connect(self._connect_task_prerun, weak=False)
 
-    def _connect_late(self, **_: Any) -> None:
+    def _connect_task_prerun(self, **_: Any) -> None:
         task_prerun.connect(self.started, weak=False)
 
     def started(self, *, task_id: str, task: Task[..., Any], **_: Any) -> None:
         logs.set_task_context(name=task.name, task_id=task_id)
         if task.name in self._controllers:
             self._began[task_id] = time.monotonic()
-            reconcile_runs.run_started(task.name)
+            reconcile_runs.record_reconcile_start(task.name)
 
     def ended(self, *, task_id: str, task: Task[..., Any], retval: object = None, **_: Any) -> None:
         began = self._began.pop(task_id, None)
         if began is not None:
             failed = isinstance(retval, BaseException)
-            reconcile_runs.run_ended(
+            reconcile_runs.record_reconcile_end(
                 task.name,
                 seconds=time.monotonic() - began,
                 error=f"{type(retval).__name__}: {retval}" if failed else None,

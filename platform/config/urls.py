@@ -7,18 +7,18 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from apps.console.web import self_monitoring
+from apps.console.web import prometheus_metrics
 from apps.serving.api import gateway_api
-from controlplane.web.design import design_chart, design_page
-from controlplane.web.health import healthz
-from controlplane.web.openapi import schema_page
-from controlplane.web.problems import problem_types
+from controlplane.web.design_system import design_chart, design_page
+from controlplane.web.health_checks import healthz
+from controlplane.web.openapi import require_login_for_schema
+from controlplane.web.problem_details import problem_types
 from controlplane.web.rest import UnknownApiPath
 
 handler500 = "controlplane.web.middleware.server_error"
 
 #: Swagger UI has one inline style element; its script is served from our static files.
-_docs = schema_page(
+_docs = require_login_for_schema(
     csp_update({"style-src": "'unsafe-inline'"})(
         SpectacularSwaggerSplitView.as_view(url_name="schema", title="Ninefold REST")
     )
@@ -59,14 +59,14 @@ REST: list[URLPattern | URLResolver] = [
 
 #: Endpoints that gateways call; other clients are refused.
 INTERNAL: list[URLPattern | URLResolver] = [
-    path("gateway/snapshot", gateway_api.SnapshotView.as_view(), name="gateway-snapshot"),
-    path("gateway/usage", gateway_api.UsageView.as_view(), name="gateway-usage"),
+    path("gateway/snapshot", gateway_api.GatewaySnapshotView.as_view(), name="gateway-snapshot"),
+    path("gateway/usage", gateway_api.GatewayUsageView.as_view(), name="gateway-usage"),
 ]
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
-    path("readyz", self_monitoring.readyz, name="readyz"),
-    path("metrics", self_monitoring.metrics_page, name="metrics"),
+    path("readyz", prometheus_metrics.readyz, name="readyz"),
+    path("metrics", prometheus_metrics.prometheus_metrics_view, name="metrics"),
     path("admin/", admin.site.urls),
     path("api/v1/", include(REST)),
     path("internal/", include(INTERNAL)),

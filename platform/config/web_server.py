@@ -15,8 +15,13 @@ import uvicorn
 from django.conf import settings
 
 from config.wsgi import application
-from http_server.connections import ConnectionGuard, ConnectionLimits, LimitsError, raise_file_limit
-from http_server.wsgi import RequestLane, WsgiServer
+from http_server.connection_limits import (
+    ConnectionGuard,
+    ConnectionLimits,
+    InvalidConnectionLimit,
+    raise_open_file_limit,
+)
+from http_server.wsgi import RequestThreadPool, WsgiServer
 
 #: Between the signal and the end; requests that are open then are cut off.
 _DRAIN_SECONDS = 5
@@ -32,17 +37,19 @@ def web_application() -> WsgiServer:
     return WsgiServer(
         application,
         lanes=(
-            RequestLane(name="health", threads=2, paths=("/healthz", "/readyz", "/metrics")),
-            RequestLane(name="long polls", threads=16, paths=tuple(settings.NINEFOLD_LONG_POLLS)),
-            RequestLane(
+            RequestThreadPool(name="health", threads=2, paths=("/healthz", "/readyz", "/metrics")),
+            RequestThreadPool(
+                name="long polls", threads=16, paths=tuple(settings.NINEFOLD_LONG_POLLS)
+            ),
+            RequestThreadPool(
                 name="internal",
                 threads=8,
                 paths=("/internal/", "/api/v1/telemetry/push", "/api/v1/attempts/"),
             ),
         ),
-        default=RequestLane(name="requests", threads=16),
-        uploads=RequestLane(name="uploads", threads=8),
-        streams=RequestLane(name="streams", threads=16),
+        default=RequestThreadPool(name="requests", threads=16),
+        uploads=RequestThreadPool(name="uploads", threads=8),
+        streams=RequestThreadPool(name="streams", threads=16),
     )
 
 
@@ -58,10 +65,10 @@ def main() -> int:
     """Serve until a signal; the process's exit status."""
     try:
         limits = ConnectionLimits.from_environment(os.environ)
-    except LimitsError as error:
+    except InvalidConnectionLimit as error:
         logging.getLogger("config").error("the web server cannot start: %s", error)
         return 2
-    raise_file_limit()
+    raise_open_file_limit()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _handle_stop_signal)
     server = uvicorn.Server(

@@ -12,8 +12,8 @@ import uvicorn
 
 from gateway import logs
 from gateway.app import GatewayApp
-from gateway.settings import Settings, SettingsError
-from http_server.connections import ConnectionGuard, raise_file_limit
+from gateway.settings import GatewaySettings, SettingsError
+from http_server.connection_limits import ConnectionGuard, raise_open_file_limit
 
 
 def _handle_stop_signal(_signal: int, _frame: FrameType | None) -> None:
@@ -25,13 +25,13 @@ def main() -> int:
     """Serve until a signal; return the exit status of the process."""
     logs.configure_logging(os.environ)
     try:
-        settings = Settings.from_environment(os.environ)
+        settings = GatewaySettings.from_environment(os.environ)
     except SettingsError as error:
         logging.getLogger("gateway").error("the gateway cannot start: %s", error)
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _handle_stop_signal)
-    raise_file_limit()
+    raise_open_file_limit()
     server = uvicorn.Server(
         uvicorn.Config(
             GatewayApp(settings),

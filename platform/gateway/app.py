@@ -28,18 +28,24 @@ from gateway.errors import (
     ErrorType,
     bad_request,
     internal_error,
-    key_refused,
-    model_not_found,
+    invalid_api_key_error,
+    model_not_found_error,
     unavailable_error,
 )
 from gateway.http_exchange import ClientAborted, HttpExchange, Receive, Scope, Send
 from gateway.load_balancing import PATHS, LoadBalancer, RoutingTable
 from gateway.metrics import CONTENT_TYPE, GatewayMetrics
 from gateway.rate_limits import RateLimiter
-from gateway.relay import Deadlines, EngineClient, EngineRelay
-from gateway.settings import Settings
-from gateway.snapshots import Operation, RoutingSnapshot, SnapshotFeed, SnapshotKey, SnapshotRoute
-from gateway.usage import UsageJournal, UsageReporter
+from gateway.relay import EngineClient, EngineRelay, RequestDeadlines
+from gateway.settings import GatewaySettings
+from gateway.snapshots import (
+    RouteOperation,
+    RoutingSnapshot,
+    SnapshotFeed,
+    SnapshotKey,
+    SnapshotRoute,
+)
+from gateway.usage_reporting import UsageJournal, UsageReporter
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +60,7 @@ class GatewayApp:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: GatewaySettings,
         *,
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -114,7 +120,7 @@ class GatewayApp:
             rate_limiter=self._rate_limiter,
             usage=self._usage,
             metrics=self._metrics,
-            deadlines=Deadlines(
+            deadlines=RequestDeadlines(
                 first_byte=settings.first_byte_seconds, total=settings.total_seconds
             ),
             monotonic=self._monotonic,
@@ -129,7 +135,7 @@ class GatewayApp:
             metrics=self._metrics,
             wall=self._wall,
         )
-        feed.load_copy()
+        feed.load_stored_snapshot()
         self._register_gauges()
         self._control = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
         self._writer = self._start_background_task("usage writer", self._usage.run_writer())
@@ -281,7 +287,7 @@ class GatewayApp:
     def _authenticate_key(self, exchange: HttpExchange, table: RoutingTable) -> SnapshotKey:
         secret = exchange.bearer
         if not secret:
-            raise key_refused(
+            raise invalid_api_key_error(
                 Reason(
                     "gateway.api_key.missing",
                     "An API key is required: send 'Authorization: Bearer <key>'.",
@@ -290,11 +296,11 @@ class GatewayApp:
         # The digest is looked up, the key is not compared: timing leaks nothing that helps to guess it.
         key = table.keys.get(sha256(secret.encode()).hexdigest())
         if key is None:
-            raise key_refused(
+            raise invalid_api_key_error(
                 Reason("gateway.api_key.invalid", "This API key is unknown or has been revoked.")
             )
         if key.expires_at is not None and self._wall() >= key.expires_at.timestamp():
-            raise key_refused(
+            raise invalid_api_key_error(
                 Reason(
                     "gateway.api_key.expired",
                     "This API key expired at {expires_at}.",
@@ -303,14 +309,14 @@ class GatewayApp:
             )
         return key
 
-    async def _relay_completion(self, exchange: HttpExchange, operation: Operation) -> None:
+    async def _relay_completion(self, exchange: HttpExchange, operation: RouteOperation) -> None:
         table = self._fresh_table()
         key = self._authenticate_key(exchange, table)
         body = await exchange.read_json_body(limit=self._settings.max_body_bytes)
         request = parse_completion_request(body, operation=operation)
         entry = table.entries.get(request.model)
         if entry is None or not key.may_use(entry.route):
-            raise model_not_found(request.model)
+            raise model_not_found_error(request.model)
         check_supported(request, entry.route)
         await self._relay.serve(
             exchange, key=key, entry=entry, request=request, gateways=table.snapshot.gateways
@@ -320,7 +326,9 @@ class GatewayApp:
         table = self._fresh_table()
         key = self._authenticate_key(exchange, table)
         routes = [entry.route for entry in table.entries.values() if key.may_use(entry.route)]
-        models = [_model_document(route) for route in sorted(routes, key=lambda route: route.name)]
+        models = [
+            _openai_model_object(route) for route in sorted(routes, key=lambda route: route.name)
+        ]
         await exchange.respond_json({"object": "list", "data": models})
 
     async def _show_model(self, exchange: HttpExchange, name: str) -> None:
@@ -328,8 +336,8 @@ class GatewayApp:
         key = self._authenticate_key(exchange, table)
         entry = table.entries.get(name)
         if entry is None or not key.may_use(entry.route):
-            raise model_not_found(name)
-        await exchange.respond_json(_model_document(entry.route))
+            raise model_not_found_error(name)
+        await exchange.respond_json(_openai_model_object(entry.route))
 
 
 def _require_method(exchange: HttpExchange, method: str) -> None:
@@ -349,7 +357,7 @@ def _require_method(exchange: HttpExchange, method: str) -> None:
         )
 
 
-def _model_document(route: SnapshotRoute) -> dict[str, object]:
+def _openai_model_object(route: SnapshotRoute) -> dict[str, object]:
     model: dict[str, object] = {
         "id": route.name,
         "object": "model",
@@ -368,7 +376,7 @@ def create_app() -> GatewayApp:
     :raises SettingsError: if a ``NINEFOLD_*`` variable is missing or unusable.
     """
     logs.configure_logging(os.environ)
-    return GatewayApp(Settings.from_environment(os.environ))
+    return GatewayApp(GatewaySettings.from_environment(os.environ))
 
 
 class CorsPolicy:
@@ -442,7 +450,7 @@ class MonitoringEndpoints:
         self.pages: Mapping[str, Page] = {
             "/healthz": self._serve_healthz,
             "/readyz": self._serve_readyz,
-            "/metrics": self._metrics_page,
+            "/metrics": self._serve_metrics,
         }
         metrics.gauge(
             "ninefold_gateway_snapshot_age_seconds",
@@ -480,7 +488,7 @@ class MonitoringEndpoints:
         self._fresh_table()
         await exchange.respond_json({"status": "ready"})
 
-    async def _metrics_page(self, exchange: HttpExchange) -> None:
+    async def _serve_metrics(self, exchange: HttpExchange) -> None:
         """Metrics for clients with the metrics token, and for loopback where no jobs run on this machine.
 
         :raises ApiError: 403 for all other clients.

@@ -23,12 +23,12 @@ from typing import Any, NoReturn
 from controlplane.domain.common.reasons import Reason
 from gateway.engine_responses import compact_json
 from gateway.errors import bad_request
-from gateway.snapshots import Operation, SnapshotRoute
+from gateway.snapshots import RouteOperation, SnapshotRoute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionRequest:
-    operation: Operation
+    operation: RouteOperation
     #: The public model name in the request.
     model: str
     stream: bool
@@ -54,17 +54,17 @@ class CompletionRequest:
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _reject_nan_and_infinity(name: str) -> NoReturn:
     raise ValueError(
         Reason("gateway.json.constant_not_allowed", "{constant} is not a JSON value", constant=name)
     )
 
 
 # json.loads builds a decoder at each call that passes an option; this one is reused.
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(parse_constant=_reject_nan_and_infinity)
 
 
-def parse_completion_request(body: bytes, *, operation: Operation) -> CompletionRequest:
+def parse_completion_request(body: bytes, *, operation: RouteOperation) -> CompletionRequest:
     """The completion request in an HTTP body.
 
     :raises ApiError: 400 if it is not a JSON object or lacks what the operation needs; the error
@@ -72,7 +72,7 @@ def parse_completion_request(body: bytes, *, operation: Operation) -> Completion
     """
     payload = _parse_object(body)
     if _SURROGATE.search(body):
-        _check_unicode(payload)
+        _check_encodable_strings(payload)
     model = payload.get("model")
     if not isinstance(model, str) or not model:
         raise bad_request(
@@ -94,7 +94,7 @@ def parse_completion_request(body: bytes, *, operation: Operation) -> Completion
             param="stream",
             code="invalid_type",
         )
-    if operation is Operation.CHAT:
+    if operation is RouteOperation.CHAT:
         _check_messages(payload.get("messages"))
     else:
         _check_prompt(payload.get("prompt"))
@@ -102,7 +102,7 @@ def parse_completion_request(body: bytes, *, operation: Operation) -> Completion
         operation=operation,
         model=model,
         stream=bool(stream),
-        include_usage=_include_usage(payload, stream=bool(stream)),
+        include_usage=_includes_stream_usage(payload, stream=bool(stream)),
         payload=payload,
     )
 
@@ -155,7 +155,7 @@ def _parse_object(body: bytes) -> dict[str, Any]:
     return payload
 
 
-def _check_unicode(payload: dict[str, Any]) -> None:
+def _check_encodable_strings(payload: dict[str, Any]) -> None:
     """Refuse strings that cannot be encoded: JSON can escape half of a surrogate pair."""
     for path, text in _strings_with_paths(payload):
         try:
@@ -226,7 +226,7 @@ def _check_prompt(prompt: object) -> None:
         )
 
 
-def _include_usage(payload: dict[str, Any], *, stream: bool) -> bool:
+def _includes_stream_usage(payload: dict[str, Any], *, stream: bool) -> bool:
     options = payload.get("stream_options")
     if options is None:
         return False
@@ -342,9 +342,9 @@ def estimate_prompt_tokens(payload: dict[str, Any], *, context_length: int | Non
     if (messages := payload.get("messages")) is not None:
         tokens = MESSAGE_TOKENS * len(messages)
         tokens += estimate_value_tokens([messages, payload.get("tools"), payload.get("functions")])
-        return _require_at_most(tokens, context_length)
+        return _limit_token_count(tokens, context_length)
     return sum(
-        _require_at_most(tokens, context_length)
+        _limit_token_count(tokens, context_length)
         for tokens in _prompt_estimates(payload.get("prompt"))
     )
 
@@ -358,5 +358,5 @@ def _prompt_estimates(prompt: object) -> Iterator[int]:
         yield len(prompt) if isinstance(prompt, list) else estimate_value_tokens(prompt)
 
 
-def _require_at_most(tokens: int, limit: int | None) -> int:
+def _limit_token_count(tokens: int, limit: int | None) -> int:
     return tokens if limit is None else min(tokens, limit)

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.domain.common.reasons import Reason
-from gateway.errors import ApiError, ErrorType, bad_request, unavailable_error, upstream_failed
+from gateway.errors import (
+    ApiError,
+    ErrorType,
+    bad_request,
+    unavailable_error,
+    upstream_failure_error,
+)
 
 _MAX_MESSAGE_LENGTH = 1000
 _RETRY_SECONDS = 2.0
@@ -76,15 +82,15 @@ def _error_message(content: object) -> str:
     return ""
 
 
-def redacted_error(content: dict[str, Any], *, route: str, model: str) -> dict[str, Any]:
+def redacted_stream_error(content: dict[str, Any], *, route: str, model: str) -> dict[str, Any]:
     """An engine's error in the middle of a stream, in OpenAI's shape."""
     message = redact_message(_error_message(content), route=route, model=model)
-    return upstream_failed(
+    return upstream_failure_error(
         message or Reason("gateway.engine.failed", "The model's engine failed.")
     ).as_object()
 
 
-def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiError:
+def engine_response_error(*, status: int, body: bytes, route: str, model: str) -> ApiError:
     """The client's error for an engine's response with that status.
 
     Errors about the request are passed on, because the engine validates it better than the gateway can.
@@ -104,8 +110,8 @@ def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiEr
                 "gateway.engine.request_rejected",
                 "The model's engine rejected the request without a reason.",
             ),
-            param=_text_of(details.get("param")),
-            code=_text_of(details.get("code")),
+            param=_string_or_none(details.get("param")),
+            code=_string_or_none(details.get("code")),
             status=413 if status == 413 else 400,
         )
     if status == 429:
@@ -129,7 +135,7 @@ def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiEr
             retry_after_seconds=_RETRY_SECONDS,
         )
     if status in (408, 504):
-        return upstream_failed(
+        return upstream_failure_error(
             Reason(
                 "gateway.engine.timeout",
                 "The engine of {model} timed out on the request.",
@@ -138,7 +144,7 @@ def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiEr
             status=504,
             code="upstream_timeout",
         )
-    return upstream_failed(
+    return upstream_failure_error(
         Reason(
             "gateway.engine.error_status",
             "The engine of {model} failed with status {status}.",
@@ -148,7 +154,7 @@ def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiEr
     )
 
 
-def _text_of(value: object) -> str | None:
+def _string_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 

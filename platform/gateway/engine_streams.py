@@ -14,7 +14,7 @@ from typing import Any
 from gateway.engine_responses import (
     TokenCount,
     compact_json,
-    redacted_error,
+    redacted_stream_error,
     token_count,
     with_model_name,
 )
@@ -35,7 +35,7 @@ class StreamBroken(Exception):
     """The engine's bytes are not a stream of events, or ended too early."""
 
 
-class EventSplitter:
+class ServerSentEventSplitter:
     """Splits bytes into events, for any line endings and any chunk boundaries."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class StreamRewriter:
             raise StreamBroken("an event is not a JSON object")
         if content.get("error") is not None or content.get("object") == "error":
             self.tally.failed = True
-            content = redacted_error(content, route=self._route, model=self._model)
+            content = redacted_stream_error(content, route=self._route, model=self._model)
         elif not self._count_event(content):
             return None
         content = with_model_name(content, route=self._route)
@@ -135,7 +135,7 @@ class StreamRewriter:
         choices = content.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict):
-                self.tally.chunks += _carries_answer(choice)
+                self.tally.chunks += _choice_has_content(choice)
                 self.tally.finished |= choice.get("finish_reason") is not None
         if content.get("usage") is None:
             return True
@@ -161,7 +161,7 @@ def _split_event(event: bytes) -> tuple[bytes, bytes | None]:
     return b"".join(others), b"\n".join(data).strip() if data else None
 
 
-def _carries_answer(choice: dict[str, Any]) -> bool:
+def _choice_has_content(choice: dict[str, Any]) -> bool:
     delta = choice.get("delta")
     if isinstance(delta, dict):
         return any(

@@ -76,7 +76,7 @@ def bad_request(
     return ApiError(message, status=status, kind=ErrorType.INVALID_REQUEST, param=param, code=code)
 
 
-def key_refused(message: str) -> ApiError:
+def invalid_api_key_error(message: str) -> ApiError:
     return ApiError(
         message,
         status=401,
@@ -86,7 +86,7 @@ def key_refused(message: str) -> ApiError:
     )
 
 
-def model_not_found(name: str) -> ApiError:
+def model_not_found_error(name: str) -> ApiError:
     """The same message for "does not exist" and "is another team's", so that neither is disclosed."""
     return bad_request(
         Reason(
@@ -111,7 +111,9 @@ def unavailable_error(message: str, *, code: str, retry_after_seconds: float) ->
     )
 
 
-def upstream_failed(message: str, *, status: int = 502, code: str = "upstream_error") -> ApiError:
+def upstream_failure_error(
+    message: str, *, status: int = 502, code: str = "upstream_error"
+) -> ApiError:
     return ApiError(message, status=status, kind=ErrorType.UPSTREAM, code=code)
 
 

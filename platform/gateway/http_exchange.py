@@ -112,7 +112,7 @@ class HttpExchange:
             )
         length = self.header(b"content-length")
         if length.isdecimal() and int(length) > limit:
-            raise _too_large(limit)
+            raise _body_too_large_error(limit)
         message = await self._receive_message()
         body: bytes = message.get("body", b"")
         if message.get("more_body", False):
@@ -130,7 +130,7 @@ class HttpExchange:
                     status=408,
                 ) from None
         if len(body) > limit:
-            raise _too_large(limit)
+            raise _body_too_large_error(limit)
         return body
 
     async def _read_rest(self, first_chunk: bytes, *, limit: int) -> bytes:
@@ -243,7 +243,7 @@ class HttpExchange:
         await self._send({"type": "http.response.body", "body": b""})
 
 
-def _too_large(limit: int) -> ApiError:
+def _body_too_large_error(limit: int) -> ApiError:
     return bad_request(
         Reason("gateway.body.too_large", "The body is larger than {limit} bytes.", limit=limit),
         code="request_too_large",

@@ -14,7 +14,7 @@ from random import Random
 from yarl import URL
 
 from gateway.snapshots import (
-    Operation,
+    RouteOperation,
     RoutingSnapshot,
     SnapshotBackend,
     SnapshotEndpoint,
@@ -25,7 +25,7 @@ from gateway.snapshots import (
 #: How long an endpoint that refuses connections gets no requests.
 EJECTION_SECONDS = 3.0
 
-PATHS = {Operation.CHAT: "/v1/chat/completions", Operation.COMPLETIONS: "/v1/completions"}
+PATHS = {RouteOperation.CHAT: "/v1/chat/completions", RouteOperation.COMPLETIONS: "/v1/completions"}
 
 
 class EngineTarget:
@@ -58,7 +58,7 @@ class BackendPool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RouteEntry:
+class RouteWithPools:
     """A route with the pools that its requests are distributed to."""
 
     route: SnapshotRoute
@@ -73,7 +73,7 @@ class RoutingTable:
     #: Seconds since 1970 from which on it must not be used.
     stale_at: float
     #: By public name.
-    entries: dict[str, RouteEntry]
+    entries: dict[str, RouteWithPools]
     #: By digest.
     keys: dict[str, SnapshotKey]
 
@@ -96,7 +96,7 @@ class LoadBalancer:
     def compile(self, snapshot: RoutingSnapshot) -> RoutingTable:
         """The routing table of the snapshot. State of endpoints that it does not name is dropped."""
         current: dict[SnapshotEndpoint, EngineTarget] = {}
-        entries: dict[str, RouteEntry] = {}
+        entries: dict[str, RouteWithPools] = {}
         for route in snapshot.routes:
             pools = []
             for backend in route.backends:
@@ -105,7 +105,7 @@ class LoadBalancer:
                 )
                 if backend.weight > 0 and targets:
                     pools.append(BackendPool(backend=backend, targets=targets))
-            entries[route.name] = RouteEntry(route=route, pools=tuple(pools))
+            entries[route.name] = RouteWithPools(route=route, pools=tuple(pools))
         self._targets = current
         return RoutingTable(
             snapshot=snapshot,
@@ -122,7 +122,7 @@ class LoadBalancer:
         return target
 
     def choose(
-        self, entry: RouteEntry, *, exclude: Collection[EngineTarget] = ()
+        self, entry: RouteWithPools, *, exclude: Collection[EngineTarget] = ()
     ) -> EndpointChoice | None:
         """The backend and endpoint for the next request; None if none is available.
 
@@ -143,7 +143,7 @@ class LoadBalancer:
         if not offers:
             return None
         pool, candidates = offers[0] if len(offers) == 1 else self._draw_pool(offers)
-        target = min(candidates, key=_target_load)
+        target = min(candidates, key=_endpoint_load)
         self._uses += 1
         target.last_used = self._uses
         return EndpointChoice(backend=pool.backend, target=target)
@@ -164,5 +164,5 @@ class LoadBalancer:
         target.ejected_until = self._monotonic() + EJECTION_SECONDS
 
 
-def _target_load(target: EngineTarget) -> tuple[int, int]:
+def _endpoint_load(target: EngineTarget) -> tuple[int, int]:
     return target.outstanding, target.last_used

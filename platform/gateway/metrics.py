@@ -39,7 +39,7 @@ def _format_labels(names: Sequence[str], values: Sequence[str]) -> str:
     return f"{{{pairs}}}" if pairs else ""
 
 
-class Counter:
+class MetricCounter:
     """A counter, one for each set of label values."""
 
     def __init__(self, name: str, meaning: str, *, labels: Sequence[str] = ()) -> None:
@@ -61,7 +61,7 @@ class Counter:
             yield f"{self._name}{_format_labels(self._labels, values)} {amount:g}"
 
 
-class Gauge:
+class MetricGauge:
     """A gauge that is read at each scrape; omitted while it is None."""
 
     def __init__(self, name: str, meaning: str, *, read: Callable[[], float | None]) -> None:
@@ -114,17 +114,17 @@ class GatewayMetrics:
     """All metrics of the gateway."""
 
     def __init__(self) -> None:
-        self.requests = Counter(
+        self.requests = MetricCounter(
             "ninefold_gateway_requests_total",
             "Requests to routes that have ended.",
             labels=("route", "operation", "status", "outcome"),
         )
-        self.errors = Counter(
+        self.errors = MetricCounter(
             "ninefold_gateway_errors_total",
             "Errors answered, those before a route was found included.",
             labels=("status",),
         )
-        self.tokens = Counter(
+        self.tokens = MetricCounter(
             "ninefold_gateway_tokens_total", "Tokens counted.", labels=("route", "kind")
         )
         self.duration = DurationHistogram(
@@ -135,29 +135,29 @@ class GatewayMetrics:
             "From request to the first part of a streamed answer.",
             labels=("route",),
         )
-        self.refused_connections = Counter(
+        self.refused_connections = MetricCounter(
             "ninefold_gateway_refused_connections_total",
             "Connections to endpoints that failed.",
             labels=("route",),
         )
-        self.snapshots = Counter(
+        self.snapshots = MetricCounter(
             "ninefold_gateway_snapshots_total", "Snapshots received.", labels=("result",)
         )
-        self.dropped_records = Counter(
+        self.dropped_records = MetricCounter(
             "ninefold_gateway_usage_records_dropped_total",
             "Usage records that will never be posted.",
             labels=("reason",),
         )
-        self.posted_records = Counter(
+        self.posted_records = MetricCounter(
             "ninefold_gateway_usage_records_posted_total", "Usage records acknowledged."
         )
-        self._gauges: list[Gauge] = []
+        self._gauges: list[MetricGauge] = []
 
     def gauge(self, name: str, meaning: str, *, read: Callable[[], float | None]) -> None:
-        self._gauges.append(Gauge(name, meaning, read=read))
+        self._gauges.append(MetricGauge(name, meaning, read=read))
 
     def text(self) -> str:
-        families: list[Counter | Gauge | DurationHistogram] = [
+        families: list[MetricCounter | MetricGauge | DurationHistogram] = [
             self.requests,
             self.errors,
             self.tokens,

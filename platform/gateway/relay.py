@@ -21,31 +21,31 @@ from gateway.completion_requests import (
 from gateway.engine_responses import (
     TokenCount,
     compact_json,
+    engine_response_error,
     token_count,
-    upstream_error,
     with_model_name,
 )
 from gateway.engine_streams import (
     DONE,
-    EventSplitter,
+    ServerSentEventSplitter,
     StreamBroken,
     StreamRewriter,
     StreamSummary,
     error_event,
 )
-from gateway.errors import ApiError, internal_error, unavailable_error, upstream_failed
+from gateway.errors import ApiError, internal_error, unavailable_error, upstream_failure_error
 from gateway.http_exchange import ClientAborted, HttpExchange
 from gateway.load_balancing import (
     EJECTION_SECONDS,
     EndpointChoice,
     EngineTarget,
     LoadBalancer,
-    RouteEntry,
+    RouteWithPools,
 )
 from gateway.metrics import GatewayMetrics
 from gateway.rate_limits import RateLimiter, RequestCharge
-from gateway.snapshots import Operation, SnapshotKey
-from gateway.usage import RequestOutcome, RequestUsage, UsageReporter
+from gateway.snapshots import RouteOperation, SnapshotKey
+from gateway.usage_reporting import RequestOutcome, RequestUsage, UsageReporter
 
 #: Engines behind uvicorn close an idle connection after 5 s. Closing it earlier means that no request
 #: is ever sent on a connection that the engine is closing.
@@ -57,7 +57,7 @@ MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
 
 
-class ConnectFailed(Exception):
+class EngineConnectionFailed(Exception):
     """No connection to the endpoint was made, so the request was not sent."""
 
 
@@ -80,13 +80,13 @@ class EngineClient:
         await self._session.close()
 
     async def post(
-        self, target: EngineTarget, *, operation: Operation, body: bytes, request_id: str
+        self, target: EngineTarget, *, operation: RouteOperation, body: bytes, request_id: str
     ) -> aiohttp.ClientResponse:
         """The engine's response with its body unread; the caller releases it.
 
         The client's own headers are not sent.
 
-        :raises ConnectFailed: if the endpoint refuses the connection.
+        :raises EngineConnectionFailed: if the endpoint refuses the connection.
         :raises ApiError: 502 if it accepts the request and closes the connection without a response.
         """
         try:
@@ -98,9 +98,9 @@ class EngineClient:
                 allow_redirects=False,
             )
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise ConnectFailed from error
+            raise EngineConnectionFailed from error
         except aiohttp.ClientError as error:
-            raise upstream_failed(
+            raise upstream_failure_error(
                 Reason(
                     "gateway.engine.connection_closed",
                     "The model's engine closed the connection without a response.",
@@ -118,7 +118,7 @@ async def read_response(response: aiohttp.ClientResponse, *, limit: int) -> byte
         async for chunk in response.content.iter_any():
             body = body + chunk if body else chunk
             if len(body) > limit:
-                raise upstream_failed(
+                raise upstream_failure_error(
                     Reason(
                         "gateway.engine.response_too_large",
                         "The engine's response is longer than {limit} bytes.",
@@ -126,7 +126,7 @@ async def read_response(response: aiohttp.ClientResponse, *, limit: int) -> byte
                     )
                 )
     except aiohttp.ClientError as error:
-        raise upstream_failed(
+        raise upstream_failure_error(
             Reason(
                 "gateway.engine.response_interrupted",
                 "The response of the model's engine was interrupted.",
@@ -147,7 +147,7 @@ _STREAM_CLOSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deadlines:
+class RequestDeadlines:
     """In seconds from the admission of a request."""
 
     first_byte: float
@@ -159,7 +159,7 @@ class _RequestProgress:
     """The state of a request. Instants are seconds of the monotonic clock."""
 
     key: SnapshotKey
-    entry: RouteEntry
+    entry: RouteWithPools
     request: CompletionRequest
     started_at: float
     #: The estimate that is charged before an engine has reported usage.
@@ -210,7 +210,7 @@ class EngineRelay:
         rate_limiter: RateLimiter,
         usage: UsageReporter,
         metrics: GatewayMetrics,
-        deadlines: Deadlines,
+        deadlines: RequestDeadlines,
         monotonic: Callable[[], float],
         wall: Callable[[], float],
     ) -> None:
@@ -230,7 +230,7 @@ class EngineRelay:
         exchange: HttpExchange,
         *,
         key: SnapshotKey,
-        entry: RouteEntry,
+        entry: RouteWithPools,
         request: CompletionRequest,
         gateways: int,
     ) -> None:
@@ -260,7 +260,7 @@ class EngineRelay:
         progress.charge = charge
         try:
             exchange.add_headers(self._rate_limiter.headers(key).items())
-            work = self._respond_stream if request.stream else self._respond_whole
+            work = self._respond_stream if request.stream else self._respond_unstreamed
             await exchange.while_connected(work(exchange, progress))
         except ApiError as error:
             progress.fail(error)
@@ -334,7 +334,7 @@ class EngineRelay:
                     # The connection is reused if the body was read to its end, else closed.
                     response.release()
                 return
-            except ConnectFailed:
+            except EngineConnectionFailed:
                 failed.append(target)
                 self._load_balancer.eject(target)
                 self._metrics.refused_connections.add(progress.entry.route.name)
@@ -360,7 +360,7 @@ class EngineRelay:
         progress.backend = choice.backend.uid
         return choice
 
-    async def _respond_whole(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
+    async def _respond_unstreamed(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
         route = progress.entry.route.name
         try:
             async with asyncio.timeout(self._deadlines.total):
@@ -369,7 +369,7 @@ class EngineRelay:
         except TimeoutError:
             raise _timeout_error(self._deadlines.total) from None
         content = _parse_completion(body)
-        progress.whole = _token_count_of(content, progress)
+        progress.whole = _reported_or_estimated_tokens(content, progress)
         answer = compact_json(with_model_name(content, route=route))
         await exchange.respond(status=200, body=answer)
 
@@ -388,7 +388,7 @@ class EngineRelay:
                 "an engine's stream broke",
                 extra={"route": progress.entry.route.name, "reason": str(error)},
             )
-            failure = upstream_failed(
+            failure = upstream_failure_error(
                 Reason(
                     "gateway.engine.response_interrupted",
                     "The response of the model's engine was interrupted.",
@@ -409,13 +409,13 @@ class EngineRelay:
         :raises StreamBroken: if the bytes are no events, or end before the response is complete.
         """
         if response.content_type != "text/event-stream":
-            raise upstream_failed(
+            raise upstream_failure_error(
                 Reason(
                     "gateway.engine.not_a_stream",
                     "The model's engine responded to a streaming request without a stream.",
                 )
             )
-        splitter = EventSplitter()
+        splitter = ServerSentEventSplitter()
         rewriter = StreamRewriter(
             route=progress.entry.route.name,
             model=choice.backend.model,
@@ -464,7 +464,7 @@ class EngineRelay:
     async def _finish_stream(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
         if progress.tally.failed:
             progress.fail(
-                upstream_failed(
+                upstream_failure_error(
                     Reason(
                         "gateway.stream.engine_error", "The engine reported an error in its stream."
                     )
@@ -495,21 +495,23 @@ async def _require_success(
         "an engine answered with an error",
         extra={"route": route, "backend": choice.backend.uid, "status": response.status},
     )
-    raise upstream_error(status=response.status, body=body, route=route, model=choice.backend.model)
+    raise engine_response_error(
+        status=response.status, body=body, route=route, model=choice.backend.model
+    )
 
 
 def _parse_completion(body: bytes) -> dict[str, Any]:
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
-        raise upstream_failed(
+        raise upstream_failure_error(
             Reason(
                 "gateway.engine.response_not_json",
                 "The response of the model's engine is not JSON.",
             )
         ) from None
     if not isinstance(content, dict) or "choices" not in content:
-        raise upstream_failed(
+        raise upstream_failure_error(
             Reason(
                 "gateway.engine.response_not_a_completion",
                 "The response of the model's engine is not a completion.",
@@ -518,7 +520,9 @@ def _parse_completion(body: bytes) -> dict[str, Any]:
     return content
 
 
-def _token_count_of(content: dict[str, Any], progress: _RequestProgress) -> TokenCount:
+def _reported_or_estimated_tokens(
+    content: dict[str, Any], progress: _RequestProgress
+) -> TokenCount:
     """The usage reported in a response; an estimate if there is none."""
     if isinstance(content.get("usage"), dict):
         return token_count(content["usage"])
@@ -531,7 +535,7 @@ def _token_count_of(content: dict[str, Any], progress: _RequestProgress) -> Toke
 
 
 def _timeout_error(seconds: float) -> ApiError:
-    return upstream_failed(
+    return upstream_failure_error(
         Reason(
             "gateway.engine.response_timeout",
             "The model's engine did not respond within {seconds} s.",

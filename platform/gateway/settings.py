@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from http_server.connections import ConnectionLimits, LimitsError
+from http_server.connection_limits import ConnectionLimits, InvalidConnectionLimit
 
 MIB = 1024 * 1024
 
@@ -23,7 +23,7 @@ class SettingsError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class GatewaySettings:
     #: URL of the control plane, without a trailing slash.
     control_url: str
     #: The secret shared with the control plane: it authenticates the gateway and signs snapshots.
@@ -53,7 +53,7 @@ class Settings:
     usage_max_bytes: int = 256 * MIB
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> Settings:
+    def from_environment(cls, environ: Mapping[str, str]) -> GatewaySettings:
         """The settings that the ``NINEFOLD_*`` variables describe.
 
         Creates the gateway's folder and, where ``NINEFOLD_GATEWAY_ID`` is unset, a persistent id in
@@ -62,29 +62,37 @@ class Settings:
         :raises SettingsError: if a variable is missing or has a value that cannot be used.
         """
         home = Path(environ.get("NINEFOLD_HOME") or "var").resolve()
-        gateway_id = _gateway_id(environ, home / "run" / "gateway")
+        gateway_id = _read_or_create_gateway_id(environ, home / "run" / "gateway")
         folder = home / "run" / "gateway" / gateway_id
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(
             control_url=_control_url(environ),
-            token=_read_token(environ, home / "secrets" / "gateway_token"),
+            token=_read_token_setting(environ, home / "secrets" / "gateway_token"),
             gateway_id=gateway_id,
             folder=folder,
             host=environ.get("NINEFOLD_BIND") or "127.0.0.1",
-            port=int(_read_number(environ, "NINEFOLD_GATEWAY_PORT", 8001, least=0)),
+            port=int(_read_number_setting(environ, "NINEFOLD_GATEWAY_PORT", 8001, least=0)),
             origins=_allowed_origins(environ),
             metrics_token=_metrics_token(environ, home / "secrets" / "metrics_token"),
-            metrics_on_loopback=not _is_on(environ, "NINEFOLD_LOCAL_CLUSTER", default=True),
-            connect_seconds=_read_number(environ, "NINEFOLD_GATEWAY_CONNECT_SECONDS", 5.0),
-            first_byte_seconds=_read_number(environ, "NINEFOLD_GATEWAY_FIRST_BYTE_SECONDS", 120.0),
-            total_seconds=_read_number(environ, "NINEFOLD_GATEWAY_TOTAL_SECONDS", 600.0),
-            drain_seconds=_read_number(environ, "NINEFOLD_GATEWAY_DRAIN_SECONDS", 20.0),
+            metrics_on_loopback=not _read_boolean_setting(
+                environ, "NINEFOLD_LOCAL_CLUSTER", default=True
+            ),
+            connect_seconds=_read_number_setting(environ, "NINEFOLD_GATEWAY_CONNECT_SECONDS", 5.0),
+            first_byte_seconds=_read_number_setting(
+                environ, "NINEFOLD_GATEWAY_FIRST_BYTE_SECONDS", 120.0
+            ),
+            total_seconds=_read_number_setting(environ, "NINEFOLD_GATEWAY_TOTAL_SECONDS", 600.0),
+            drain_seconds=_read_number_setting(environ, "NINEFOLD_GATEWAY_DRAIN_SECONDS", 20.0),
             max_body_bytes=int(
-                _read_number(environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 16 * MIB, least=1024)
+                _read_number_setting(
+                    environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 16 * MIB, least=1024
+                )
             ),
             connections=_connection_limits(environ),
             usage_max_bytes=int(
-                _read_number(environ, "NINEFOLD_GATEWAY_USAGE_MAX_BYTES", 256 * MIB, least=MIB)
+                _read_number_setting(
+                    environ, "NINEFOLD_GATEWAY_USAGE_MAX_BYTES", 256 * MIB, least=MIB
+                )
             ),
         )
 
@@ -92,7 +100,7 @@ class Settings:
 def _connection_limits(environ: Mapping[str, str]) -> ConnectionLimits:
     try:
         return ConnectionLimits.from_environment(environ)
-    except LimitsError as error:
+    except InvalidConnectionLimit as error:
         raise SettingsError(str(error)) from None
 
 
@@ -105,7 +113,7 @@ def _control_url(environ: Mapping[str, str]) -> str:
     return url.rstrip("/")
 
 
-def _read_token(environ: Mapping[str, str], file: Path) -> str:
+def _read_token_setting(environ: Mapping[str, str], file: Path) -> str:
     token = environ.get("NINEFOLD_GATEWAY_TOKEN", "").strip()
     source = "NINEFOLD_GATEWAY_TOKEN"
     if not token:
@@ -136,13 +144,13 @@ def _metrics_token(environ: Mapping[str, str], file: Path) -> str:
         raise SettingsError(f"the metrics token in {file} cannot be read: {error}") from error
 
 
-def _is_on(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
+def _read_boolean_setting(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
     """A boolean, parsed as django-environ does in the web."""
     text = environ.get(name, "").strip().lower()
     return text in _TRUE if text else default
 
 
-def _gateway_id(environ: Mapping[str, str], folder: Path) -> str:
+def _read_or_create_gateway_id(environ: Mapping[str, str], folder: Path) -> str:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     chosen = environ.get("NINEFOLD_GATEWAY_ID", "").strip()
     source = "NINEFOLD_GATEWAY_ID"
@@ -182,7 +190,7 @@ def _allowed_origins(environ: Mapping[str, str]) -> frozenset[str]:
     return origins
 
 
-def _read_number(
+def _read_number_setting(
     environ: Mapping[str, str], name: str, default: float, *, least: float = 0.001
 ) -> float:
     text = environ.get(name, "").strip()

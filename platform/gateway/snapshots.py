@@ -30,11 +30,11 @@ from gateway.durable_files import write_durably
 from gateway.metrics import GatewayMetrics
 
 
-class SnapshotRefused(Exception):
+class InvalidRoutingSnapshot(Exception):
     """A body is not signed by the control plane, or is not a snapshot."""
 
 
-class Operation(StrEnum):
+class RouteOperation(StrEnum):
     """An operation of a route."""
 
     CHAT = "chat"
@@ -70,7 +70,7 @@ class SnapshotRoute:
     team: str
     #: Tokens of prompt and completion together; None where it is not known.
     context_length: int | None
-    operations: frozenset[Operation]
+    operations: frozenset[RouteOperation]
     #: Seconds since 1970, as OpenAI's ``created``.
     created: int
     backends: tuple[SnapshotBackend, ...]
@@ -120,27 +120,27 @@ class RoutingSnapshot:
         return self.version > other.version or self.issued_at > other.issued_at
 
 
-def signature_of(body: bytes, *, token: str) -> str:
+def snapshot_signature(body: bytes, *, token: str) -> str:
     return hmac.new(token.encode(), body, sha256).hexdigest()
 
 
-def open_snapshot(body: bytes, *, signature: str, token: str) -> RoutingSnapshot:
+def verify_and_parse_snapshot(body: bytes, *, signature: str, token: str) -> RoutingSnapshot:
     """The snapshot in a signed body.
 
-    :raises SnapshotRefused: if the signature does not fit the body, or the body is not a snapshot.
+    :raises InvalidRoutingSnapshot: if the signature does not fit the body, or the body is not a snapshot.
     """
     # Compared as bytes: compare_digest refuses text that is not ASCII, which a forger may well
     # send.
     if not hmac.compare_digest(
-        signature_of(body, token=token).encode(), signature.strip().lower().encode()
+        snapshot_signature(body, token=token).encode(), signature.strip().lower().encode()
     ):
-        raise SnapshotRefused("the signature does not fit the body and the gateway's token")
+        raise InvalidRoutingSnapshot("the signature does not fit the body and the gateway's token")
     try:
         content = json.loads(body)
     except ValueError as error:
-        raise SnapshotRefused(f"the signed body is not JSON: {error}") from error
+        raise InvalidRoutingSnapshot(f"the signed body is not JSON: {error}") from error
     if not isinstance(content, dict):
-        raise SnapshotRefused("the signed body is not a JSON object")
+        raise InvalidRoutingSnapshot("the signed body is not a JSON object")
     return _read_snapshot(_SnapshotReader(content, "snapshot"))
 
 
@@ -151,9 +151,9 @@ class _SnapshotReader:
         self._content = content
         self._path = path
 
-    def _refuse_field(self, name: str, expected: str) -> SnapshotRefused:
+    def _refuse_field(self, name: str, expected: str) -> InvalidRoutingSnapshot:
         found = self._content.get(name)
-        return SnapshotRefused(
+        return InvalidRoutingSnapshot(
             f"{self._path}.{name} must be {expected}; it is {type(found).__name__}"
         )
 
@@ -226,13 +226,13 @@ def _read_snapshot(reader: _SnapshotReader) -> RoutingSnapshot:
 
 
 def _read_route(reader: _SnapshotReader) -> SnapshotRoute:
-    known = {operation.value for operation in Operation}
+    known = {operation.value for operation in RouteOperation}
     return SnapshotRoute(
         name=reader.text("name"),
         team=reader.text("team"),
         context_length=reader.optional_count("context_length") or None,
         operations=frozenset(
-            Operation(name) for name in reader.texts("operations") if name in known
+            RouteOperation(name) for name in reader.texts("operations") if name in known
         ),
         created=reader.count("created"),
         backends=tuple(
@@ -252,7 +252,7 @@ def _read_route(reader: _SnapshotReader) -> SnapshotRoute:
 def _read_endpoint(reader: _SnapshotReader) -> SnapshotEndpoint:
     url = reader.text("url")
     if not url.startswith(("http://", "https://")):
-        raise SnapshotRefused("an endpoint's url must start with http:// or https://")
+        raise InvalidRoutingSnapshot("an endpoint's url must start with http:// or https://")
     return SnapshotEndpoint(
         uid=reader.text("uid"), url=url.rstrip("/"), credential=reader.text("credential")
     )
@@ -310,7 +310,7 @@ class SnapshotFeed:
         self._current: RoutingSnapshot | None = None
         self._renewed_at = 0.0
 
-    def load_copy(self) -> None:
+    def load_stored_snapshot(self) -> None:
         """Install the stored snapshot, if there is one and its signature is valid."""
         try:
             signature, _, body = self._copy.read_bytes().partition(b"\n")
@@ -321,13 +321,13 @@ class SnapshotFeed:
             return
         try:
             self._accept_snapshot(body, signature=signature.decode("ascii", "replace"))
-        except SnapshotRefused as refusal:
+        except InvalidRoutingSnapshot as refusal:
             self._metrics.snapshots.add("copy refused")
             logger.error("the copy of the snapshot is refused: %s", refusal)
 
     def _accept_snapshot(self, body: bytes, *, signature: str) -> bool:
         """Install the snapshot in the body if it is newer than the current one; whether it is."""
-        snapshot = open_snapshot(body, signature=signature, token=self._token)
+        snapshot = verify_and_parse_snapshot(body, signature=signature, token=self._token)
         if self._current is not None and not snapshot.supersedes(self._current):
             return False
         self._current = snapshot
@@ -343,7 +343,7 @@ class SnapshotFeed:
             try:
                 await self._poll_once(session)
                 backoff = _MIN_BACKOFF_SECONDS
-            except SnapshotRefused as refusal:
+            except InvalidRoutingSnapshot as refusal:
                 self._metrics.snapshots.add("refused")
                 logger.error("a snapshot is refused, the old one stays: %s", refusal)
             except (PollFailed, aiohttp.ClientError, OSError) as error:
@@ -355,7 +355,7 @@ class SnapshotFeed:
             backoff = min(backoff * 2, _MAX_BACKOFF_SECONDS)
 
     async def _poll_once(self, session: aiohttp.ClientSession) -> None:
-        parameters = {"after": self._known_version(), "wait": _WAIT_SECONDS}
+        parameters = {"after": self._version_to_poll_after(), "wait": _WAIT_SECONDS}
         async with session.get(
             self._url, params=parameters, headers=self._headers, timeout=_POLL_TIMEOUT
         ) as response:
@@ -371,7 +371,7 @@ class SnapshotFeed:
         self._metrics.snapshots.add("installed")
         await asyncio.to_thread(self._store_on_disk, body, signature)
 
-    def _known_version(self) -> int:
+    def _version_to_poll_after(self) -> int:
         """The version after which the poll waits for a newer one.
 
         A 304 is not signed and so does not extend the validity of a snapshot: one that has reached half of its

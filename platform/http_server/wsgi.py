@@ -9,7 +9,7 @@ the threads of another::
 
 A response that is not streamed is sent by the event loop after its thread is free again. A streamed
 one keeps its thread, because generators of the application use thread-local state
-(database connections, the language); :mod:`http_server.connections` ends those that no client reads.
+(database connections, the language); :mod:`http_server.connection_limits` ends those that no client reads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WAIT_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestLane:
+class RequestThreadPool:
     """Threads for one kind of request."""
 
     name: str
@@ -65,7 +65,7 @@ class ClientDisconnected(OSError):
 class _LaneThreads:
     """The threads of a lane that are free."""
 
-    def __init__(self, lane: RequestLane) -> None:
+    def __init__(self, lane: RequestThreadPool) -> None:
         self.lane = lane
         self._free = asyncio.Semaphore(lane.threads)
 
@@ -94,10 +94,10 @@ class WsgiServer:
         self,
         application: WsgiApplication,
         *,
-        lanes: Sequence[RequestLane],
-        default: RequestLane,
-        uploads: RequestLane,
-        streams: RequestLane,
+        lanes: Sequence[RequestThreadPool],
+        default: RequestThreadPool,
+        uploads: RequestThreadPool,
+        streams: RequestThreadPool,
     ) -> None:
         self._application = application
         self._slots = tuple(_LaneThreads(lane) for lane in lanes)
@@ -113,7 +113,7 @@ class WsgiServer:
         if scope["type"] != "http":
             raise RuntimeError(f"only HTTP is served, not {scope['type']}")
         try:
-            head, complete = await _read_ahead(receive)
+            head, complete = await _read_buffered_body(receive)
         except ClientDisconnected:
             return
         if not complete and not any(name == b"content-length" for name, _ in scope["headers"]):
@@ -123,7 +123,7 @@ class WsgiServer:
                 f"A body of more than {BUFFERED_BODY_BYTES} bytes needs a Content-Length.",
             )
             return
-        slots = self._slots_for(scope["path"]) if complete else self._uploads
+        slots = self._threads_for_path(scope["path"]) if complete else self._uploads
         try:
             release_thread = await slots.acquire()
         except TimeoutError:
@@ -132,7 +132,7 @@ class WsgiServer:
                 send, HTTPStatus.SERVICE_UNAVAILABLE, "The server is busy. Try again."
             )
             return
-        request = _Request(
+        request = _WsgiRequest(
             scope=scope,
             head=head,
             complete=complete,
@@ -148,13 +148,13 @@ class WsgiServer:
         finally:
             release_thread()
         if response is not None:
-            await _send_whole(send, *response)
+            await _send_complete_response(send, *response)
 
-    def _slots_for(self, path: str) -> _LaneThreads:
+    def _threads_for_path(self, path: str) -> _LaneThreads:
         return next((slots for slots in self._slots if slots.lane.matches(path)), self._default)
 
 
-async def _read_ahead(receive: Receive) -> tuple[bytes, bool]:
+async def _read_buffered_body(receive: Receive) -> tuple[bytes, bool]:
     """The body, or as much of it as is held in memory; whether that is all.
 
     :raises ClientDisconnected: if the client disconnects before.
@@ -176,22 +176,22 @@ async def _send_error(send: Send, status: HTTPStatus, message: str) -> None:
     headers = [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")]
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers.append(("Retry-After", "5"))
-    await _send_whole(send, status.value, headers, message.encode())
+    await _send_complete_response(send, status.value, headers, message.encode())
 
 
-async def _send_whole(
+async def _send_complete_response(
     send: Send, status: int, headers: Sequence[tuple[str, str]], body: bytes
 ) -> None:
-    await send(_start_of(status, headers))
+    await send(_response_start_message(status, headers))
     await send({"type": "http.response.body", "body": body})
 
 
-def _start_of(status: int, headers: Sequence[tuple[str, str]]) -> Message:
+def _response_start_message(status: int, headers: Sequence[tuple[str, str]]) -> Message:
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     return {"type": "http.response.start", "status": status, "headers": encoded}
 
 
-class _Body(io.RawIOBase):
+class _StreamedWsgiInput(io.RawIOBase):
     """``wsgi.input`` of a body that is still arriving; read by the request's thread."""
 
     def __init__(self, head: bytes, *, receive: Callable[[], Message]) -> None:
@@ -219,7 +219,7 @@ _Response = tuple[int, list[tuple[str, str]], bytes]
 
 
 @dataclass(slots=True, kw_only=True)
-class _Request:
+class _WsgiRequest:
     """One request in its thread."""
 
     scope: Scope
@@ -240,10 +240,10 @@ class _Request:
         if self.complete:
             body = io.BytesIO(self.head)
         else:
-            body = io.BufferedReader(_Body(self.head, receive=self._receive_message))
+            body = io.BufferedReader(_StreamedWsgiInput(self.head, receive=self._receive_message))
         iterable = application(self._wsgi_environ(body), self._start_response)
         try:
-            if self._is_short(iterable):
+            if self._is_response_short(iterable):
                 return self.status, self.headers, b"".join(iterable)
             if not self.streams.acquire(blocking=False):
                 refusal = [("Content-Type", "text/plain; charset=utf-8"), ("Retry-After", "5")]
@@ -300,7 +300,7 @@ class _Request:
     ) -> None:
         self.status, self.headers = int(status.partition(" ")[0]), headers
 
-    def _is_short(self, iterable: Iterable[bytes]) -> bool:
+    def _is_response_short(self, iterable: Iterable[bytes]) -> bool:
         if isinstance(iterable, list) or not getattr(iterable, "streaming", True):
             return True
         length = next(
@@ -315,7 +315,7 @@ class _Request:
                 self._until_disconnected(), self.event_loop
             )
         try:
-            self._send_message(_start_of(self.status, self.headers))
+            self._send_message(_response_start_message(self.status, self.headers))
             for chunk in chunks:
                 if disconnect is not None and disconnect.done():
                     return

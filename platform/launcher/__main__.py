@@ -8,22 +8,22 @@ import sys
 from pathlib import Path
 
 from launcher import commands
-from launcher.configuration import PROJECT, BadSetting, LauncherConfiguration
-from launcher.home import AlreadyRunning
-from launcher.postgres import NoFittingPostgres, PostgresFailed
+from launcher.configuration import PROJECT, InvalidLauncherSetting, LauncherConfiguration
+from launcher.home_folder import AlreadyRunning
+from launcher.postgres import NoCompatiblePostgres, PostgresFailed
 from launcher.product import PortInUse, ProductNotReady
-from launcher.supervisor import StepFailed
+from launcher.supervisor import SetupStepFailed
 
 #: Expected errors, printed as one line without a traceback.
 _EXPECTED = (
     AlreadyRunning,
-    BadSetting,
-    NoFittingPostgres,
+    InvalidLauncherSetting,
+    NoCompatiblePostgres,
     ProductNotReady,
     OSError,
     PortInUse,
     PostgresFailed,
-    StepFailed,
+    SetupStepFailed,
 )
 
 
@@ -54,17 +54,19 @@ def _run_command(options: argparse.Namespace) -> int:
     configuration = LauncherConfiguration.from_environment(project=options.project.resolve())
     match options.verb:
         case "engine":
-            return commands.engine(configuration)
+            return commands.install_engine_environment(configuration)
         case "up":
-            return commands.up(configuration, detached=options.detach)
+            return commands.start_product(configuration, detached=options.detach)
         case "serve":
-            return commands.serve(configuration)
+            return commands.run_detached_product(configuration)
         case "down":
-            return commands.down(configuration)
+            return commands.stop_product(configuration)
         case "status":
-            return commands.status(configuration)
+            return commands.print_product_status(configuration)
         case _:
-            return commands.logs(configuration, name=options.name, lines=options.lines)
+            return commands.print_product_logs(
+                configuration, name=options.name, lines=options.lines
+            )
 
 
 def main() -> int:

@@ -53,7 +53,7 @@ def expected_record(*, project: Path, extent: str) -> dict[str, str]:
     }
 
 
-def installed_record(environment: Path) -> dict[str, str]:
+def stored_installation_record(environment: Path) -> dict[str, str]:
     """Return the record of the last installation; empty if there is none or the interpreter is missing."""
     if not (environment / "bin" / "python").exists():
         return {}
@@ -64,12 +64,12 @@ def installed_record(environment: Path) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-def extent_to_install(*, project: Path, environment: Path, requested: str) -> str | None:
+def packages_to_install(*, project: Path, environment: Path, requested: str) -> str | None:
     """Return what has to be installed for ``requested``; None if nothing.
 
     An environment with development packages keeps them.
     """
-    installed = installed_record(environment)
+    installed = stored_installation_record(environment)
     extent = DEVELOPMENT if installed.get("extent") == DEVELOPMENT else requested
     return None if installed == expected_record(project=project, extent=extent) else extent
 
@@ -81,7 +81,7 @@ def ensure_environment(*, project: Path, requested: str) -> bool:
     :raises BootstrapFailed: if this Python lacks a module, or an installer failed.
     """
     environment = project / ".venv"
-    if extent_to_install(project=project, environment=environment, requested=requested) is None:
+    if packages_to_install(project=project, environment=environment, requested=requested) is None:
         return False
     environment.mkdir(exist_ok=True)
     with (environment / _MUTEX).open("w") as mutex:
@@ -90,7 +90,7 @@ def ensure_environment(*, project: Path, requested: str) -> bool:
         except BlockingIOError:
             _print_progress("another set-up of this environment is running; waiting for it")
             fcntl.flock(mutex, fcntl.LOCK_EX)
-        extent = extent_to_install(project=project, environment=environment, requested=requested)
+        extent = packages_to_install(project=project, environment=environment, requested=requested)
         if extent is None:
             return False
         _install_packages(project=project, environment=environment, extent=extent)
@@ -99,12 +99,12 @@ def ensure_environment(*, project: Path, requested: str) -> bool:
 
 def _install_packages(*, project: Path, environment: Path, extent: str) -> None:
     began = time.monotonic()
-    installed = installed_record(environment)
+    installed = stored_installation_record(environment)
     goal = expected_record(project=project, extent=extent)
     with contextlib.suppress(FileNotFoundError):
         (environment / _RECORD).unlink()
     python = environment / "bin" / "python"
-    if not _is_reusable(environment, installed=installed, goal=goal):
+    if not _is_environment_reusable(environment, installed=installed, goal=goal):
         _create_venv(environment)
     if installed.get("uv") != goal["uv"] or not (environment / "bin" / "uv").exists():
         _print_progress("installing uv, the installer")
@@ -130,7 +130,9 @@ def _create_uv_lock(environment: Path) -> None:
     lock.chmod(0o644)
 
 
-def _is_reusable(environment: Path, *, installed: dict[str, str], goal: dict[str, str]) -> bool:
+def _is_environment_reusable(
+    environment: Path, *, installed: dict[str, str], goal: dict[str, str]
+) -> bool:
     """Whether the environment is one that packages can be put into as it is."""
     if installed:
         return (
@@ -195,7 +197,7 @@ def _print_progress(text: str) -> None:
     print(f"set-up: {text}", flush=True)
 
 
-def another_python() -> str | None:
+def find_newer_python() -> str | None:
     """The path of a Python on this machine that is new enough, newest first."""
     for minor in range(NEWEST_PYTHON[1], OLDEST_PYTHON[1] - 1, -1):
         found = shutil.which(f"python3.{minor}")
@@ -209,7 +211,7 @@ def main() -> int:
     parser.add_argument("--dev", action="store_true", help="with the tools for tests and checks")
     options = parser.parse_args()
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
-        other = another_python()
+        other = find_newer_python()
         if other:
             os.execv(other, [other, "-I", str(Path(__file__).absolute()), *sys.argv[1:]])
         print(

@@ -11,28 +11,34 @@ import time
 from datetime import datetime
 
 from launcher.configuration import LauncherConfiguration
-from launcher.home import AlreadyRunning, RunRecord, SupervisorPhase, lock_home, read_run_record
-from launcher.linux import is_running
-from launcher.logs import TerminalOutput, last_lines
+from launcher.home_folder import (
+    AlreadyRunning,
+    RunRecord,
+    SupervisorPhase,
+    lock_home,
+    read_run_record,
+)
+from launcher.linux_processes import is_process_running
+from launcher.process_output import TerminalOutput, last_lines
 from launcher.product import (
-    open_database,
+    open_stopped_product_database,
     require_startable,
     run_product,
     wait_until,
     welcome_message,
 )
 from launcher.services import product_services
-from launcher.supervisor import print_duration
+from launcher.supervisor import print_step_duration
 
 _STOP_SECONDS = 90.0
 _POLL_SECONDS = 0.1
 #: The core's own program for it; the launcher only runs it.
-_ENVIRONMENTS = "controlplane.adapters.clusters.local.environments"
+_ENVIRONMENTS = "controlplane.adapters.clusters.local.engine_environments"
 #: What ``systemctl status`` returns for a service that does not run.
 NOT_RUNNING = 3
 
 
-def up(configuration: LauncherConfiguration, *, detached: bool) -> int:
+def start_product(configuration: LauncherConfiguration, *, detached: bool) -> int:
     """Run the product until a signal; or, detached, return as soon as it is ready.
 
     :returns: 0, also if it runs already; 1 if a detached one did not become ready.
@@ -55,10 +61,10 @@ def up(configuration: LauncherConfiguration, *, detached: bool) -> int:
             else f"{layout.home} is being stopped; try again"
         )
         return 0 if current_run else 1
-    return _run_detached(configuration, terminal=terminal)
+    return _start_detached_product(configuration, terminal=terminal)
 
 
-def serve(configuration: LauncherConfiguration) -> int:
+def run_detached_product(configuration: LauncherConfiguration) -> int:
     """Run the product without its processes' lines: the far end of a detached ``up``."""
     with lock_home(configuration.layout):
         run_product(
@@ -67,20 +73,20 @@ def serve(configuration: LauncherConfiguration) -> int:
     return 0
 
 
-def down(configuration: LauncherConfiguration) -> int:
+def stop_product(configuration: LauncherConfiguration) -> int:
     """Stop the product and the jobs of the local cluster. :returns: 0 if nothing runs any more."""
     layout = configuration.layout
     layout.create()
     terminal = TerminalOutput(sys.stdout)
     current_run = find_running(configuration)
     if current_run is not None:
-        with print_duration(terminal, f"stopping the product (process {current_run.pid})"):
+        with print_step_duration(terminal, f"stopping the product (process {current_run.pid})"):
             _stop_run(current_run)
-    with lock_home(layout), open_database(configuration) as url:
+    with lock_home(layout), open_stopped_product_database(configuration) as url:
         if url is None:
             terminal.say(f"nothing has ever run in {layout.home}")
             return 0
-        with print_duration(terminal, "stopping jobs"):
+        with print_step_duration(terminal, "stopping jobs"):
             return subprocess.run(
                 [configuration.python, "manage.py", "stop_jobs"],
                 cwd=configuration.project,
@@ -90,7 +96,7 @@ def down(configuration: LauncherConfiguration) -> int:
             ).returncode
 
 
-def engine(configuration: LauncherConfiguration) -> int:
+def install_engine_environment(configuration: LauncherConfiguration) -> int:
     """Create the environment of the engine unless it exists. :returns: 0 on success."""
     configuration.layout.create()
     return subprocess.run(
@@ -102,7 +108,7 @@ def engine(configuration: LauncherConfiguration) -> int:
     ).returncode
 
 
-def status(configuration: LauncherConfiguration) -> int:
+def print_product_status(configuration: LauncherConfiguration) -> int:
     """Print what runs. :returns: 0 if the product runs, :data:`NOT_RUNNING` if not."""
     current_run = find_running(configuration)
     if current_run is None:
@@ -111,7 +117,7 @@ def status(configuration: LauncherConfiguration) -> int:
     print(_describe_run(current_run))
     print(f"\n{'process':<10} {'pid':>8}  {'state':<8} {'restarts':>8}  since")
     for entry in current_run.processes:
-        alive = entry.pid and is_running(entry.pid, ticks=entry.ticks)
+        alive = entry.pid and is_process_running(entry.pid, ticks=entry.ticks)
         since = datetime.fromisoformat(entry.since).astimezone()
         print(
             f"{entry.name:<10} {entry.pid or '-':>8}  {'running' if alive else 'waiting':<8}"
@@ -120,7 +126,9 @@ def status(configuration: LauncherConfiguration) -> int:
     return 0
 
 
-def logs(configuration: LauncherConfiguration, *, name: str | None, lines: int) -> int:
+def print_product_logs(
+    configuration: LauncherConfiguration, *, name: str | None, lines: int
+) -> int:
     """Print the last lines of one process's log, or of all. :returns: 1 if there is none."""
     folder = configuration.layout.logs
     known = sorted(folder.glob("*.log"))
@@ -138,7 +146,7 @@ def logs(configuration: LauncherConfiguration, *, name: str | None, lines: int) 
 def find_running(configuration: LauncherConfiguration) -> RunRecord | None:
     """The record of the supervisor that runs in this home now."""
     current_run = read_run_record(configuration.layout)
-    alive = current_run is not None and is_running(current_run.pid, ticks=current_run.ticks)
+    alive = current_run is not None and is_process_running(current_run.pid, ticks=current_run.ticks)
     return current_run if alive else None
 
 
@@ -158,14 +166,17 @@ def _stop_run(current_run: RunRecord) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(current_run.pid, signal.SIGTERM)
     gone = wait_until(
-        lambda: not is_running(current_run.pid, ticks=current_run.ticks), seconds=_STOP_SECONDS
+        lambda: not is_process_running(current_run.pid, ticks=current_run.ticks),
+        seconds=_STOP_SECONDS,
     )
     if not gone:
         with contextlib.suppress(ProcessLookupError):
             os.kill(current_run.pid, signal.SIGKILL)
 
 
-def _run_detached(configuration: LauncherConfiguration, *, terminal: TerminalOutput) -> int:
+def _start_detached_product(
+    configuration: LauncherConfiguration, *, terminal: TerminalOutput
+) -> int:
     """Start :func:`serve` in a session of its own and show its output until it is ready."""
     path = configuration.layout.supervisor_log
     with path.open("wb") as output:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher.home import HomeLayout
+from launcher.home_folder import HomeLayout
 
 PROJECT = Path(__file__).resolve().parents[2]
 WEB_PORT = "NINEFOLD_WEB_PORT"
@@ -18,7 +18,7 @@ DEMO = "NINEFOLD_DEMO"
 _WILDCARDS = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, never chosen
 
 
-class BadSetting(ValueError):
+class InvalidLauncherSetting(ValueError):
     """A variable has an invalid value; the message names both."""
 
 
@@ -41,7 +41,7 @@ class LauncherConfiguration:
     def from_environment(
         cls, environment: Mapping[str, str] = os.environ, *, project: Path = PROJECT
     ) -> LauncherConfiguration:
-        """:raises BadSetting: if a port is not a number from 1 to 65535."""
+        """:raises InvalidLauncherSetting: if a port is not a number from 1 to 65535."""
         home = Path(environment.get("NINEFOLD_HOME") or project / "var")
         return cls(
             project=project,
@@ -95,5 +95,7 @@ class LauncherConfiguration:
 def _read_port(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name) or str(default)
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise BadSetting(f"{name} is {text!r}; it must be a port number from 1 to 65535")
+        raise InvalidLauncherSetting(
+            f"{name} is {text!r}; it must be a port number from 1 to 65535"
+        )
     return int(text)

@@ -14,7 +14,7 @@ from pathlib import Path
 _WITHIN = 4.0
 
 
-def http_error(port: int, path: str) -> str:
+def http_check_error(port: int, path: str) -> str:
     """Why it does not answer; empty if it does."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_WITHIN)
     try:
@@ -27,7 +27,7 @@ def http_error(port: int, path: str) -> str:
     return "" if status == http.client.OK else f"{path} answers {status}"
 
 
-def stale_file_error(prefix: Path, seconds: float) -> str:
+def stale_file_check_error(prefix: Path, seconds: float) -> str:
     """Why there is no such file; empty if there is."""
     ages = [time.time() - path.stat().st_mtime for path in prefix.parent.glob(f"{prefix.name}*")]
     if not ages:
@@ -39,9 +39,9 @@ def main(arguments: list[str]) -> int:
     """0 if all is well, 1 if not, 2 if it was asked wrongly."""
     match arguments:
         case ["answers", port, path] if port.isdecimal():
-            problem = http_error(int(port), path)
+            problem = http_check_error(int(port), path)
         case ["fresh", prefix, seconds] if seconds.isdecimal():
-            problem = stale_file_error(Path(prefix), float(seconds))
+            problem = stale_file_check_error(Path(prefix), float(seconds))
         case _:
             sys.stderr.write(__doc__ or "")
             return 2

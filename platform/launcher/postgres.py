@@ -30,7 +30,11 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
-from launcher.linux import command_line, may_search_any_folder, processes_working_in
+from launcher.linux_processes import (
+    command_line,
+    has_dac_read_search_capability,
+    processes_working_in,
+)
 
 DATABASE = "ninefold"
 _PORT = 5432
@@ -73,7 +77,7 @@ class PostgresAccount:
             f"{' and '.join(_ACCOUNTS)}; create one (Debian: apt-get install postgresql-common)"
         )
 
-    def first_closed(self, path: Path) -> Path | None:
+    def first_inaccessible_folder(self, path: Path) -> Path | None:
         """The topmost folder above ``path`` that this account may not pass through."""
         for folder in reversed(path.parents):
             status = folder.stat()
@@ -84,12 +88,12 @@ class PostgresAccount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Postgres:
+class PreparedPostgres:
     """A prepared server: the data exists, and :meth:`command` runs it in the foreground."""
 
     folder: Path
     socket_folder: Path
-    binaries: Binaries
+    binaries: PostgresBinaries
     account: PostgresAccount | None
     #: False trades safety against a power cut for speed: for tests.
     durable: bool = True
@@ -124,7 +128,7 @@ class Postgres:
             settings |= {"autovacuum": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [
-            *_as_account(self.account, reaching=(self.data, self.binaries.folder)),
+            *_run_as_account_arguments(self.account, reaching=(self.data, self.binaries.folder)),
             str(self.binaries.folder / "postgres"),
             "-D",
             str(self.data),
@@ -203,7 +207,7 @@ class Postgres:
 class RunningPostgres:
     """A server that this process started. As a context manager it stops at the end."""
 
-    server: Postgres
+    server: PreparedPostgres
     process: subprocess.Popen[bytes] = field(repr=False)
 
     @property
@@ -226,22 +230,22 @@ class RunningPostgres:
 
 
 def prepare_server(
-    *, folder: Path, candidates: Iterable[Binaries] | None = None, durable: bool = True
-) -> Postgres:
+    *, folder: Path, candidates: Iterable[PostgresBinaries] | None = None, durable: bool = True
+) -> PreparedPostgres:
     """Create what is missing of the server in ``folder`` (absolute), and the database in it.
 
-    :raises NoFittingPostgres: if no installed PostgreSQL can open the data that is there.
+    :raises NoCompatiblePostgres: if no installed PostgreSQL can open the data that is there.
     :raises PostgresFailed: if this account cannot run it, or the data cannot be created.
     """
     account = PostgresAccount.for_this_process()
     data = folder / "data"
-    binaries = choose_binaries(
-        data=data, candidates=installed_binaries() if candidates is None else candidates
+    binaries = choose_postgres_binaries(
+        data=data, candidates=find_postgres_binaries() if candidates is None else candidates
     )
     _change_owner(folder, account=account)
     if not (data / "PG_VERSION").exists():
         _create_data(data, binaries=binaries, account=account, durable=durable)
-    return Postgres(
+    return PreparedPostgres(
         folder=folder,
         socket_folder=_socket_folder(folder, account=account),
         binaries=binaries,
@@ -250,8 +254,8 @@ def prepare_server(
     )
 
 
-def start_temporary(
-    directory: Path, *, candidates: Iterable[Binaries] | None = None
+def start_temporary_postgres(
+    directory: Path, *, candidates: Iterable[PostgresBinaries] | None = None
 ) -> RunningPostgres:
     """A server for tests in ``directory``: quick, unsafe in a power cut, ends with its parent.
 
@@ -261,7 +265,9 @@ def start_temporary(
     return server.start(log=server.folder / "postgres.log")
 
 
-def _as_account(account: PostgresAccount | None, *, reaching: Iterable[Path]) -> list[str]:
+def _run_as_account_arguments(
+    account: PostgresAccount | None, *, reaching: Iterable[Path]
+) -> list[str]:
     """Return the ``setpriv`` arguments that run a command as that account and end it with its parent."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
@@ -272,10 +278,10 @@ def _as_account(account: PostgresAccount | None, *, reaching: Iterable[Path]) ->
     if account is None:
         return [*arguments, "--"]
     arguments += [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
-    closed = next(filter(None, map(account.first_closed, reaching)), None)
+    closed = next(filter(None, map(account.first_inaccessible_folder, reaching)), None)
     if closed is None:
         return [*arguments, "--no-new-privs", "--"]
-    if not may_search_any_folder():
+    if not has_dac_read_search_capability():
         raise PostgresFailed(
             f"the account {account.name}, which runs PostgreSQL, may not pass through {closed}; "
             f"allow it (chmod o+x {closed}) or set NINEFOLD_HOME to a folder elsewhere"
@@ -298,11 +304,11 @@ def _change_owner(folder: Path, *, account: PostgresAccount | None) -> None:
 
 
 def _create_data(
-    data: Path, *, binaries: Binaries, account: PostgresAccount | None, durable: bool
+    data: Path, *, binaries: PostgresBinaries, account: PostgresAccount | None, durable: bool
 ) -> None:
     # Created under another name and renamed, so that an interrupted start leaves no partial database.
     draft = data.with_name("data.new")
-    prefix = _as_account(account, reaching=(draft, binaries.folder))
+    prefix = _run_as_account_arguments(account, reaching=(draft, binaries.folder))
     failure = ""
     # C.UTF-8 sorts by code point and knows letters; a system without that locale has plain C.
     for locale in ("C.UTF-8", "C"):
@@ -345,14 +351,14 @@ def _socket_folder(folder: Path, *, account: PostgresAccount | None) -> Path:
     """
     record = folder / "socket-folder"
     near = folder / "socket"
-    if _is_short_enough(near):
+    if _fits_socket_path(near):
         _change_owner(near, account=account)
         return near
     for recorded in map(Path, _read_lines(record)):
-        if _is_short_enough(recorded) and _is_ours(recorded, account=account):
+        if _fits_socket_path(recorded) and _is_owned_by_account(recorded, account=account):
             return recorded
     for root in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - the shortest there is
-        if _is_short_enough(Path(root) / "ninefold-xxxxxxxx"):
+        if _fits_socket_path(Path(root) / "ninefold-xxxxxxxx"):
             created = Path(tempfile.mkdtemp(prefix="ninefold-", dir=root))
             _change_owner(created, account=account)
             record.write_text(f"{created}\n")
@@ -363,7 +369,7 @@ def _socket_folder(folder: Path, *, account: PostgresAccount | None) -> Path:
     )
 
 
-def _is_ours(folder: Path, *, account: PostgresAccount | None) -> bool:
+def _is_owned_by_account(folder: Path, *, account: PostgresAccount | None) -> bool:
     # A shared temporary folder is cleaned now and then; anybody may put a link in its place.
     try:
         status = folder.lstat()
@@ -373,7 +379,7 @@ def _is_ours(folder: Path, *, account: PostgresAccount | None) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid == owner
 
 
-def _is_short_enough(folder: Path) -> bool:
+def _fits_socket_path(folder: Path) -> bool:
     # To libpq a comma separates hosts, and it knows no way to write one in a name.
     path = os.fsencode(folder / _SOCKET_NAME)
     return len(path) <= _LONGEST_SOCKET_PATH and b"," not in path
@@ -404,12 +410,12 @@ class BinariesOrigin(StrEnum):
     WHEEL = "wheel"
 
 
-class NoFittingPostgres(RuntimeError):
+class NoCompatiblePostgres(RuntimeError):
     """No PostgreSQL on this machine can open the data folder, or there is none at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binaries:
+class PostgresBinaries:
     """One installation: ``folder`` holds ``postgres`` and ``initdb`` of version ``major``."""
 
     folder: Path
@@ -431,19 +437,21 @@ def _major_version(postgres: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _complete_installations(folders: Iterable[Path], *, origin: BinariesOrigin) -> list[Binaries]:
-    found: dict[Path, Binaries] = {}
+def _complete_installations(
+    folders: Iterable[Path], *, origin: BinariesOrigin
+) -> list[PostgresBinaries]:
+    found: dict[Path, PostgresBinaries] = {}
     for folder in folders:
         resolved = folder.resolve()
         if resolved in found or not (resolved / "initdb").is_file():
             continue
         major = _major_version(resolved / "postgres")
         if major is not None:
-            found[resolved] = Binaries(folder=resolved, major=major, origin=origin)
+            found[resolved] = PostgresBinaries(folder=resolved, major=major, origin=origin)
     return sorted(found.values(), key=lambda binaries: -binaries.major)
 
 
-def installed_binaries() -> tuple[Binaries, ...]:
+def find_postgres_binaries() -> tuple[PostgresBinaries, ...]:
     """Every installation found, in order of preference: the system's, then the wheel's."""
     system = list(_DEBIAN_ROOT.glob("*/bin"))
     on_path = shutil.which("postgres")
@@ -461,14 +469,16 @@ def installed_binaries() -> tuple[Binaries, ...]:
     )
 
 
-def choose_binaries(*, data: Path, candidates: Iterable[Binaries]) -> Binaries:
+def choose_postgres_binaries(
+    *, data: Path, candidates: Iterable[PostgresBinaries]
+) -> PostgresBinaries:
     """The first candidate that can open ``data``, or simply the first if ``data`` is new.
 
-    :raises NoFittingPostgres: if there is no candidate, or none of the folder's major version.
+    :raises NoCompatiblePostgres: if there is no candidate, or none of the folder's major version.
     """
     known = tuple(candidates)
     if not known:
-        raise NoFittingPostgres(
+        raise NoCompatiblePostgres(
             "no PostgreSQL was found, neither on this machine nor in the virtual environment; "
             "install one (Debian: apt-get install postgresql) or rebuild the environment"
         )
@@ -480,7 +490,7 @@ def choose_binaries(*, data: Path, candidates: Iterable[Binaries]) -> Binaries:
         if binaries.major == required_major:
             return binaries
     have = ", ".join(str(binaries) for binaries in known)
-    raise NoFittingPostgres(
+    raise NoCompatiblePostgres(
         f"the data in {data} was written by PostgreSQL {required_major}, and this machine has only {have}; "
         f"install version {required_major} (Debian: apt-get install postgresql-{required_major}), or move the "
         "folder away to begin with an empty database"

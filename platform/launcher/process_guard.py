@@ -31,7 +31,7 @@ _WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def _die_with_parent(*, parent: int, by: signal.Signals) -> None:
+def _set_parent_death_signal(*, parent: int, by: signal.Signals) -> None:
     if _LIBC.prctl(_PR_SET_PDEATHSIG, int(by), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent:
@@ -45,12 +45,12 @@ def _before_exec(*, guard_pid: int, stop_with: signal.Signals) -> Callable[[], N
         # inherited: a command that stops on one of them would never receive it.
         signal.signal(stop_with, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, set())
-        _die_with_parent(parent=guard_pid, by=stop_with)
+        _set_parent_death_signal(parent=guard_pid, by=stop_with)
 
     return prepare
 
 
-def _end_group(group: int) -> None:
+def _kill_process_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
@@ -69,7 +69,7 @@ def run_guarded(
     """
     # Blocked before anything else, so that no signal is lost between two waits.
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-    _die_with_parent(parent=parent, by=signal.SIGTERM)
+    _set_parent_death_signal(parent=parent, by=signal.SIGTERM)
     try:
         child = subprocess.Popen(
             command,
@@ -92,7 +92,7 @@ def run_guarded(
         if caught is not None and caught.si_signo != signal.SIGCHLD and deadline is None:
             deadline = time.monotonic() + grace_seconds
             child.send_signal(stop_with)
-    _end_group(child.pid)
+    _kill_process_group(child.pid)
     status = child.wait()
     return status if status >= 0 else 128 - status
 

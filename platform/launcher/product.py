@@ -14,23 +14,23 @@ from pathlib import Path
 import psutil
 
 from launcher.configuration import GATEWAY_PORT, WEB_PORT, LauncherConfiguration
-from launcher.home import (
+from launcher.home_folder import (
     ADMIN_PASSWORD,
     HomeLayout,
     ProcessEntry,
     RunRecord,
     SupervisorPhase,
-    generate_missing,
+    generate_missing_secrets,
     read_run_record,
     remove_run_record,
     write_private,
     write_run_record,
 )
-from launcher.linux import is_running, kill_session, started_ticks
-from launcher.logs import TerminalOutput, last_lines
+from launcher.linux_processes import is_process_running, kill_session, started_ticks
 from launcher.postgres import prepare_server
+from launcher.process_output import TerminalOutput, last_lines
 from launcher.services import postgres_service, product_services, setup_steps
-from launcher.supervisor import ProcessSupervisor, SupervisorStopRequested, print_duration
+from launcher.supervisor import ProcessSupervisor, SupervisorStopRequested, print_step_duration
 
 _DATABASE_SECONDS = 60.0
 _READY_SECONDS = 180.0
@@ -49,7 +49,7 @@ def run_product(
 
     ``print_welcome`` prints the URLs and how to sign in once everything is ready.
 
-    :raises StepFailed: if a preparing command fails.
+    :raises SetupStepFailed: if a preparing command fails.
     :raises ProductNotReady: if a process does not become ready.
     :raises PostgresFailed: if the embedded database cannot be prepared.
     """
@@ -65,7 +65,7 @@ def run_product(
         with supervisor:
             try:
                 record_writer.enter(SupervisorPhase.STARTING)
-                _bring_up(configuration, supervisor=supervisor, terminal=terminal)
+                _start_all_services(configuration, supervisor=supervisor, terminal=terminal)
                 record_writer.enter(SupervisorPhase.READY)
                 if print_welcome:
                     terminal.say(
@@ -75,7 +75,7 @@ def run_product(
             except SupervisorStopRequested:
                 pass
             record_writer.enter(SupervisorPhase.STOPPING)
-            with print_duration(terminal, "stopping"):
+            with print_step_duration(terminal, "stopping"):
                 supervisor.stop()
     finally:
         remove_run_record(configuration.layout)
@@ -87,7 +87,7 @@ def require_startable(configuration: LauncherConfiguration, *, terminal: Termina
 
     :raises PortInUse: if another program listens on a port of the product.
     """
-    _wait_for_leftovers(configuration, terminal=terminal)
+    _wait_for_orphaned_processes(configuration, terminal=terminal)
     for port, variable in (
         (configuration.web_port, WEB_PORT),
         (configuration.gateway_port, GATEWAY_PORT),
@@ -96,9 +96,9 @@ def require_startable(configuration: LauncherConfiguration, *, terminal: Termina
 
 
 @contextlib.contextmanager
-def open_database(configuration: LauncherConfiguration) -> Iterator[str | None]:
+def open_stopped_product_database(configuration: LauncherConfiguration) -> Iterator[str | None]:
     """The database's URL while the product does not run; None if there has never been one."""
-    _wait_for_leftovers(configuration, terminal=None)
+    _wait_for_orphaned_processes(configuration, terminal=None)
     layout = configuration.layout
     if configuration.database_url is not None:
         yield configuration.database_url
@@ -141,14 +141,14 @@ def welcome_message(configuration: LauncherConfiguration, *, interactive: bool) 
     )
 
 
-def _bring_up(
+def _start_all_services(
     configuration: LauncherConfiguration, *, supervisor: ProcessSupervisor, terminal: TerminalOutput
 ) -> None:
     layout = configuration.layout
-    generate_missing(layout.secrets)
+    generate_missing_secrets(layout.secrets)
     url = configuration.database_url
     if url is None:
-        with print_duration(terminal, "starting PostgreSQL"):
+        with print_step_duration(terminal, "starting PostgreSQL"):
             server = prepare_server(folder=layout.postgres)
             supervisor.add(postgres_service(server))
             _require_ready(configuration, supervisor=supervisor, seconds=_DATABASE_SECONDS)
@@ -158,10 +158,10 @@ def _bring_up(
     static = static_files_digest(configuration.project)
     collect = not static_files_are_collected(layout, expected=static)
     for step in setup_steps(configuration, collect_static=collect):
-        with print_duration(terminal, step.name):
+        with print_step_duration(terminal, step.name):
             supervisor.run_step(step)
     record_collected_static_files(layout, collected=static)
-    with print_duration(terminal, "starting web, worker, beat, gateway, watcher and agent"):
+    with print_step_duration(terminal, "starting web, worker, beat, gateway, watcher and agent"):
         for service in product_services(configuration):
             supervisor.add(service)
         _require_ready(configuration, supervisor=supervisor, seconds=_READY_SECONDS)
@@ -213,7 +213,7 @@ class _RunRecordWriter:
         )
 
 
-def _wait_for_leftovers(
+def _wait_for_orphaned_processes(
     configuration: LauncherConfiguration, *, terminal: TerminalOutput | None
 ) -> None:
     """Wait for processes of a killed supervisor: their guards stop them within the grace period."""
@@ -223,7 +223,7 @@ def _wait_for_leftovers(
     known = [entry for entry in earlier.processes if entry.pid]
 
     def leftovers() -> list[ProcessEntry]:
-        return [entry for entry in known if is_running(entry.pid, ticks=entry.ticks)]
+        return [entry for entry in known if is_process_running(entry.pid, ticks=entry.ticks)]
 
     if leftovers() and terminal is not None:
         names = ", ".join(entry.name for entry in leftovers())
@@ -263,16 +263,16 @@ def _static_sources(project: Path) -> Iterator[Path]:
 
 def static_files_are_collected(layout: HomeLayout, *, expected: str) -> bool:
     try:
-        return _digest_file(layout).read_text().strip() == expected
+        return _static_files_digest_path(layout).read_text().strip() == expected
     except FileNotFoundError:
         return False
 
 
 def record_collected_static_files(layout: HomeLayout, *, collected: str) -> None:
-    write_private(_digest_file(layout), f"{collected}\n")
+    write_private(_static_files_digest_path(layout), f"{collected}\n")
 
 
-def _digest_file(layout: HomeLayout) -> Path:
+def _static_files_digest_path(layout: HomeLayout) -> Path:
     # Beside the files: deleting them deletes the record too.
     return layout.home / "static" / ".fingerprint"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from launcher.configuration import LauncherConfiguration
-from launcher.postgres import Postgres
+from launcher.postgres import PreparedPostgres
 
 _PROBE_SECONDS = 2.0
 
@@ -48,7 +48,7 @@ class LogLineProbe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class ServiceSpec:
     """A supervised process."""
 
     name: str
@@ -91,8 +91,8 @@ def setup_steps(
     )
 
 
-def postgres_service(server: Postgres) -> Service:
-    return Service(
+def postgres_service(server: PreparedPostgres) -> ServiceSpec:
+    return ServiceSpec(
         name="postgres",
         command=tuple(server.command()),
         ready=server.is_ready,
@@ -103,19 +103,19 @@ def postgres_service(server: Postgres) -> Service:
     )
 
 
-def product_services(configuration: LauncherConfiguration) -> tuple[Service, ...]:
+def product_services(configuration: LauncherConfiguration) -> tuple[ServiceSpec, ...]:
     python = configuration.python
     # Root is meant, where it is root: the worker gives each job an account of its own.
     quiet = ("-W", "ignore:You're running the worker with superuser privileges")
     celery = (python, *quiet, "-m", "celery", "--app", "config.celery", "--quiet")
     return (
-        Service(
+        ServiceSpec(
             name="web",
             command=(python, "-m", "config.web_server"),
             ready=HttpProbe(url=f"{configuration.web_url}/readyz"),
             stop_order=1,
         ),
-        Service(
+        ServiceSpec(
             name="worker",
             command=(
                 *(*celery, "worker", "--pool", "prefork", "--concurrency", "2"),
@@ -129,7 +129,7 @@ def product_services(configuration: LauncherConfiguration) -> tuple[Service, ...
             ),
             stop_order=1,
         ),
-        Service(
+        ServiceSpec(
             name="beat",
             command=(
                 *(*celery, "beat", "--loglevel", "INFO", "--pidfile", ""),
@@ -137,13 +137,13 @@ def product_services(configuration: LauncherConfiguration) -> tuple[Service, ...
             ),
             ignored_output=re.compile(r"Scheduler: Sending due task"),
         ),
-        Service(
+        ServiceSpec(
             name="gateway",
             command=(python, "-m", "gateway"),
             ready=HttpProbe(url=f"{configuration.gateway_url}/healthz"),
             grace_seconds=12.0,
         ),
-        Service(
+        ServiceSpec(
             name="watcher",
             command=(
                 *(python, "-m", "launcher.wait_for_registration", "cluster"),
@@ -155,10 +155,10 @@ def product_services(configuration: LauncherConfiguration) -> tuple[Service, ...
     )
 
 
-def _agent_service(configuration: LauncherConfiguration) -> Service:
+def _agent_service(configuration: LauncherConfiguration) -> ServiceSpec:
     """Return the service that sends the metrics of the cards of this machine."""
     layout = configuration.layout
-    return Service(
+    return ServiceSpec(
         name="agent",
         command=(
             *(configuration.python, "-m", "launcher.wait_for_registration", "node"),
@@ -167,6 +167,6 @@ def _agent_service(configuration: LauncherConfiguration) -> Service:
     )
 
 
-def _demo_service(configuration: LauncherConfiguration) -> Service:
+def _demo_service(configuration: LauncherConfiguration) -> ServiceSpec:
     """Return the service that reports for simulated processes and submits jobs."""
-    return Service(name="demo", command=(configuration.python, "manage.py", "demo", "run"))
+    return ServiceSpec(name="demo", command=(configuration.python, "manage.py", "demo", "run"))

@@ -22,10 +22,10 @@ from pathlib import Path
 from types import FrameType
 
 from launcher import process_guard
-from launcher.home import ProcessEntry
-from launcher.linux import kill_session, started_ticks
-from launcher.logs import RotatingLog, TerminalOutput
-from launcher.services import LogLineProbe, Service, SetupStep
+from launcher.home_folder import ProcessEntry
+from launcher.linux_processes import kill_session, started_ticks
+from launcher.process_output import RotatingLog, TerminalOutput
+from launcher.services import LogLineProbe, ServiceSpec, SetupStep
 
 _LONGEST_LINE = 64 * 1024
 #: In addition to the grace period of a service, for the guard to end the group and exit.
@@ -77,7 +77,7 @@ class GuardedProcess:
 
     @classmethod
     def of_service(
-        cls, service: Service, *, folder: Path, environment: Mapping[str, str]
+        cls, service: ServiceSpec, *, folder: Path, environment: Mapping[str, str]
     ) -> GuardedProcess:
         return cls(
             command=service.command,
@@ -148,7 +148,7 @@ _POLL_SECONDS = 0.25
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class StepFailed(RuntimeError):
+class SetupStepFailed(RuntimeError):
     """A preparing command failed; the message ends with its last lines."""
 
 
@@ -160,7 +160,7 @@ class SupervisorStopRequested(Exception):
 class _SupervisedService:
     """A service and its current process."""
 
-    service: Service
+    service: ServiceSpec
     log: RotatingLog
     child: GuardedProcess | None = None
     ready: bool = False
@@ -243,7 +243,7 @@ class ProcessSupervisor:
     def run_step(self, step: SetupStep) -> None:
         """Run a command to its end while everything else keeps running.
 
-        :raises StepFailed: if it fails.
+        :raises SetupStepFailed: if it fails.
         :raises SupervisorStopRequested: if a signal comes first; the command is stopped.
         """
         log = RotatingLog(self._logs / "setup.log")
@@ -267,9 +267,9 @@ class ProcessSupervisor:
         status = child.exit_status() or 0
         if status != 0:
             last = "\n".join(f"    {line}" for line in printed[-30:])
-            raise StepFailed(f"{step.name} failed ({describe_exit(status)}):\n{last}")
+            raise SetupStepFailed(f"{step.name} failed ({describe_exit(status)}):\n{last}")
 
-    def add(self, service: Service) -> None:
+    def add(self, service: ServiceSpec) -> None:
         """Start a service and keep it running from now on."""
         managed = _SupervisedService(
             service=service, log=RotatingLog(self._logs / f"{service.name}.log")
@@ -432,7 +432,7 @@ def _is_ignored(ignored_output: re.Pattern[str] | None, line: str) -> bool:
 
 
 @contextlib.contextmanager
-def print_duration(terminal: TerminalOutput, text: str) -> Iterator[None]:
+def print_step_duration(terminal: TerminalOutput, text: str) -> Iterator[None]:
     """Print the name of a step, and how long it took."""
     began = time.monotonic()
     terminal.say(f"· {text} …")

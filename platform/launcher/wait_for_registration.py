@@ -116,13 +116,15 @@ def _has_watchable_cluster(database: psycopg.Connection[tuple[object, ...]]) -> 
     return True if row is not None and row[0] else None
 
 
-def wait_for_cluster(command: Sequence[str], *, database_url: str) -> None:
+def exec_once_cluster_registered(command: Sequence[str], *, database_url: str) -> None:
     """Replace this process with the command once there is a cluster to watch."""
     wait_for_registration(database_url, query=_has_watchable_cluster, description="clusters")
     os.execvp(command[0], list(command))
 
 
-def wait_for_node(token_file: str, state_file: str, *, database_url: str, control_url: str) -> None:
+def exec_agent_once_node_registered(
+    token_file: str, state_file: str, *, database_url: str, control_url: str
+) -> None:
     """Replace this process with the metrics agent once this machine is a node.
 
     :raises SystemExit: if no token can be created.
@@ -148,9 +150,9 @@ def main(arguments: Sequence[str]) -> None:
     database_url, control_url = (os.environ.get(name, "") for name in (_DATABASE_URL, _CONTROL_URL))
     match arguments:
         case ["cluster", *command] if command and database_url:
-            wait_for_cluster(command, database_url=database_url)
+            exec_once_cluster_registered(command, database_url=database_url)
         case ["node", token_file, state_file] if database_url and control_url:
-            wait_for_node(
+            exec_agent_once_node_registered(
                 token_file, state_file, database_url=database_url, control_url=control_url
             )
         case _:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ninefold_runtime import specs
-from ninefold_runtime.exits import BadInput, ExitCode, StopRequest, task_error_of
+from ninefold_runtime.exit_codes import ExitCode, InvalidTaskInput, StopSignalHandler, task_error_of
 from ninefold_runtime.report import ReportAddress, Reporter
 from ninefold_runtime.task_folders import TaskFolders
 
@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     work = Path()
     try:
         if options.task == "tiny-model":
-            return _tiny_model(options)
+            return _run_tiny_model(options)
         folders = TaskFolders.from_environment()
         work = folders.work
         return _TASKS[options.task](options, folders)
@@ -54,7 +54,7 @@ def _argument_parser() -> argparse.ArgumentParser:
 
 def _run_finetune(options: argparse.Namespace, folders: TaskFolders) -> int:
     spec = specs.load_spec(options.spec, specs.FinetuneSpec)
-    stop = StopRequest()
+    stop = StopSignalHandler()
     stop.listen()
     with Reporter(ReportAddress.from_environment()) as reporter:
         reporter.message("loading the engine")
@@ -66,7 +66,7 @@ def _run_finetune(options: argparse.Namespace, folders: TaskFolders) -> int:
 
 def _run_evaluate(options: argparse.Namespace, folders: TaskFolders) -> int:
     spec = specs.load_spec(options.spec, specs.EvaluateSpec)
-    StopRequest().listen()
+    StopSignalHandler().listen()
     with Reporter(ReportAddress.from_environment()) as reporter:
         reporter.message("loading the engine")
         from ninefold_runtime.evaluate import evaluate
@@ -77,7 +77,7 @@ def _run_evaluate(options: argparse.Namespace, folders: TaskFolders) -> int:
 
 def _run_quantize(options: argparse.Namespace, folders: TaskFolders) -> int:
     spec = specs.load_spec(options.spec, specs.QuantizeSpec)
-    StopRequest().listen()
+    StopSignalHandler().listen()
     with Reporter(ReportAddress.from_environment()) as reporter:
         reporter.message("loading the engine")
         from ninefold_runtime.quantize import quantize
@@ -87,10 +87,10 @@ def _run_quantize(options: argparse.Namespace, folders: TaskFolders) -> int:
 
 
 def _run_user_script(options: argparse.Namespace, folders: TaskFolders) -> int:
-    from ninefold_runtime.scripts import run_script
+    from ninefold_runtime.user_scripts import run_script
 
     spec = specs.load_spec(options.spec, specs.ScriptSpec)
-    stop = StopRequest()
+    stop = StopSignalHandler()
     stop.listen()
     with Reporter(ReportAddress.from_environment()) as reporter:
         return run_script(spec=spec, folders=folders, reporter=reporter, stop=stop)
@@ -104,10 +104,12 @@ def _run_serve(options: argparse.Namespace, folders: TaskFolders) -> int:
     return ExitCode.FINISHED
 
 
-def _tiny_model(options: argparse.Namespace) -> int:
+def _run_tiny_model(options: argparse.Namespace) -> int:
     out = options.out or os.environ.get("NINEFOLD_OUTPUTS")
     if not out:
-        raise BadInput("say where to write the model: --out FOLDER, or set NINEFOLD_OUTPUTS")
+        raise InvalidTaskInput(
+            "say where to write the model: --out FOLDER, or set NINEFOLD_OUTPUTS"
+        )
     from ninefold_runtime.samples import tiny_models
 
     tiny_models.build_model(options.name, folder=Path(out))

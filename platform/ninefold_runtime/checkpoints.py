@@ -36,7 +36,7 @@ def newest_checkpoint(root: Path) -> Checkpoint | None:
     return max(complete, key=lambda each: each.step, default=None)
 
 
-def complete_checkpoint(folder: Path) -> None:
+def mark_checkpoint_complete(folder: Path) -> None:
     """Mark the folder as complete, once its files are on the disk."""
     sizes = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -51,7 +51,7 @@ def complete_checkpoint(folder: Path) -> None:
     partial.replace(folder / MARKER)
 
 
-def discard_incomplete(root: Path) -> tuple[str, ...]:
+def delete_incomplete_checkpoints(root: Path) -> tuple[str, ...]:
     """Remove what a killed attempt left half-written; return their names."""
     gone = [each.folder for each in _complete_checkpoints(root) if not _is_complete(each.folder)]
     for folder in gone:
@@ -59,7 +59,7 @@ def discard_incomplete(root: Path) -> tuple[str, ...]:
     return tuple(folder.name for folder in gone)
 
 
-def keep_newest(root: Path, *, count: int) -> None:
+def delete_older_checkpoints(root: Path, *, count: int) -> None:
     """Remove all but the ``count`` newest complete checkpoints."""
     complete = sorted(
         (each for each in _complete_checkpoints(root) if _is_complete(each.folder)),

@@ -18,10 +18,10 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from ninefold_runtime import models
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime import model_loading
+from ninefold_runtime.answer_scoring import AnswerScore
+from ninefold_runtime.exit_codes import InvalidTaskInput
 from ninefold_runtime.report import Reporter
-from ninefold_runtime.scoring import Score
 from ninefold_runtime.specs import EvaluateSpec
 from ninefold_runtime.task_folders import Message, TaskFolders
 
@@ -29,16 +29,16 @@ from ninefold_runtime.task_folders import Message, TaskFolders
 def evaluate(*, spec: EvaluateSpec, folders: TaskFolders, reporter: Reporter) -> None:
     """Answer, compare and hand over the report.
 
-    :raises BadInput: if the model, the dataset or the spec cannot be used.
+    :raises InvalidTaskInput: if the model, the dataset or the spec cannot be used.
     """
     source = folders.model()
     rows = folders.rows(spec.split, limit=spec.limit)
-    models.seed_everything(spec.seed)
-    tokenizer = models.load_tokenizer(source)
-    model = models.load_model(source, precision="auto").eval()
-    context = models.context_length(source)
+    model_loading.seed_everything(spec.seed)
+    tokenizer = model_loading.load_tokenizer(source)
+    model = model_loading.load_model(source, precision="auto").eval()
+    context = model_loading.context_length(source)
     reporter.message(
-        f"{model.config.architectures[0]} on {models.current_device()}: "
+        f"{model.config.architectures[0]} on {model_loading.current_device()}: "
         f"{len(rows):,} rows of {spec.split}, {', '.join(spec.metrics)}"
     )
     measured = measure_model(
@@ -125,14 +125,14 @@ def measure_model(
     progress_range: ProgressRange,
     reporter: Reporter,
 ) -> EvaluationResult:
-    """:raises BadInput: if a prompt does not fit into the context, or a metric does not apply to these rows."""
+    """:raises InvalidTaskInput: if a prompt exceeds the context, or a metric does not apply to the rows."""
     outcome: dict[str, Any] = {}
     predictions: list[dict[str, Any]] = []
     seconds = None
     if not _BY_ANSWER.isdisjoint(spec.metrics):
         prompts = _encode_prompts(tokenizer, rows, split=spec.split, context=context)
         began_at = time.monotonic()
-        batches = _Answers(model, tokenizer, spec=spec, context=context)
+        batches = _GreedyAnswerGenerator(model, tokenizer, spec=spec, context=context)
         score, predictions = batches.over(
             rows, prompts, progress_range=progress_range, reporter=reporter
         )
@@ -153,17 +153,17 @@ def measure_model(
 def _encode_prompts(
     tokenizer: Any, rows: Sequence[Sequence[Message]], *, split: str, context: int
 ) -> list[list[int]]:
-    prompts = [models.prompt_ids(tokenizer, messages[:-1]) for messages in rows]
+    prompts = [model_loading.prompt_ids(tokenizer, messages[:-1]) for messages in rows]
     for number, prompt in enumerate(prompts, start=1):
         if len(prompt) >= context:
-            raise BadInput(
+            raise InvalidTaskInput(
                 f"row {number} of {split} has {len(prompt)} prompt tokens; "
                 f"the model supports {context} positions with the answer"
             )
     return prompts
 
 
-class _Answers:
+class _GreedyAnswerGenerator:
     """Greedy answers, batch by batch."""
 
     def __init__(self, model: Any, tokenizer: Any, *, spec: MeasurementSpec, context: int) -> None:
@@ -179,8 +179,8 @@ class _Answers:
         *,
         progress_range: ProgressRange,
         reporter: Reporter,
-    ) -> tuple[Score, list[dict[str, Any]]]:
-        score, predictions = Score(), {}
+    ) -> tuple[AnswerScore, list[dict[str, Any]]]:
+        score, predictions = AnswerScore(), {}
         began_at, done = time.monotonic(), 0
         # Prompts of like length together: less padding, the same answers.
         order = sorted(range(len(rows)), key=lambda index: len(prompts[index]))
@@ -218,7 +218,7 @@ class _Answers:
         )
 
 
-def _selected_metrics(score: Score, *, spec: Sequence[str]) -> dict[str, Any]:
+def _selected_metrics(score: AnswerScore, *, spec: Sequence[str]) -> dict[str, Any]:
     values: dict[str, Any] = {
         "exact_match": score.exact_match(),
         "exact_matches": score.exact,
@@ -226,7 +226,7 @@ def _selected_metrics(score: Score, *, spec: Sequence[str]) -> dict[str, Any]:
         "labels": score.per_label(),
     }
     if "label_accuracy" in spec and values["label_accuracy"] is None:
-        raise BadInput(
+        raise InvalidTaskInput(
             "label_accuracy needs references of the form value_LABEL,value_LABEL; none has any label"
         )
     return values
@@ -242,15 +242,15 @@ def _measure_perplexity(
 ) -> float:
     """Exponential of the mean loss over the answers' tokens; conversations are cut at the context."""
     total, count = 0.0, 0
-    rendered = [models.conversation_ids(tokenizer, messages) for messages in rows]
+    rendered = [model_loading.conversation_ids(tokenizer, messages) for messages in rows]
     rendered = sorted(
         ((ids[:context], begin) for ids, begin in rendered), key=lambda each: len(each[0])
     )
     for batch in _split_batches(rendered, batch_size):
-        loss, tokens = answer_losses(model, batch, padding=tokenizer.pad_token_id)
+        loss, tokens = summed_answer_loss(model, batch, padding=tokenizer.pad_token_id)
         total, count = total + loss, count + tokens
     if count == 0:
-        raise BadInput(f"no answer lies within the model's {context} positions")
+        raise InvalidTaskInput(f"no answer lies within the model's {context} positions")
     return math.exp(min(total / count, 700.0))
 
 
@@ -286,7 +286,7 @@ def greedy_answers(
     ]
 
 
-def answer_losses(
+def summed_answer_loss(
     model: Any, conversations: Sequence[tuple[Sequence[int], int]], *, padding: int
 ) -> tuple[float, int]:
     """Summed negative log likelihood (nats) of the answers' tokens, and how many those are.

@@ -17,8 +17,13 @@ import datasets
 import torch
 from transformers import PrinterCallback, ProgressCallback
 
-from ninefold_runtime import checkpoints, models
-from ninefold_runtime.exits import BadInput, Diverged, StopRequest, TaskStopped
+from ninefold_runtime import checkpoints, model_loading
+from ninefold_runtime.exit_codes import (
+    InvalidTaskInput,
+    StopSignalHandler,
+    TaskStopped,
+    TrainingDiverged,
+)
 from ninefold_runtime.report import Reporter
 from ninefold_runtime.specs import FinetuneSpec
 from ninefold_runtime.task_folders import TaskFolders
@@ -40,17 +45,17 @@ _BUILDERS: Mapping[str, TrainerBuilder] = {
 
 
 def finetune(
-    *, spec: FinetuneSpec, folders: TaskFolders, reporter: Reporter, stop: StopRequest
+    *, spec: FinetuneSpec, folders: TaskFolders, reporter: Reporter, stop: StopSignalHandler
 ) -> None:
     """Train, save and hand over the model.
 
     :raises TaskStopped: on a stop request; a checkpoint of the last step is saved.
     :raises Diverged: if the loss is no longer finite.
-    :raises BadInput: if the model, the dataset or the spec cannot be used.
+    :raises InvalidTaskInput: if the model, the dataset or the spec cannot be used.
     """
     datasets.disable_progress_bars()
     run = _load_training_run(spec, folders, reporter, stop)
-    if gone := checkpoints.discard_incomplete(folders.checkpoints):
+    if gone := checkpoints.delete_incomplete_checkpoints(folders.checkpoints):
         reporter.message(f"ignored incomplete checkpoints: {', '.join(sorted(gone))}")
     trainer = _BUILDERS[spec.objective](run)
     trainer.remove_callback(PrinterCallback)
@@ -80,11 +85,11 @@ def finetune(
 
 
 def _load_training_run(
-    spec: FinetuneSpec, folders: TaskFolders, reporter: Reporter, stop: StopRequest
+    spec: FinetuneSpec, folders: TaskFolders, reporter: Reporter, stop: StopSignalHandler
 ) -> TrainingRun:
     source = folders.model()
-    models.seed_everything(spec.seed)
-    context = models.context_length(source)
+    model_loading.seed_everything(spec.seed)
+    context = model_loading.context_length(source)
     return TrainingRun(
         spec=spec,
         folders=folders,
@@ -92,9 +97,11 @@ def _load_training_run(
         observer=TrainingObserver(
             reporter=reporter, stop=stop, keep_checkpoints=spec.keep_checkpoints
         ),
-        tokenizer=models.load_tokenizer(source, require_chat_template=spec.objective != "pretrain"),
+        tokenizer=model_loading.load_tokenizer(
+            source, require_chat_template=spec.objective != "pretrain"
+        ),
         # Trained weights stay in float32 whatever is computed in; LoRA's base is only read.
-        model=models.load_model(
+        model=model_loading.load_model(
             source, precision="float32" if spec.method == "full" else spec.precision
         ),
         context=context,
@@ -106,7 +113,9 @@ def _max_length(spec: FinetuneSpec, *, context: int) -> int:
     if spec.max_length is None:
         return min(context, _LONGEST_BY_DEFAULT)
     if spec.max_length > context:
-        raise BadInput(f"max_length is {spec.max_length}; the model supports {context} positions")
+        raise InvalidTaskInput(
+            f"max_length is {spec.max_length}; the model supports {context} positions"
+        )
     return spec.max_length
 
 
@@ -119,7 +128,7 @@ def _save_model(trainer: Any, tokenizer: Any, result: Path, *, merge: bool) -> N
         (result / "adapter" / "README.md").unlink(missing_ok=True)
         model = model.merge_and_unload()
     if not all(bool(torch.isfinite(each.detach()).all()) for each in model.parameters()):
-        raise Diverged("the trained weights are not finite; use a lower learning_rate")
+        raise TrainingDiverged("the trained weights are not finite; use a lower learning_rate")
     model.save_pretrained(result, safe_serialization=True)
     tokenizer.save_pretrained(result)
     for path in result.rglob("*"):

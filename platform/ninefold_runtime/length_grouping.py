@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 _BATCHES_A_BLOCK = 50
 
 
-class LengthGroupedOrder:
+class LengthGroupedSampler:
     """Indices of rows, to be cut into batches of ``batch_size`` in this order."""
 
     def __init__(self, lengths: Sequence[int], *, batch_size: int, seed: int) -> None:

@@ -43,9 +43,9 @@ from llmcompressor.modifiers.transform.smoothquant import SmoothQuantModifier
 from llmcompressor.pipelines.cache import IntermediatesCache
 from loguru import logger
 
-from ninefold_runtime import evaluate, models
+from ninefold_runtime import evaluate, model_loading
 from ninefold_runtime.evaluate import EvaluationResult, ProgressRange
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime.exit_codes import InvalidTaskInput
 from ninefold_runtime.report import Reporter
 from ninefold_runtime.specs import QuantizeSpec
 from ninefold_runtime.task_folders import Message, TaskFolders
@@ -56,7 +56,7 @@ _SOFTWARE = ("llmcompressor", "compressed-tensors", "torch", "transformers")
 def quantize(*, spec: QuantizeSpec, folders: TaskFolders, reporter: Reporter) -> None:
     """Measure, quantize, measure again and hand over the model.
 
-    :raises BadInput: if the model, the dataset or the spec cannot be used.
+    :raises InvalidTaskInput: if the model, the dataset or the spec cannot be used.
     """
     # The libraries count every layer and warn again and again that there is no accelerator.
     logger.configure(handlers=[{"sink": sys.stderr, "level": "ERROR"}])
@@ -78,28 +78,28 @@ class _Quantization:
         self._reporter = reporter
         self._source = folders.model()
         self._result = folders.work / "result"
-        _check_plain(self._source)
+        _require_unquantized_model(self._source)
         self._rows = folders.rows(spec.split, limit=spec.limit)
         self._calibration: list[list[Message]] = []
         if needs_calibration(spec):
-            self._calibration = choose_rows(
+            self._calibration = sample_calibration_rows(
                 folders.rows(spec.calibration_split), count=spec.calibration_rows, seed=spec.seed
             )
 
     def run(self) -> None:
-        models.seed_everything(self._spec.seed)
-        tokenizer = models.load_tokenizer(self._source)
-        model = models.load_model(self._source, precision="auto").eval()
+        model_loading.seed_everything(self._spec.seed)
+        tokenizer = model_loading.load_tokenizer(self._source)
+        model = model_loading.load_model(self._source, precision="auto").eval()
         self._reporter.message(
             f"{model.config.architectures[0]} with {model.num_parameters():,} parameters on "
-            f"{models.current_device()}; {len(self._rows):,} rows of {self._spec.split} before and after"
+            f"{model_loading.current_device()}; {len(self._rows):,} rows of {self._spec.split} before and after"
         )
         before = self._measure_model(model, tokenizer, done=0)
         weights = self._quantize_weights(model, tokenizer)
         del model
         gc.collect()
         self._reporter.message("measuring the files as they were saved")
-        quantized = models.load_model(self._result, precision="auto").eval()
+        quantized = model_loading.load_model(self._result, precision="auto").eval()
         after = self._measure_model(quantized, tokenizer, done=len(self._rows))
         metrics = self._quantization_metrics(before, after, weights)
         self._write_result(before, after, weights, metrics)
@@ -111,7 +111,7 @@ class _Quantization:
             tokenizer,
             self._rows,
             spec=self._spec,
-            context=models.context_length(self._source),
+            context=model_loading.context_length(self._source),
             progress_range=ProgressRange(done=done, total=2 * len(self._rows)),
             reporter=self._reporter,
         )
@@ -191,21 +191,25 @@ class _Quantization:
         (folder / "report.json").write_text(text + "\n", encoding="utf-8")
         with (folder / "answers.jsonl").open("w", encoding="utf-8") as lines:
             for old, new in zip(before.predictions, after.predictions, strict=True):
-                lines.write(json.dumps(_before_and_after(old, new), ensure_ascii=False) + "\n")
+                lines.write(
+                    json.dumps(_prediction_before_and_after(old, new), ensure_ascii=False) + "\n"
+                )
 
 
-def _check_plain(folder: Path) -> None:
-    """:raises BadInput: if its weights are quantized already."""
+def _require_unquantized_model(folder: Path) -> None:
+    """:raises InvalidTaskInput: if its weights are quantized already."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     known = config.get("quantization_config")
     if known is not None:
         method = known.get("quant_method", "another way") if isinstance(known, dict) else known
-        raise BadInput(
+        raise InvalidTaskInput(
             f"the model is quantized already ({method}); quantize the version that it was made from"
         )
 
 
-def _before_and_after(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def _prediction_before_and_after(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> dict[str, Any]:
     return {
         "row": before["row"],
         "prompt": before["prompt"],
@@ -244,7 +248,7 @@ _ROWS_A_BATCH = 16
 _SLACK = 1.125
 
 
-def choose_rows(rows: Sequence[T], *, count: int, seed: int) -> list[T]:
+def sample_calibration_rows(rows: Sequence[T], *, count: int, seed: int) -> list[T]:
     """That many of the rows, in their order, or all where there are fewer; the same for the same seed."""
     if count >= len(rows):
         return list(rows)
@@ -261,7 +265,7 @@ def calibration_batches(
     shortest row, which loses at most a ninth of any.
     """
     ids = sorted(
-        (models.conversation_ids(tokenizer, messages)[0][:max_length] for messages in rows),
+        (model_loading.conversation_ids(tokenizer, messages)[0][:max_length] for messages in rows),
         key=len,
     )
     grouped: list[list[list[int]]] = []
@@ -286,18 +290,18 @@ def apply_recipe(model: Any, *, recipe: list[Any], batches: Sequence[dict[str, A
         oneshot(model=model, recipe=recipe)
         return
     loader = torch.utils.data.DataLoader(list(batches), batch_size=None)
-    with _without_pinned_memory():
+    with _disable_awq_pinned_memory():
         oneshot(model=model, recipe=recipe, dataset=loader, num_calibration_samples=len(batches))
 
 
 @contextmanager
-def _without_pinned_memory() -> Iterator[None]:
+def _disable_awq_pinned_memory() -> Iterator[None]:
     """Inside, AWQ leaves its cache in pageable memory where there is no accelerator.
 
     It pins host memory whatever the device (llm-compressor 0.14), which fails where no accelerator is there
     to copy to; the values are the same either way. Nothing is changed where one is there.
     """
-    if models.current_device().type != "cpu":
+    if model_loading.current_device().type != "cpu":
         yield
         return
     pin = IntermediatesCache.pin_memory
@@ -316,18 +320,18 @@ _GROUP_SIZES = (128, 64, 32, 16)
 def quantized_layers(model: Any, *, ignore: Sequence[str]) -> dict[str, Any]:
     """The linear layers that lose precision, by name.
 
-    :raises BadInput: if none is left.
+    :raises InvalidTaskInput: if none is left.
     """
     layers = dict(match_named_modules(model, _LAYERS, list(ignore)))
     if not layers:
-        raise BadInput(f"ignore leaves no linear layer to quantize: {', '.join(ignore)}")
+        raise InvalidTaskInput(f"ignore leaves no linear layer to quantize: {', '.join(ignore)}")
     return layers
 
 
 def group_size_for(spec: QuantizeSpec, widths: Sequence[int]) -> int | None:
     """Weights that share a scale; None where the scheme has no groups.
 
-    :raises BadInput: if the requested one does not divide the layers' input widths, or none does.
+    :raises InvalidTaskInput: if the requested one does not divide the layers' input widths, or none does.
     """
     if spec.scheme != "w4a16-awq":
         return None
@@ -335,14 +339,14 @@ def group_size_for(spec: QuantizeSpec, widths: Sequence[int]) -> int | None:
     widths_text = ", ".join(str(width) for width in sorted(set(widths)))
     if spec.group_size is None:
         if not fitting:
-            raise BadInput(
+            raise InvalidTaskInput(
                 f"no group size of {', '.join(map(str, _GROUP_SIZES))} divides the layers' widths "
                 f"{widths_text}; leave the odd layers out by ignore"
             )
         return fitting[0]
     if any(width % spec.group_size for width in widths):
         right = ", ".join(map(str, fitting)) or "none of the usual ones"
-        raise BadInput(
+        raise InvalidTaskInput(
             f"group_size {spec.group_size} does not divide the layers' widths {widths_text}; these do: {right}"
         )
     return spec.group_size

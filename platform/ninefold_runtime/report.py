@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote, urlsplit
 
-from ninefold_runtime.exits import BadInput, NotReported
+from ninefold_runtime.exit_codes import InvalidTaskInput, ReportNotDelivered
 
 _TIMEOUT_SECONDS = 60.0
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -40,7 +40,7 @@ _MAX_POINTS = 4000
 _CHUNK = 1024 * 1024
 
 
-class _ServerUnavailable(Exception):
+class _ControlPlaneUnavailable(Exception):
     """The control plane cannot take it now; the same request may succeed later."""
 
 
@@ -59,13 +59,13 @@ class ReportAddress:
     def from_environment(cls) -> ReportAddress | None:
         """None without a report address.
 
-        :raises BadInput: if the URL is not http(s).
+        :raises InvalidTaskInput: if the URL is not http(s).
         """
         url = os.environ.get("NINEFOLD_REPORT_URL", "").rstrip("/")
         if not url:
             return None
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise BadInput(f"NINEFOLD_REPORT_URL must be an http(s) address, not {url!r}")
+            raise InvalidTaskInput(f"NINEFOLD_REPORT_URL must be an http(s) address, not {url!r}")
         return cls(url=url, token=os.environ.get("NINEFOLD_ATTEMPT_TOKEN", ""))
 
 
@@ -107,7 +107,7 @@ class Reporter:
         point = {
             name: _replace_non_finite(value) for name, value in values.items() if value is not None
         }
-        self._log(format_point(point))
+        self._log(format_progress_point(point))
         self._write_point(point)
 
     def checkpoint(self, *, step: int) -> None:
@@ -128,9 +128,9 @@ class Reporter:
     def deliver(self, folder: Path, *, kind: str, metrics: Mapping[str, Any]) -> None:
         """Send every file below the folder, then the manifest that completes the result.
 
-        :raises NotReported: if the control plane refuses one, or stays away longer than patience.
+        :raises ReportNotDelivered: if the control plane refuses one, or stays away longer than patience.
         """
-        files = [_describe_file(path, folder) for path in _files_below(folder)]
+        files = [_manifest_entry_of_file(path, folder) for path in _files_below(folder)]
         numbers = {name: _replace_non_finite(value) for name, value in metrics.items()}
         manifest = {"kind": kind, "files": files, "metrics": numbers}
         if self._address is None:
@@ -163,7 +163,7 @@ class Reporter:
                     return
                 batch = self._backlog.take(_POINTS_A_REQUEST)
                 self._in_flight = len(batch)
-            away = self._try_to_send(batch)
+            away = self._try_to_send_progress(batch)
             with self._wake:
                 self._in_flight = 0
                 if away:
@@ -172,13 +172,13 @@ class Reporter:
                 self._wake.notify_all()
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS) if away else self._first_pause
 
-    def _try_to_send(self, batch: list[Point]) -> bool:
+    def _try_to_send_progress(self, batch: list[Point]) -> bool:
         """True if the batch must be sent again."""
         try:
             self._send_request(
                 "POST", "/progress", body=_encode_json({"points": batch}), headers=_JSON
             )
-        except _ServerUnavailable:
+        except _ControlPlaneUnavailable:
             return True
         except _ReportRejected as refusal:
             self._log(f"progress is no longer reported: {refusal}")
@@ -196,10 +196,12 @@ class Reporter:
                 self._send_request(method, path, body=body, headers=headers)
                 return
             except _ReportRejected as refusal:
-                raise NotReported(f"the control plane refused {path}: {refusal}") from refusal
-            except _ServerUnavailable as away:
+                raise ReportNotDelivered(
+                    f"the control plane refused {path}: {refusal}"
+                ) from refusal
+            except _ControlPlaneUnavailable as away:
                 if time.monotonic() + pause > give_up_at:
-                    raise NotReported(
+                    raise ReportNotDelivered(
                         f"{path} could not be handed over in {self._patience:.0f} s: {away}"
                     ) from away
                 self._log(f"{path} is tried again in {pause:.1f} s: {away}")
@@ -209,7 +211,7 @@ class Reporter:
     def _send_request(
         self, method: str, path: str, *, body: bytes | Path, headers: Mapping[str, str]
     ) -> None:
-        """:raises _ServerUnavailable: if it may succeed later. :raises _ReportRejected: if it never will."""
+        """:raises _ControlPlaneUnavailable: if it may succeed later. :raises _ReportRejected: if it never will."""
         if self._address is None:
             return
         parts = urlsplit(self._address.url)
@@ -223,15 +225,15 @@ class Reporter:
                 content.seek(0)
                 status, text = _exchange_http(connection, method, parts.path + path, content, sent)
         except (ConnectionError, TimeoutError, http.client.HTTPException) as error:
-            raise _ServerUnavailable(f"{type(error).__name__}: {error}") from error
+            raise _ControlPlaneUnavailable(f"{type(error).__name__}: {error}") from error
         except OSError as error:
             if error.filename is not None:
                 raise
-            raise _ServerUnavailable(f"{type(error).__name__}: {error}") from error
+            raise _ControlPlaneUnavailable(f"{type(error).__name__}: {error}") from error
         finally:
             connection.close()
         if status >= 500 or status in (408, 425, 429):
-            raise _ServerUnavailable(f"it answered {status}")
+            raise _ControlPlaneUnavailable(f"it answered {status}")
         if status >= 300:
             raise _ReportRejected(f"it answered {status}: {text}")
 
@@ -239,7 +241,7 @@ class Reporter:
 _JSON = {"Content-Type": "application/json"}
 
 
-def format_point(point: Mapping[str, Any]) -> str:
+def format_progress_point(point: Mapping[str, Any]) -> str:
     """One line for the log: ``step 10/120 · loss 1.234 · 850 tokens/s · 95 s left``."""
     parts = []
     if "step" in point:
@@ -296,7 +298,7 @@ def _is_below_link(path: Path, folder: Path) -> bool:
     return any(each.is_symlink() for each in (path, *path.parents) if each.is_relative_to(folder))
 
 
-def _describe_file(path: Path, folder: Path) -> dict[str, Any]:
+def _manifest_entry_of_file(path: Path, folder: Path) -> dict[str, Any]:
     digest = hashlib.sha256()
     with path.open("rb") as content:
         while chunk := content.read(_CHUNK):
@@ -335,7 +337,7 @@ class ProgressBacklog:
 
     def add(self, point: Point) -> None:
         self._points.append(point)
-        self._halve_resolution()
+        self._drop_every_second_point()
 
     def take(self, count: int) -> list[Point]:
         """Remove and return up to ``count`` of the oldest."""
@@ -345,9 +347,9 @@ class ProgressBacklog:
     def put_back(self, points: Iterable[Point]) -> None:
         """Return what could not be sent to the front."""
         self._points[:0] = points
-        self._halve_resolution()
+        self._drop_every_second_point()
 
-    def _halve_resolution(self) -> None:
+    def _drop_every_second_point(self) -> None:
         if len(self._points) <= self._limit:
             return
         middle = len(self._points) // 2

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime.exit_codes import InvalidTaskInput
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -124,28 +124,30 @@ class ServeSpec:
 
 
 def load_spec(path: Path, kind: type[S]) -> S:
-    """:raises BadInput: if the file is not readable, or not a complete spec of that kind."""
+    """:raises InvalidTaskInput: if the file is not readable, or not a complete spec of that kind."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(f"the spec {path.name} cannot be read: {error}") from error
+        raise InvalidTaskInput(f"the spec {path.name} cannot be read: {error}") from error
     return parse_spec(content, kind)
 
 
 def parse_spec(content: object, kind: type[S], *, at: str = "") -> S:
     """The mapping as a spec of that kind.
 
-    :raises BadInput: if a field is missing, unknown or of another type; the message names it.
+    :raises InvalidTaskInput: if a field is missing, unknown or of another type; the message names it.
     """
     if not isinstance(content, Mapping):
-        raise BadInput(f"{at or 'the spec'} must be an object, not {type(content).__name__}")
+        raise InvalidTaskInput(
+            f"{at or 'the spec'} must be an object, not {type(content).__name__}"
+        )
     hints = get_type_hints(kind)
     known = {field.name for field in fields(kind)}
     prefix = f"{at}." if at else ""
     if missing := sorted(known - set(content)):
-        raise BadInput(f"the spec lacks {', '.join(prefix + name for name in missing)}")
+        raise InvalidTaskInput(f"the spec lacks {', '.join(prefix + name for name in missing)}")
     if unknown := sorted(set(content) - known):
-        raise BadInput(
+        raise InvalidTaskInput(
             f"the spec has unknown fields: {', '.join(prefix + name for name in unknown)}"
         )
     values = {
@@ -159,7 +161,7 @@ def _parse_value(value: Any, hint: Any, *, at: str) -> Any:
         return parse_spec(value, hint, at=at)
     if _matches_hint(value, hint):
         return float(value) if hint is float else value
-    raise BadInput(f"{at} must be {_type_label(hint)}, not {value!r}")
+    raise InvalidTaskInput(f"{at} must be {_type_label(hint)}, not {value!r}")
 
 
 def _matches_hint(value: Any, hint: Any) -> bool:

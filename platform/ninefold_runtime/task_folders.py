@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime.exit_codes import InvalidTaskInput
 
 ARCHIVE_NAMES = ("code.tar.gz", "code.zip", "code.tar")
 _ROLES = frozenset({"system", "user", "assistant"})
@@ -22,7 +22,7 @@ Message = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preference:
+class PreferencePair:
     """A conversation whose last answer was preferred to another one."""
 
     messages: list[Message]
@@ -39,11 +39,11 @@ class TaskFolders:
 
     @classmethod
     def from_environment(cls) -> TaskFolders:
-        """:raises BadInput: if ``NINEFOLD_WORK`` or ``NINEFOLD_INPUTS`` is not set."""
+        """:raises InvalidTaskInput: if ``NINEFOLD_WORK`` or ``NINEFOLD_INPUTS`` is not set."""
         values = {}
         for name in ("NINEFOLD_WORK", "NINEFOLD_INPUTS"):
             if not os.environ.get(name):
-                raise BadInput(f"the variable {name} is not set; it must name a folder")
+                raise InvalidTaskInput(f"the variable {name} is not set; it must name a folder")
             values[name] = Path(os.environ[name]).absolute()
         return cls(work=values["NINEFOLD_WORK"], inputs=values["NINEFOLD_INPUTS"])
 
@@ -56,18 +56,20 @@ class TaskFolders:
         return self.work / "outputs"
 
     def model(self) -> Path:
-        """:raises BadInput: if there is no model, or not one in safetensors."""
+        """:raises InvalidTaskInput: if there is no model, or not one in safetensors."""
         folder = self._input_folder("model")
         if not (folder / "config.json").is_file():
-            raise BadInput("the model has no config.json")
+            raise InvalidTaskInput("the model has no config.json")
         if not any(folder.glob("*.safetensors")):
-            raise BadInput("the model has no *.safetensors file; other formats are not loaded")
+            raise InvalidTaskInput(
+                "the model has no *.safetensors file; other formats are not loaded"
+            )
         return folder
 
     def archive(self) -> Path | None:
         """The code of a script; None if it has none.
 
-        :raises BadInput: if there is a code tree and it does not hold exactly one archive.
+        :raises InvalidTaskInput: if there is a code tree and it does not hold exactly one archive.
         """
         folder = self.inputs / "code"
         if not folder.is_dir():
@@ -75,38 +77,42 @@ class TaskFolders:
         found = [folder / name for name in ARCHIVE_NAMES if (folder / name).is_file()]
         if len(found) != 1:
             names = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
-            raise BadInput(f"the code must be one of {', '.join(ARCHIVE_NAMES)}; found {names}")
+            raise InvalidTaskInput(
+                f"the code must be one of {', '.join(ARCHIVE_NAMES)}; found {names}"
+            )
         return found[0]
 
     def rows(self, split: str, *, limit: int | None = None) -> list[list[Message]]:
         """The conversations of a split, at most ``limit`` of them.
 
-        :raises BadInput: if the split is missing or empty, or a row is not a conversation that ends
+        :raises InvalidTaskInput: if the split is missing or empty, or a row is not a conversation that ends
             with an answer.
         """
         conversations = []
         for row in islice(_read_rows(self._split_path(split)), limit):
             conversations.append(_conversation_of_row(row))
         if not conversations:
-            raise BadInput(f"the split {split!r} has no rows")
+            raise InvalidTaskInput(f"the split {split!r} has no rows")
         return conversations
 
-    def preferences(self, split: str) -> list[Preference]:
+    def preferences(self, split: str) -> list[PreferencePair]:
         """The conversations of a split, each with the answer that was liked less.
 
-        :raises BadInput: if the split is missing or empty, or a row has no such answer.
+        :raises InvalidTaskInput: if the split is missing or empty, or a row has no such answer.
         """
         preferences = []
         for row in _read_rows(self._split_path(split)):
             rejected = row.content.get("rejected")
             if not isinstance(rejected, str) or not rejected:
-                raise BadInput(
+                raise InvalidTaskInput(
                     f"{row.where} has no rejected answer; dpo learns from rows with prompt, chosen "
                     "and rejected"
                 )
-            preferences.append(Preference(messages=_conversation_of_row(row), rejected=rejected))
+            preferences.append(
+                PreferencePair(messages=_conversation_of_row(row), rejected=rejected)
+            )
         if not preferences:
-            raise BadInput(f"the split {split!r} has no rows")
+            raise InvalidTaskInput(f"the split {split!r} has no rows")
         return preferences
 
     def has_split(self, split: str) -> bool:
@@ -118,13 +124,13 @@ class TaskFolders:
         path = folder / f"{split}.jsonl"
         if not path.is_file():
             found = ", ".join(sorted(each.stem for each in folder.glob("*.jsonl"))) or "none"
-            raise BadInput(f"the dataset has no split {split!r}; its splits: {found}")
+            raise InvalidTaskInput(f"the dataset has no split {split!r}; its splits: {found}")
         return path
 
     def _input_folder(self, name: str) -> Path:
         folder = self.inputs / name
         if not folder.is_dir():
-            raise BadInput(f"the input {name!r} is missing")
+            raise InvalidTaskInput(f"the input {name!r} is missing")
         return folder
 
 
@@ -143,16 +149,16 @@ def _read_rows(path: Path) -> Iterator[_DatasetRow]:
                 try:
                     content = json.loads(line)
                 except ValueError as error:
-                    raise BadInput(f"{where} is not JSON: {error}") from error
+                    raise InvalidTaskInput(f"{where} is not JSON: {error}") from error
                 yield _DatasetRow(content=content if isinstance(content, dict) else {}, where=where)
         except UnicodeDecodeError as error:
-            raise BadInput(f"{path.name} is not UTF-8: {error}") from error
+            raise InvalidTaskInput(f"{path.name} is not UTF-8: {error}") from error
 
 
 def _conversation_of_row(row: _DatasetRow) -> list[Message]:
     where, messages = row.where, row.content.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise BadInput(f"{where} has no list of messages")
+        raise InvalidTaskInput(f"{where} has no list of messages")
     conversation = []
     for message in messages:
         if (
@@ -160,12 +166,12 @@ def _conversation_of_row(row: _DatasetRow) -> list[Message]:
             or message.get("role") not in _ROLES
             or not isinstance(message.get("content"), str)
         ):
-            raise BadInput(
+            raise InvalidTaskInput(
                 f"{where} has a message without a known role and a text: {message!r:.80}"
             )
         conversation.append({"role": message["role"], "content": message["content"]})
     if conversation[-1]["role"] != "assistant":
-        raise BadInput(
+        raise InvalidTaskInput(
             f"{where} ends with {conversation[-1]['role']!r}; the last message must be the assistant's"
         )
     return conversation

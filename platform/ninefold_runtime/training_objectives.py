@@ -8,7 +8,7 @@ probabilities first, so that no second copy is in memory.
 
 ``grpo``, group relative policy optimization (Shao et al., 2024), compares several answers to one prompt with
 each other. The reward compares the answer with the row's reference, as an evaluation does
-(``ninefold_runtime.scoring``).
+(``ninefold_runtime.answer_scoring``).
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import Any
 from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from ninefold_runtime import training_run
-from ninefold_runtime.exits import BadInput
-from ninefold_runtime.length_grouping import LengthGroupedOrder
-from ninefold_runtime.scoring import Score
-from ninefold_runtime.task_folders import Message, Preference
+from ninefold_runtime.answer_scoring import AnswerScore
+from ninefold_runtime.exit_codes import InvalidTaskInput
+from ninefold_runtime.length_grouping import LengthGroupedSampler
+from ninefold_runtime.task_folders import Message, PreferencePair
 from ninefold_runtime.training_run import (
-    FiniteLoss,
+    FiniteLossMixin,
     TrainingRun,
     preference_example,
     prompt_example,
 )
 
 
-class _SftTrainer(FiniteLoss, SFTTrainer):
+class _SftTrainer(FiniteLossMixin, SFTTrainer):
     """Batches rows of like length."""
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         rows = train_dataset if train_dataset is not None else self.train_dataset
-        return LengthGroupedOrder(
+        return LengthGroupedSampler(
             [len(ids) for ids in rows["input_ids"]],
             batch_size=self.args.per_device_train_batch_size,
             seed=self.args.data_seed,
@@ -101,14 +101,14 @@ def pretrain_trainer(run: TrainingRun) -> Any:
     )
 
 
-class _DpoTrainer(FiniteLoss, DPOTrainer):
+class _DpoTrainer(FiniteLossMixin, DPOTrainer):
     pass
 
 
 def dpo_trainer(run: TrainingRun) -> Any:
     """Learns to prefer the chosen answers.
 
-    :raises BadInput: if a row has no rejected answer, or every prompt is longer than ``max_length``.
+    :raises InvalidTaskInput: if a row has no rejected answer, or every prompt is longer than ``max_length``.
     """
     spec = run.spec
     train = run.folders.preferences(spec.train_split)
@@ -118,9 +118,9 @@ def dpo_trainer(run: TrainingRun) -> Any:
         validation=len(validation),
         learns=f"it learns which of two answers is better, held to its beginning with beta {spec.dpo.beta:g}",
     )
-    fitting = _fitting_preferences(run, train)
+    fitting = _preferences_that_fit_context(run, train)
     run.report_dropped_examples(rows=len(train), remaining=len(fitting), limit=run.max_length)
-    validation = _fitting_preferences(run, validation)
+    validation = _preferences_that_fit_context(run, validation)
     return _DpoTrainer(
         model=run.model,
         processing_class=run.tokenizer,
@@ -139,7 +139,9 @@ def dpo_trainer(run: TrainingRun) -> Any:
     )
 
 
-def _fitting_preferences(run: TrainingRun, preferences: list[Preference]) -> list[Preference]:
+def _preferences_that_fit_context(
+    run: TrainingRun, preferences: list[PreferencePair]
+) -> list[PreferencePair]:
     """Those whose answers begin before the row is truncated."""
     return [
         each for each in preferences if run.prompt_fits(each.messages[:-1], within=run.max_length)
@@ -149,24 +151,24 @@ def _fitting_preferences(run: TrainingRun, preferences: list[Preference]) -> lis
 Reward = Callable[..., list[float]]
 
 
-class _GrpoTrainer(FiniteLoss, GRPOTrainer):
+class _GrpoTrainer(FiniteLossMixin, GRPOTrainer):
     pass
 
 
 def grpo_trainer(run: TrainingRun) -> Any:
     """Learns to answer as the rows do.
 
-    :raises BadInput: if batches cannot hold whole groups of answers, or no prompt leaves room for one.
+    :raises InvalidTaskInput: if batches cannot hold whole groups of answers, or no prompt leaves room for one.
     """
     spec, grpo = run.spec, run.spec.grpo
     group = spec.batch_size * spec.gradient_accumulation
     if group % grpo.generations:
-        raise BadInput(
+        raise InvalidTaskInput(
             f"batch_size × gradient_accumulation is {group}, which is no multiple of the "
             f"{grpo.generations} answers a prompt"
         )
     if grpo.max_new_tokens >= run.context:
-        raise BadInput(
+        raise InvalidTaskInput(
             f"grpo.max_new_tokens is {grpo.max_new_tokens}; the model supports {run.context} positions"
         )
     train = run.folders.rows(spec.train_split)
@@ -218,7 +220,7 @@ def label_accuracy(
 REWARDS: dict[str, Reward] = {"exact_match": exact_match, "label_accuracy": label_accuracy}
 
 
-def _score_answer(*, answer: str, reference: str) -> Score:
-    score = Score()
+def _score_answer(*, answer: str, reference: str) -> AnswerScore:
+    score = AnswerScore()
     score.add(answer=answer, reference=reference)
     return score

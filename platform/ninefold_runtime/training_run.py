@@ -24,17 +24,17 @@ from peft import LoraConfig
 from transformers import TrainerCallback
 from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
-from ninefold_runtime import checkpoints, models
-from ninefold_runtime.exits import BadInput, Diverged, StopRequest
+from ninefold_runtime import checkpoints, model_loading
+from ninefold_runtime.exit_codes import InvalidTaskInput, StopSignalHandler, TrainingDiverged
 from ninefold_runtime.report import Reporter
 from ninefold_runtime.specs import FinetuneSpec
-from ninefold_runtime.task_folders import Message, Preference, TaskFolders
+from ninefold_runtime.task_folders import Message, PreferencePair, TaskFolders
 
 #: Above this many parameters activations are recomputed rather than kept, on accelerators.
 _RECOMPUTE_ABOVE = 1_000_000_000
 
 
-class FiniteLoss:
+class FiniteLossMixin:
     """For a trainer: stops at the first loss that is not finite, before it is saved."""
 
     args: Any
@@ -43,7 +43,7 @@ class FiniteLoss:
     def training_step(self, *arguments: Any, **keywords: Any) -> Any:
         loss = super().training_step(*arguments, **keywords)  # type: ignore[misc]  # of the trainer
         if not torch.isfinite(loss):
-            raise Diverged(
+            raise TrainingDiverged(
                 f"the loss became {loss.item()} at step {self.state.global_step + 1}: "
                 f"the learning rate of {self.args.learning_rate:g} is probably too high"
             )
@@ -72,7 +72,7 @@ class TrainingRun:
     def arguments(self) -> dict[str, Any]:
         """What ``TrainingArguments`` takes whatever the objective."""
         spec = self.spec
-        on_processor = models.current_device().type == "cpu"
+        on_processor = model_loading.current_device().type == "cpu"
         return {
             "output_dir": str(self.folders.checkpoints),
             "num_train_epochs": spec.epochs,
@@ -87,7 +87,7 @@ class TrainingRun:
             "lr_scheduler_type": spec.scheduler,
             "seed": spec.seed,
             "data_seed": spec.seed,
-            "bf16": models.torch_dtype(spec.precision) == torch.bfloat16,
+            "bf16": model_loading.torch_dtype(spec.precision) == torch.bfloat16,
             "use_cpu": on_processor,
             "dataloader_pin_memory": not on_processor,
             "include_num_input_tokens_seen": "non_padding",
@@ -131,16 +131,16 @@ class TrainingRun:
         """Say what is about to be trained, on what, and what it learns from."""
         self.reporter.message(
             f"{self.model.config.architectures[0]} with {self.model.num_parameters():,} parameters on "
-            f"{models.current_device()}; {train:,} rows to train on, {validation:,} to validate; {learns}"
+            f"{model_loading.current_device()}; {train:,} rows to train on, {validation:,} to validate; {learns}"
         )
 
     def report_dropped_examples(self, *, rows: int, remaining: int, limit: int) -> None:
         """Say how many rows teach nothing, since their answer begins beyond so many tokens.
 
-        :raises BadInput: if none is left.
+        :raises InvalidTaskInput: if none is left.
         """
         if remaining == 0:
-            raise BadInput(
+            raise InvalidTaskInput(
                 f"max_length of {limit} tokens cuts the answer off in every one of {rows} rows"
             )
         if remaining < rows:
@@ -150,7 +150,7 @@ class TrainingRun:
 
     def prompt_fits(self, prompt: list[Message], *, within: int) -> bool:
         """Whether the prompt takes fewer tokens than that."""
-        return len(models.prompt_ids(self.tokenizer, prompt)) < within
+        return len(model_loading.prompt_ids(self.tokenizer, prompt)) < within
 
     def _recomputes_activations(self, *, on_processor: bool) -> bool:
         if self.spec.recompute == "auto":
@@ -187,7 +187,7 @@ def text_example(messages: list[Message]) -> TrainingExample:
     return {"text": "\n\n".join(message["content"] for message in messages)}
 
 
-def preference_example(preference: Preference) -> TrainingExample:
+def preference_example(preference: PreferencePair) -> TrainingExample:
     """Two answers to the same prompt."""
     return {
         "prompt": preference.messages[:-1],
@@ -213,7 +213,9 @@ _TRAINER_METRICS = {
 class TrainingObserver(TrainerCallback):
     """Reports a run; ``evaluation`` is the newest validation loss."""
 
-    def __init__(self, *, reporter: Reporter, stop: StopRequest, keep_checkpoints: int) -> None:
+    def __init__(
+        self, *, reporter: Reporter, stop: StopSignalHandler, keep_checkpoints: int
+    ) -> None:
         self._reporter = reporter
         self._stop = stop
         self._keep = keep_checkpoints
@@ -263,8 +265,8 @@ class TrainingObserver(TrainerCallback):
     def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
         root = Path(args.output_dir)
         folder = root / f"checkpoint-{state.global_step}"
-        checkpoints.complete_checkpoint(folder)
-        checkpoints.keep_newest(root, count=self._keep)
+        checkpoints.mark_checkpoint_complete(folder)
+        checkpoints.delete_older_checkpoints(root, count=self._keep)
         self._reporter.checkpoint(step=state.global_step)
 
     def _report_point(self, state: Any, **values: float | None) -> None:

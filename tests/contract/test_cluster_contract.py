@@ -17,11 +17,11 @@ from controlplane.ports.clusters import (
 )
 from controlplane.ports.launches import (
     EngineEnvironment,
-    InputTree,
+    InputArtifact,
     Launch,
     LaunchPlacement,
     LaunchRole,
-    Probe,
+    ReadinessProbe,
 )
 from tests.contract.cluster_harness import (
     NODE,
@@ -269,19 +269,19 @@ IMPOSSIBLE = {
     "a file above": replace(SLEEPER, files={"../spec.json": "{}"}),
     "a file above by a detour": replace(SLEEPER, files={"a/../../spec.json": "{}"}),
     "an absolute file": replace(SLEEPER, files={"/etc/passwd": ""}),
-    "an input above": replace(SLEEPER, inputs=(InputTree(name="..", files={}),)),
+    "an input above": replace(SLEEPER, inputs=(InputArtifact(name="..", files={}),)),
     "an input's file above": replace(
-        SLEEPER, inputs=(InputTree(name="model", files={"../../x": DIGEST}),)
+        SLEEPER, inputs=(InputArtifact(name="model", files={"../../x": DIGEST}),)
     ),
     "a digest that is none": replace(
-        SLEEPER, inputs=(InputTree(name="model", files={"x": "sha256:../../etc"}),)
+        SLEEPER, inputs=(InputArtifact(name="model", files={"x": "sha256:../../etc"}),)
     ),
     "an engine's name above": replace(
         SLEEPER, engine=EngineEnvironment(name="../../x", preinstall=(), lock="")
     ),
     "a continued name above": replace(SLEEPER, continues="../sleeper"),
     "a probe of an unknown port": replace(
-        SLEEPER, roles=(replace(ROLE, probe=Probe(port="http", path="/")),)
+        SLEEPER, roles=(replace(ROLE, probe=ReadinessProbe(port="http", path="/")),)
     ),
     "an unknown port in a command": replace(
         SLEEPER, roles=(replace(ROLE, argv=("serve", "{port:http}")),)
@@ -310,9 +310,11 @@ def test_what_can_never_run_is_refused_and_leaves_nothing(harness: Harness, laun
 
 def test_a_launch_takes_room_until_it_is_removed(harness: Harness) -> None:
     harness.cluster.launch(SLEEPER)
-    assert set(harness.cluster.footprints([SLEEPER.name, "never-launched"])) == {SLEEPER.name}
+    assert set(harness.cluster.disk_usage_by_launch([SLEEPER.name, "never-launched"])) == {
+        SLEEPER.name
+    }
     harness.cluster.stop(SLEEPER.name, grace=ZERO)
     ended(harness.cluster, SLEEPER.name)
-    assert harness.cluster.footprints([SLEEPER.name])[SLEEPER.name] >= 0
+    assert harness.cluster.disk_usage_by_launch([SLEEPER.name])[SLEEPER.name] >= 0
     harness.cluster.remove(SLEEPER.name)
-    assert harness.cluster.footprints([SLEEPER.name]) == {}
+    assert harness.cluster.disk_usage_by_launch([SLEEPER.name]) == {}

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.fakes.in_memory import MemoryOutbound, RecordedCall
-from controlplane.adapters.outbound import HttpOutbound
+from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressRefused
-from controlplane.ports.outbound import Outbound, OutboundFailed
+from controlplane.ports.outbound_http import OutboundFailed, OutboundHttpClient
 from tests.contract.web_servers import Request, WebServer, make_certificate, web_server
 
 LOOPBACK = IPv4Address("127.0.0.1")
@@ -38,14 +38,14 @@ def resolver(host: str, port: int) -> Sequence[Address]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    outbound: Outbound
+    outbound: OutboundHttpClient
     server: WebServer
 
     def url(self, path: str = "/", host: str = "hooks.example.com") -> str:
         return f"http://{host}:{self.server.port}{path}"
 
 
-def fake(server: WebServer) -> Outbound:
+def fake(server: WebServer) -> OutboundHttpClient:
     def respond(call: RecordedCall) -> tuple[int, dict[str, str], bytes]:
         target = call.target
         headers = {name.lower(): value for name, value in call.headers.items()}
@@ -60,19 +60,19 @@ def fake(server: WebServer) -> Outbound:
     )
 
 
-def real(server: WebServer) -> Outbound:
+def real(server: WebServer) -> OutboundHttpClient:
     return HttpOutbound(policy=policy(server.port), resolver=resolver, largest_answer=1000)
 
 
 @pytest.fixture(params=[fake, real], ids=["memory", "http"])
 def setting(request: pytest.FixtureRequest) -> Iterator[Setting]:
-    make: Callable[[WebServer], Outbound] = request.param
+    make: Callable[[WebServer], OutboundHttpClient] = request.param
     with web_server() as server:
         yield Setting(outbound=make(server), server=server)
 
 
 def test_it_is_an_outbound(setting: Setting) -> None:
-    assert isinstance(setting.outbound, Outbound)
+    assert isinstance(setting.outbound, OutboundHttpClient)
 
 
 def test_an_answer_comes_back_whole(setting: Setting) -> None:

@@ -12,18 +12,18 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from controlplane.adapters.fakes.in_memory import MemoryTelemetry
-from controlplane.adapters.outbound import HttpOutbound
+from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.domain.telemetry.metrics import Metric, Reading
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from controlplane.ports.expositions import ExpositionReader
 from controlplane.ports.telemetry import (
     RejectedReading,
-    Telemetry,
     TelemetryBatch,
     TelemetryError,
     TelemetryFailed,
+    TelemetrySource,
 )
 from tests.contract.web_servers import WebServer, web_server
 
@@ -43,7 +43,7 @@ SERIES = {
     "DCGM_FI_DEV_XID_ERRORS": "79",
 }
 CARD = {"gpu": "1", "UUID": "GPU-1b", "Hostname": "n1", "job": "dcgm"}
-EXPECTED = Reading(
+EXPECTED = CardMetricsReading(
     node="n1",
     index=1,
     at=AT,
@@ -61,7 +61,7 @@ REFUSED = RejectedReading(what="GPU-0a", reason="the metrics do not name the nod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    source: Telemetry
+    source: TelemetrySource
     #: Takes away what it reads from.
     fail: Callable[[], None]
 
@@ -148,7 +148,7 @@ def setting(request: pytest.FixtureRequest, server: WebServer) -> Setting:
 
 def test_it_tells_figures_faults_and_whose_they_are(setting: Setting) -> None:
     batch = setting.source.read()
-    assert isinstance(setting.source, Telemetry)
+    assert isinstance(setting.source, TelemetrySource)
     assert batch.readings == (EXPECTED,)
     assert batch.refused == (REFUSED,)
     assert not batch.unreachable

@@ -31,7 +31,7 @@ from apps.monitoring.reconcilers.health import health_reconcile
 from apps.monitoring.services.isolations import isolations_release
 from apps.quotas import reconcilers as scheduling
 from apps.quotas.models import Allocation, Claim, Queue
-from apps.telemetry.services.metric_storage import days_prepare
+from apps.telemetry.services.metric_storage import history_partitions_create
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import TeamRole
@@ -93,7 +93,7 @@ class Company:
         self.adapter.hold(self.at)
         days = {(self.at + timedelta(days=ahead)).date() for ahead in (-1, 0, 1)}
         if days - self._days:
-            days_prepare(days=sorted(days))
+            history_partitions_create(days=sorted(days))
             self._days |= days
         return self.at
 

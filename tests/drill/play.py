@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from django.conf import settings
 
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests.drill import company as companies
 from tests.drill.asking import Asked, asked
 from tests.drill.report import RESULTS, format_outcome, printed, written
@@ -24,7 +24,9 @@ def main(arguments: Sequence[str]) -> int:
     drill = asked(arguments)
     engine = companies.DrillEngine()
     known = {engine.name: engine}
-    with patch.multiple(registry, engine=known.__getitem__, engine_names=lambda: tuple(known)):
+    with patch.multiple(
+        adapter_registry, engine=known.__getitem__, engine_names=lambda: tuple(known)
+    ):
         outcomes = list(play(drill))
     print(printed(outcomes), flush=True)
     written(outcomes, asked=drill.as_json(), to=RESULTS)

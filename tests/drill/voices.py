@@ -12,17 +12,21 @@ from random import Random
 from typing import Any
 
 from apps.fleet.models import Cluster
-from apps.monitoring.reconcilers.health import diagnosis_changes
+from apps.monitoring.reconcilers.health import changed_fault_signals
 from apps.monitoring.services.faults import signals_record
-from apps.monitoring.services.ingestion import MetricPush, push_record, readings_record
+from apps.monitoring.services.metric_ingestion import (
+    MetricPush,
+    metric_push_record,
+    readings_record,
+)
 from apps.telemetry.models import NodeToken, Source
-from apps.telemetry.services.node_tokens import token_issue
-from apps.telemetry.services.readings import BatchResult
-from apps.telemetry.services.sources import source_read
+from apps.telemetry.services.metric_batches import MetricBatchResult
+from apps.telemetry.services.metric_sources import metric_source_record_scrape
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.adapters.clusters.kubernetes.node_conditions import node_condition_signals
-from controlplane.domain.telemetry.metrics import Reading
+from controlplane.domain.telemetry.metrics import CardMetricsReading
 from controlplane.ports.clusters import ClusterDiagnosis
-from controlplane.ports.expositions import MalformedExposition, telemetry_reader
+from controlplane.ports.expositions import MalformedExposition, exposition_reader_of_vendor
 from controlplane.ports.telemetry import TelemetryBatch
 from tests.drill.expositions import exposition
 from tests.drill.faults import Node
@@ -37,7 +41,7 @@ class Voices:
         self._nodes = {node.name: node for node in nodes}
         self._codes: dict[str, dict[int, str]] = {}
         self._conditions: dict[str, str] = {}
-        self._readers = {vendor: telemetry_reader(vendor) for vendor in self.vendors}
+        self._readers = {vendor: exposition_reader_of_vendor(vendor) for vendor in self.vendors}
         self._sources = {
             vendor: Source.objects.create(
                 name=f"drill-{vendor}",
@@ -50,7 +54,7 @@ class Voices:
         }
         agents = [node.name for node in nodes[1::2]]
         for row in cluster.nodes.filter(name__in=agents):
-            token_issue(node=row, actor=None)
+            node_token_issue(node=row, actor=None)
         tokens = NodeToken.objects.select_related("node__cluster").filter(node__name__in=agents)
         self._tokens = {token.node.name: token for token in tokens}
         self._sequence = 0
@@ -100,11 +104,11 @@ class Voices:
 
     def read(
         self, texts: Mapping[str, Sequence[tuple[Node, str]]], *, at: datetime
-    ) -> list[BatchResult]:
+    ) -> list[MetricBatchResult]:
         """Texts as exporters printed them; of those in no format nothing is read, as when one does not answer."""
         done = []
         for vendor, printed in texts.items():
-            readings: list[Reading] = []
+            readings: list[CardMetricsReading] = []
             unreachable: dict[str, str] = {}
             for node, text in printed:
                 try:
@@ -116,7 +120,7 @@ class Voices:
             source = self._sources[vendor]
             recorded = readings_record(source=source, readings=readings, at=at)
             batch = TelemetryBatch(readings=tuple(readings), unreachable=unreachable)
-            source_read(source=source, at=at, recorded=recorded, batch=batch)
+            metric_source_record_scrape(source=source, at=at, recorded=recorded, batch=batch)
             done.append(recorded)
         return done
 
@@ -128,7 +132,7 @@ class Voices:
             for sign in node_condition_signals(self._listed(name, at=at))
         )
         signals = tuple(
-            diagnosis_changes(self._cluster, ClusterDiagnosis(signals=conditions), at=at)
+            changed_fault_signals(self._cluster, ClusterDiagnosis(signals=conditions), at=at)
         )
         if signals:
             signals_record(signals=signals, at=at)
@@ -136,7 +140,7 @@ class Voices:
     def _push(self, node: Node, text: str, *, at: datetime) -> None:
         self._sequence += 1
         push = MetricPush(vendor=node.vendor, sequence=self._sequence, measured_at=at, text=text)
-        push_record(token=self._tokens[node.name], push=push, at=at)
+        metric_push_record(token=self._tokens[node.name], push=push, at=at)
 
     def _listed(self, name: str, *, at: datetime) -> Mapping[str, Any]:
         kind = self._conditions.get(name, "")

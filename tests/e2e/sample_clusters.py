@@ -10,7 +10,7 @@ from django.apps import AppConfig
 from django.utils import timezone
 
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (
     CheckVerdict,
     ClusterAdapter,
@@ -163,10 +163,10 @@ class SampleClusters(AppConfig):
         # Rows that the selectors ask for can be imported only now.
         from apps.fleet import selectors  # noqa: PLC0415
 
-        make = registry.cluster
+        make = adapter_registry.create_cluster_adapter
 
         def cluster(kind: str, options: Mapping[str, Any]) -> ClusterAdapter:
             return SampleCluster(**options) if kind == "fake" else make(kind, options)
 
-        registry.cluster = cluster
+        adapter_registry.create_cluster_adapter = cluster
         selectors.REMOTE_KINDS = (*selectors.REMOTE_KINDS, "fake")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ninefold_runtime.exits import ExitCode
+from ninefold_runtime.exit_codes import ExitCode
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHIN = 180.0
@@ -109,13 +109,13 @@ def test_a_sum_that_comes_out_wrong_on_one_card_fails_there_and_the_others_go_on
 ) -> None:
     fault = """
         from ninefold_runtime.burnin import card_tests
-        reduced = card_tests.timed_all_reduce
+        reduced = card_tests.time_all_reduce
         def erring(words, *, part, card):
             seconds = reduced(words, part=part, card=card)
             if card.index == 1:
                 words[123] += 1
             return seconds
-        card_tests.timed_all_reduce = erring
+        card_tests.time_all_reduce = erring
         """
     done = burn_in(fault=fault, cards=2)
     assert done.code == ExitCode.UNFIT, done.said

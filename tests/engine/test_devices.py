@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.ports.engines import EngineTask
-from ninefold_runtime.exits import ExitCode
+from ninefold_runtime.exit_codes import ExitCode
 from tests.engine.conftest import SMALL, Start, complete_spec
 
 

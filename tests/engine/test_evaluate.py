@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from controlplane.ports.engines import EngineTask
-from ninefold_runtime.exits import ExitCode
-from ninefold_runtime.scoring import Score
+from ninefold_runtime.answer_scoring import AnswerScore
+from ninefold_runtime.exit_codes import ExitCode
 from tests.engine.conftest import SMALL, Start, complete_spec
 
 METRICS = ["exact_match", "label_accuracy", "perplexity"]
@@ -25,7 +25,7 @@ def test_the_report_agrees_with_the_predictions_beside_it(start: Start, inputs: 
     lines = (run.work / "result" / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     assert [row["row"] for row in rows] == list(range(1, 8))
-    score = Score()
+    score = AnswerScore()
     for row in rows:
         score.add(answer=row["prediction"], reference=row["reference"])
     assert report["rows"] == 7

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.jobs.retries import smaller_batches
+from controlplane.domain.jobs.retries import smaller_batch_fields
 from controlplane.ports.engines import EngineTask
 from ninefold_runtime import checkpoints
-from ninefold_runtime.exits import ExitCode
+from ninefold_runtime.exit_codes import ExitCode
 from tests.engine.conftest import SMALL, Start, complete_spec
 
 
@@ -97,7 +97,7 @@ def test_after_a_lack_of_memory_a_run_goes_on_with_smaller_batches(
     newest = checkpoints.newest_checkpoint(killed.work / "checkpoints")
     assert newest is not None
 
-    smaller = smaller_batches(spec)
+    smaller = smaller_batch_fields(spec)
     assert smaller == {"batch_size": 4, "gradient_accumulation": 2}
     resumed = start(EngineTask.FINETUNE, spec | smaller, inputs=inputs)
     assert resumed.finish() == ExitCode.FINISHED, resumed.text()

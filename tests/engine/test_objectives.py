@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controlplane.ports.engines import EngineTask
-from ninefold_runtime.exits import ExitCode
+from ninefold_runtime.exit_codes import ExitCode
 from tests.engine.conftest import SMALL, Run, Start, complete_spec
 
 _COLOURS = ("red", "green", "blue", "yellow")

@@ -18,10 +18,10 @@ import pytest
 from controlplane.adapters.engines.llm_compressor import QUANTIZABLE, LlmCompressorEngine
 from controlplane.domain.quantization import SCHEMES, compare_metrics
 from controlplane.domain.registry.versions import GateDecision, parse_model_config
+from controlplane.ports.adapter_registry import all_chips
 from controlplane.ports.engines import EngineTask, RenderRequest
 from controlplane.ports.launches import LaunchPlacement
-from controlplane.ports.registry import chips
-from ninefold_runtime.exits import ExitCode
+from ninefold_runtime.exit_codes import ExitCode
 from tests.engine.conftest import (
     LIMIT_SECONDS,
     SMALL,
@@ -51,7 +51,7 @@ def quantize_spec(scheme: str, **changes: Any) -> dict[str, Any]:
         task=EngineTask.QUANTIZE,
         name="attempt-1",
         spec={"scheme": scheme, **QUICK, **changes},
-        chip=chips()["cpu"],
+        chip=all_chips()["cpu"],
         placements=(LaunchPlacement(node="local", cards=(0,)),),
         inputs=(),
     )
@@ -242,10 +242,10 @@ def test_the_pinned_memory_of_awq_is_left_alone_where_there_is_an_accelerator(
 from unittest import mock
 from ninefold_runtime import models, quantize
 cache, own = quantize.IntermediatesCache, quantize.IntermediatesCache.pin_memory
-with quantize._without_pinned_memory():
+with quantize._disable_awq_pinned_memory():
     without = cache.pin_memory is own
 card = mock.patch.object(models, "current_device", return_value=mock.Mock(type="cuda"))
-with card, quantize._without_pinned_memory():
+with card, quantize._disable_awq_pinned_memory():
     beside = cache.pin_memory is own
 print(without, beside, cache.pin_memory is own)
 """

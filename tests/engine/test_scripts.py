@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.ports.engines import EngineTask
-from ninefold_runtime.exits import ExitCode
+from ninefold_runtime.exit_codes import ExitCode
 from tests.engine.conftest import Start, complete_spec
 
 PYTHON = ["python", "main.py"]

@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from controlplane.ports.engines import EngineTask
-from ninefold_runtime.exits import ExitCode
+from ninefold_runtime.exit_codes import ExitCode
 from tests.engine.conftest import LIMIT_SECONDS, Run, Start, complete_spec
 
 KEY = "engine-key"

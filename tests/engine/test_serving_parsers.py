@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from controlplane.ports.adapter_registry import engine_by_name
 from controlplane.ports.engines import ArgumentVerification
 from controlplane.ports.launches import Launch
-from controlplane.ports.registry import engine
 from tests.engine import published
 from tests.unit.engines.serving_requests import (
     CHIPS,
@@ -66,7 +66,7 @@ def launches(name: str) -> Iterator[Launch]:
     ],
 )
 def test_vllm_reads_every_command(name: str, version: str, engine_python: Path) -> None:
-    assert engine(name).profile().flags is ArgumentVerification.PARSED
+    assert engine_by_name(name).profile().flags is ArgumentVerification.PARSED
     lines = []
     for launch in launches(name):
         argv = command(launch)
@@ -89,7 +89,7 @@ def test_vllm_reads_every_command(name: str, version: str, engine_python: Path) 
 
 
 def test_sglang_reads_every_command(engine_python: Path) -> None:
-    assert engine("sglang").profile().flags is ArgumentVerification.PARSED
+    assert engine_by_name("sglang").profile().flags is ArgumentVerification.PARSED
     lines = [command(launch)[2:] for launch in launches("sglang")]
     read = parsed("sglang", lines, version="0.5.23", python=engine_python)
     assert len(read) >= 20

@@ -8,7 +8,7 @@ from apps.accounts.models import User
 from apps.fleet.models import Card
 from apps.monitoring.models import Fault, HealthRule
 from apps.monitoring.services.faults import signals_record
-from apps.monitoring.services.health_rules import rule_create
+from apps.monitoring.services.health_rules import health_rule_create
 from apps.monitoring.services.isolations import isolations_request
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from tests.factories.fleet import cluster
@@ -35,7 +35,7 @@ def ailing_card(*, actor: User, at: datetime, name: str = "ward") -> dict[str, s
     card = Card.objects.get(node__cluster=where)
     (isolation,) = isolations_request(cards=[card.uid], reason="it smells", actor=actor, at=at)
     condition = {"metric": "temperature", "op": ">", "value": 95}
-    rule: HealthRule = rule_create(
+    rule: HealthRule = health_rule_create(
         actor=actor, at=at, name=f"{name}-hot", condition=condition, level=1
     )
     fault = Fault.objects.get(card=card)

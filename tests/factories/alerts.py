@@ -9,14 +9,14 @@ from typing import Any
 from apps.accounts.models import User
 from apps.monitoring.models import AlertGroup, AlertReceiver, AlertRoute, AlertRule, AlertSilence
 from apps.monitoring.services import alerts as services
-from apps.monitoring.services.alert_evaluation import rule_evaluate
+from apps.monitoring.services.alert_evaluation import alert_rule_evaluate
 from apps.monitoring.services.alerts import (
-    ReceiverRequest,
-    RouteRequest,
-    receiver_create,
-    route_create,
+    AlertReceiverRequest,
+    AlertRouteRequest,
+    alert_receiver_create,
+    alert_route_create,
 )
-from controlplane.domain.alerts.messages import ReceiverKind
+from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertSample, AlertSeverity
 
 RULE: dict[str, Any] = {
@@ -52,9 +52,9 @@ class Alerts:
 
 def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int = 3) -> Alerts:
     """An episode that goes on, one that is over, a silence of another node, and a chat that hears of all."""
-    rule = services.rule_create(document=RULE, actor=actor, at=at)
-    receiver = receiver_create(
-        request=ReceiverRequest(
+    rule = services.alert_rule_create(document=RULE, actor=actor, at=at)
+    receiver = alert_receiver_create(
+        request=AlertReceiverRequest(
             name="night shift",
             kind=ReceiverKind.SLACK,
             url="https://hooks.example.com/services/1",
@@ -62,8 +62,10 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
         ),
         actor=actor,
     )
-    route = route_create(
-        request=RouteRequest(name="everything", severity=AlertSeverity.INFO, receivers=[receiver]),
+    route = alert_route_create(
+        request=AlertRouteRequest(
+            name="everything", severity=AlertSeverity.INFO, receivers=[receiver]
+        ),
         actor=actor,
     )
     silence = services.silence_create(
@@ -76,7 +78,7 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
     past = [_sample("elsewhere", 0)]
     now = [_sample(cluster, index) for index in range(hot)]
     for hours, samples in ((5, past), (4, ()), (2, now[:1]), (1, now)):
-        rule_evaluate(rule=rule, samples=samples, at=at - timedelta(hours=hours))
+        alert_rule_evaluate(rule=rule, samples=samples, at=at - timedelta(hours=hours))
     firing = AlertGroup.objects.get(rule=rule, ended_at=None)
     rule.refresh_from_db()
     return Alerts(rule=rule, firing=firing, silence=silence, receiver=receiver, route=route)

@@ -15,7 +15,7 @@ from apps.quotas.selectors.snapshots import scheduling_snapshot
 from controlplane.domain.scheduling.defragmentation_runs import (
     PROPOSAL_LIFETIME,
     DefragmentationPurpose,
-    nodes_before_after,
+    preview_relocated_nodes,
 )
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 
@@ -55,7 +55,8 @@ def defragmentation(*, claim: Claim, actor: User | None, reason: str = "") -> De
     )
     planned = planned_move(move)
     row.pictures = [
-        asdict(one) for one in nodes_before_after(scheduling_snapshot(), [planned], planned.source)
+        asdict(one)
+        for one in preview_relocated_nodes(scheduling_snapshot(), [planned], planned.source)
     ]
     row.save(update_fields=["pictures"])
     return row

@@ -13,7 +13,7 @@ from apps.fleet.models import Cluster
 from apps.jobs import services as jobs
 from apps.jobs.models import Attempt, Job
 from apps.models.models import DatasetVersion, ModelVersion
-from apps.models.services import outputs
+from apps.models.services import job_outputs
 from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
@@ -86,7 +86,7 @@ def running(job: Job, *, cluster: Cluster, steps: int = 10, total: int = 40) -> 
         }
         for step in range(1, steps + 1)
     ]
-    jobs.progress_record(attempt=attempt, points=points, at=at)
+    jobs.attempt_progress_store(attempt=attempt, points=points, at=at)
     attempt.refresh_from_db()
     return attempt
 
@@ -114,12 +114,12 @@ def succeeded(job: Job, *, cluster: Cluster) -> ModelVersion | None:
     attempt = running(job, cluster=cluster, steps=40)
     at = timezone.now()
     jobs.attempt_transition(attempt, AttemptEvent.FINISH, at=at, reason="registering the outputs")
-    origin = outputs.OutputOrigin(
+    origin = job_outputs.OutputOrigin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )
     version = None
     if job.kind == JobKind.FINETUNE:
-        version = outputs.model_version_register(
+        version = job_outputs.model_version_register(
             origin=origin,
             name=job.output_name,
             files=model_files(),
@@ -128,7 +128,9 @@ def succeeded(job: Job, *, cluster: Cluster) -> ModelVersion | None:
             metrics={"loss": 0.12},
         )
     else:
-        outputs.outputs_register(origin=origin, files=[stored("answer.txt", b"forty-two")])
+        job_outputs.script_outputs_register(
+            origin=origin, files=[stored("answer.txt", b"forty-two")]
+        )
     jobs.attempt_end(
         attempt=attempt,
         event=AttemptEvent.COMPLETE,

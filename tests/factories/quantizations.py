@@ -10,7 +10,7 @@ from apps.accounts.models import Team, User
 from apps.jobs.models import Attempt
 from apps.models.models import ModelVersion
 from apps.models.selectors import artifact_store
-from apps.models.services import outputs
+from apps.models.services import job_outputs
 from controlplane.domain.quantization import compare_metrics
 from tests.factories.registry import File, model_files, stored
 
@@ -79,8 +79,8 @@ def quantized_version(
         "answers_per_second_after": 14.2,
     }
     tolerance = {"perplexity_increase": 0.05, "accuracy_drop": 0.01}
-    return outputs.model_version_register(
-        origin=outputs.OutputOrigin(
+    return job_outputs.model_version_register(
+        origin=job_outputs.OutputOrigin(
             team=team,
             actor=actor,
             job_uid=attempt.job.uid if attempt else "",

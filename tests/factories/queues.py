@@ -16,4 +16,4 @@ def queue_change(queue: Queue, *, actor: User, description: str = "for everybody
     """The queue is described anew, by an administrator of the company."""
     document = replace(queue_document(queue), description=description)
     edit = services.TreeEdit(queues={queue.uid: document}, action=services.TreeAction.EDIT)
-    return services.tree_apply(edit, actor=actor, at=timezone.now())
+    return services.queue_tree_apply(edit, actor=actor, at=timezone.now())

@@ -10,7 +10,7 @@ from apps.accounts.models import Team, User
 from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, Evaluation, ModelVersion
 from apps.models.selectors import artifact_store
-from apps.models.services import datasets, outputs
+from apps.models.services import datasets, job_outputs
 
 #: Held out by the dataset's own rule: at least one row is not for training.
 ROWS = 40
@@ -63,13 +63,13 @@ def model_version(
 ) -> ModelVersion:
     """One that is ready; as if a job had made it."""
     number = ModelVersion.objects.count() + 1
-    origin = outputs.OutputOrigin(
+    origin = job_outputs.OutputOrigin(
         team=team,
         actor=actor,
         job_uid=job.uid if job else "",
         attempt_uid=f"attempt-of-model-{number}",
     )
-    return outputs.model_version_register(
+    return job_outputs.model_version_register(
         origin=origin,
         name=name,
         files=model_files(),
@@ -84,8 +84,8 @@ def evaluation(
 ) -> Evaluation:
     number = Evaluation.objects.count() + 1
     team = dataset.dataset.team
-    return outputs.evaluation_register(
-        origin=outputs.OutputOrigin(
+    return job_outputs.evaluation_register(
+        origin=job_outputs.OutputOrigin(
             team=team, actor=actor, job_uid="", attempt_uid=f"attempt-of-evaluation-{number}"
         ),
         model_version=model,

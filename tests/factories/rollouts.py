@@ -7,10 +7,13 @@ from datetime import datetime
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
 from apps.monitoring.models import Rollout
-from apps.monitoring.services.maintenance_rollouts import RolloutRequest, rollout_begin
+from apps.monitoring.services.maintenance_rollouts import (
+    MaintenanceRolloutRequest,
+    maintenance_rollout_begin,
+)
 
 
 def rollout_over(cluster: Cluster, *, actor: User, at: datetime) -> Rollout:
     """Every usable node of it waits to be burned in; none is taken out yet."""
-    request = RolloutRequest(name="driver 580", cluster=cluster, labels={}, parallel=2)
-    return rollout_begin(request=request, actor=actor, at=at)
+    request = MaintenanceRolloutRequest(name="driver 580", cluster=cluster, labels={}, parallel=2)
+    return maintenance_rollout_begin(request=request, actor=actor, at=at)

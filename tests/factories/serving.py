@@ -11,9 +11,9 @@ from apps.fleet.models import Cluster
 from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
 from apps.serving.models import ApiKey, Backend, Deployment, Replica
-from apps.serving.selectors.configurations import RevisionConfiguration
+from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments
-from apps.serving.services.gateways import key_create
+from apps.serving.services.gateways import api_key_create
 from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent
 from tests.factories.jobs import schedule
 
@@ -68,4 +68,4 @@ def replica(deployment: Deployment, *, cluster: Cluster, ready: bool = True) -> 
 
 
 def api_key(*, actor: User, team: Team, name: str = "batch labels") -> tuple[ApiKey, str]:
-    return key_create(actor=actor, team=team, name=name, at=timezone.now())
+    return api_key_create(actor=actor, team=team, name=name, at=timezone.now())

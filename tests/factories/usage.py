@@ -25,7 +25,7 @@ def waiting(
     chip: str = "cpu",
 ) -> Claim:
     """A claim of a job that has asked for that many cards."""
-    return services.claim_request(
+    return services.claim_create(
         owner=("attempt", uuid.uuid4().hex),
         team=team,
         queue=queue,

@@ -11,7 +11,7 @@ from apps.models.models import DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from apps.workflows import services as workflows
 from apps.workflows.models import Pipeline
-from apps.workflows.services.pipelines import step_move
+from apps.workflows.services.pipelines import step_transition
 from controlplane.domain.pipelines import Gate, PipelineEvent, StepEvent, StepKind, evaluate_gate
 
 
@@ -52,24 +52,24 @@ def pipeline(
     at = timezone.now()
     tune, measure, _serve = created.steps.order_by("number")
     begin: dict[str, Any] = {"at": at, "reason": "waiting for cards", "began_at": at}
-    step_move(tune, StepEvent.BEGIN, model_version=model, **begin)
+    step_transition(tune, StepEvent.BEGIN, model_version=model, **begin)
     if state == "running":
         return created
     if state == "cancelled":
         reason = f"cancelled by {actor.username}"
-        step_move(tune, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
-        workflows.pipeline_move(created, PipelineEvent.CANCEL, at=at, reason=reason)
+        step_transition(tune, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
+        workflows.pipeline_transition(created, PipelineEvent.CANCEL, at=at, reason=reason)
         return created
     if state == "failed":
         reason = "ended with exit code 28: the disk is full"
-        step_move(tune, StepEvent.FAIL, at=at, reason=reason, ended_at=at)
+        step_transition(tune, StepEvent.FAIL, at=at, reason=reason, ended_at=at)
         reason_text = f"step 1 failed: {reason}"
-        workflows.pipeline_move(created, PipelineEvent.FAIL, at=at, reason=reason_text)
+        workflows.pipeline_transition(created, PipelineEvent.FAIL, at=at, reason=reason_text)
         return created
-    step_move(tune, StepEvent.SUCCEED, at=at, reason="made addresses", ended_at=at)
-    step_move(measure, StepEvent.BEGIN, model_version=model, **begin)
+    step_transition(tune, StepEvent.SUCCEED, at=at, reason="made addresses", ended_at=at)
+    step_transition(measure, StepEvent.BEGIN, model_version=model, **begin)
     verdict = evaluate_gate(gate, metrics={"exact_match": 0.61})
-    step_move(
+    step_transition(
         measure,
         StepEvent.MISS,
         at=at,
@@ -80,5 +80,5 @@ def pipeline(
         gate_verdict=verdict.reason,
     )
     reason_text = f"step 2 did not pass its gate: {verdict.reason}"
-    workflows.pipeline_move(created, PipelineEvent.HOLD, at=at, reason=reason_text)
+    workflows.pipeline_transition(created, PipelineEvent.HOLD, at=at, reason=reason_text)
     return created

@@ -29,9 +29,9 @@ from apps.jobs.reconcilers import attempts
 from apps.jobs.selectors import latest_attempt
 from apps.models import selectors as registry_selectors
 from apps.models.models import ArtifactKind, DatasetVersion, ModelVersion
+from apps.models.services.artifact_storage import File, artifact_create
 from apps.models.services.datasets import dataset_upload
-from apps.models.services.storage import File, artifact_create
-from apps.models.services.versions import model_line_next_number
+from apps.models.services.model_versions import reserve_model_version_number
 from apps.quotas import reconcilers as scheduling
 from apps.quotas.models import Entitlement, Queue
 from apps.serving import reconcilers as serving_controllers
@@ -45,7 +45,7 @@ from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.ports.clusters import ReplicaPhase
 from controlplane.ports.engines import ROLES, EngineProfile, EngineTask, ModelFacts, RenderRequest
-from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, Probe
+from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, ReadinessProbe
 
 ENGINE = "plain"
 
@@ -103,7 +103,7 @@ class PlainEngine:
                     argv=("{python}", "-m", "program"),
                     placements=request.placements,
                     ports=("http",) if serves else (),
-                    probe=Probe(port="http", path="/health") if serves else None,
+                    probe=ReadinessProbe(port="http", path="/health") if serves else None,
                 ),
             ),
             files={"spec.json": json.dumps(dict(request.spec), sort_keys=True)},
@@ -227,11 +227,11 @@ class Company:
         files = []
         for path, content in (contents or model_contents()).items():
             _, digest, size = stored(path, content)
-            jobs.file_record(attempt=attempt, path=path, digest=digest, size=size)
+            jobs.attempt_upload_record(attempt=attempt, path=path, digest=digest, size=size)
             sha256 = hashlib.sha256(content).hexdigest()
             files.append({"path": path, "sha256": sha256, "size": size})
         manifest = {"files": files, "metrics": dict(metrics or {"loss": 0.5})}
-        jobs.manifest_record(attempt=attempt, manifest=manifest)
+        jobs.attempt_manifest_store(attempt=attempt, manifest=manifest)
 
     def finish(
         self,
@@ -311,7 +311,7 @@ def rows(count: int) -> io.BytesIO:
 @transaction.atomic
 def ready_model(*, team: Team | None, name: str) -> ModelVersion:
     files = [stored(path, content) for path, content in model_contents().items()]
-    line, number = model_line_next_number(team=team, name=name)
+    line, number = reserve_model_version_number(team=team, name=name)
     return ModelVersion.objects.create(
         line=line,
         number=number,

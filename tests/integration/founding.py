@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests.integration import company as companies
 
 
@@ -18,8 +18,8 @@ def installation(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyP
     settings.NINEFOLD_HOME = tmp_path / "home"
     settings.NINEFOLD_HOME.mkdir()
     engine = companies.PlainEngine()
-    monkeypatch.setattr(registry, "engine", {engine.name: engine}.__getitem__)
-    monkeypatch.setattr(registry, "engine_names", lambda: (engine.name,))
+    monkeypatch.setattr(adapter_registry, "engine_by_name", {engine.name: engine}.__getitem__)
+    monkeypatch.setattr(adapter_registry, "engine_names", lambda: (engine.name,))
     return tmp_path
 
 

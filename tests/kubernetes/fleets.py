@@ -20,9 +20,9 @@ from controlplane.domain.scheduling.snapshots import (
     RunningClaim,
     SchedulingSnapshot,
 )
+from controlplane.ports.adapter_registry import geometries_on_node
 from controlplane.ports.clusters import ClusterAdapter, ClusterUnavailable, ObservedNode
 from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
-from controlplane.ports.registry import geometries_on_node
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 WITHIN = 120.0

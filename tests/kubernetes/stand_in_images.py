@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from controlplane.ports.registry import chips, engine, image_template
+from controlplane.ports.adapter_registry import all_chips, engine_by_name, image_template
 from tests.kubernetes.images import PATH, File, Image, write_images
 
 #: Folders of this machine that the pods mount: Python, a shell and their libraries. Not ``/usr``, which would hide
@@ -60,8 +60,8 @@ class StandInImage:
     @property
     def image(self) -> str:
         """The name of the image, as the plug-in renders it."""
-        found = chips()[self.chip]
-        profile = engine(self.engine).profile()
+        found = all_chips()[self.chip]
+        profile = engine_by_name(self.engine).profile()
         template = image_template(profile, engine=self.engine, chip=found)
         return template.replace("{version}", profile.default_version)
 

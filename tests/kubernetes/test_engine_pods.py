@@ -20,10 +20,10 @@ import pytest
 
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster, launching
+from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.clusters import ObservedReplica, ReplicaPhase
 from controlplane.ports.engines import EngineTask, RenderRequest
-from controlplane.ports.launches import InputTree, Launch, LaunchPlacement
-from controlplane.ports.registry import chips, engine
+from controlplane.ports.launches import InputArtifact, Launch, LaunchPlacement
 from tests.contract.cluster_harness import end_all
 from tests.contract.waiting import until
 from tests.kubernetes import stand_in_images
@@ -79,9 +79,9 @@ class Case:
 def test_each_engine_starts_in_its_image_and_each_rule_of_the_image_is_enforced(
     live_cluster: LiveCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    extras = launching._pod_extras
+    extras = launching._vendor_pod_settings
     monkeypatch.setattr(
-        launching, "_pod_extras", lambda replicas: replace(extras(replicas), host_paths=())
+        launching, "_vendor_pod_settings", lambda replicas: replace(extras(replicas), host_paths=())
     )
     archive, store = tmp_path / "stand-ins.tar", tmp_path / "store"
     stand_in_images.write(archive)
@@ -98,15 +98,15 @@ def test_every_rule_names_its_source_and_has_a_name_of_its_own() -> None:
     assert all(": " in rule.source for rule in rules)
 
 
-def cases(trees: Mapping[str, InputTree]) -> list[Case]:
+def cases(trees: Mapping[str, InputArtifact]) -> list[Case]:
     """The engines first, then one case for each rule."""
     works, violates = [], []
     for image in IMAGES:
-        plugin = engine(image.engine)
+        plugin = engine_by_name(image.engine)
         (task,) = plugin.tasks
         launch = rendered(image, task=task, trees=trees)
         assert launch.image == image.image
-        case = Case(launch=launch, vendor=chips()[image.chip].vendor, task=task)
+        case = Case(launch=launch, vendor=all_chips()[image.chip].vendor, task=task)
         works.append(case)
         violates += [
             replace(case, launch=changed(launch, rule.name), changed=rule.name)
@@ -115,11 +115,13 @@ def cases(trees: Mapping[str, InputTree]) -> list[Case]:
     return works + violates
 
 
-def rendered(image: StandInImage, *, task: EngineTask, trees: Mapping[str, InputTree]) -> Launch:
-    chip = chips()[image.chip]
+def rendered(
+    image: StandInImage, *, task: EngineTask, trees: Mapping[str, InputArtifact]
+) -> Launch:
+    chip = all_chips()[image.chip]
     first = FIRST_CARDS[chip.vendor]
     names = ("model", "dataset") if task is EngineTask.FINETUNE else ("model",)
-    return engine(image.engine).render(
+    return engine_by_name(image.engine).render(
         RenderRequest(
             task=task,
             name=f"engine-{image.engine.replace('_', '-')}",
@@ -142,7 +144,7 @@ def changed(launch: Launch, rule: str) -> Launch:
     return replace(launch, name=f"rule-{rule}", roles=roles)
 
 
-def inputs(root: Path) -> dict[str, InputTree]:
+def inputs(root: Path) -> dict[str, InputArtifact]:
     """A model and a dataset in the product's own store."""
     store = FilesystemArtifacts(root)
     row = '{"messages": [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]}\n'
@@ -151,7 +153,7 @@ def inputs(root: Path) -> dict[str, InputTree]:
         "dataset": {"train.jsonl": row, "validation.jsonl": row},
     }
     return {
-        name: InputTree(
+        name: InputArtifact(
             name=name,
             files={path: store.put([text.encode()]).digest for path, text in files.items()},
         )

@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.domain.common.topology import network_domains
-from controlplane.domain.scheduling.plans import PendingCode
+from controlplane.domain.scheduling.plans import PendingReasonCode
 from controlplane.domain.scheduling.snapshots import RunningClaim
 from controlplane.ports.clusters import ReplicaPhase
 from tests.kubernetes.crowds import H800, Crowd
@@ -101,7 +101,7 @@ def test_four_free_cards_of_two_rings_are_not_together(cluster: KubernetesCluste
     assert set(in_ring) == {True, False}
     four = gang("four", chip="ascend-910a", replicas=1, cards=4)
     (refusal,) = decided(nodes, four, beside=list(in_ring.values())).pending
-    assert refusal.code is PendingCode.NOT_TOGETHER, refusal
+    assert refusal.code is PendingReasonCode.NOT_TOGETHER, refusal
 
 
 def test_a_full_cluster_keeps_a_gang_waiting_with_the_reason(
@@ -115,5 +115,5 @@ def test_a_full_cluster_keeps_a_gang_waiting_with_the_reason(
 
     later = gang("later", chip="nvidia-h800", replicas=2, cards=8)
     (refusal,) = decided(cluster.inventory(), later, beside=[running(held, everything)]).pending
-    assert refusal.code is PendingCode.NO_FREE_CARDS, refusal
+    assert refusal.code is PendingReasonCode.NO_FREE_CARDS, refusal
     assert "nvidia-h800" in refusal.reason

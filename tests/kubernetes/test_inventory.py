@@ -11,11 +11,14 @@ import pytest
 
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
-from controlplane.adapters.clusters.kubernetes.checks import PERMISSIONS, connection_checks
+from controlplane.adapters.clusters.kubernetes.connection_checks import (
+    PERMISSIONS,
+    connection_checks,
+)
 from controlplane.adapters.clusters.kubernetes.kubeconfig import ApiAccess, from_kubeconfig
 from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES
 from controlplane.domain.common.topology import network_domains
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import CheckVerdict
 from tests.kubernetes.crowds import ASCEND_910A, H800, Crowd
 from tests.kubernetes.fleets import decided, gang, launch_of, launched
@@ -230,7 +233,7 @@ def test_the_rules_that_the_checks_name_are_enough_and_a_missing_one_is_found(
             api,
             installation="01test",
             prefix="ninefold",
-            plugins=tuple(registry.chip_plugins().values()),
+            plugins=tuple(adapter_registry.chip_plugins().values()),
         )
         return len([check for check in found if check.verdict is not CheckVerdict.PASSED]) == 1
 

@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from controlplane.adapters.clusters.kubernetes.object_names import is_ours
+from controlplane.adapters.clusters.kubernetes.object_names import is_managed_by_installation
 from controlplane.adapters.clusters.volcano import VolcanoCluster, object_names
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.quotas.queues import QueueState
@@ -23,7 +23,7 @@ from controlplane.ports.clusters import (
     ObservedLaunch,
     ReplicaPhase,
 )
-from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, Probe
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, ReadinessProbe
 from tests.contract import waiting
 from tests.kubernetes import clusters, images, volcano
 from tests.kubernetes.clusters import LiveCluster
@@ -87,7 +87,7 @@ def python(code: str, *, replicas: int = 2, cards: int = 1, probed: bool = False
             LaunchPlacement(node=clusters.NODE, cards=tuple(range(cards))) for _ in range(replicas)
         ),
         ports=("http",) if probed else (),
-        probe=Probe(port="http", path="/") if probed else None,
+        probe=ReadinessProbe(port="http", path="/") if probed else None,
         limits=Resources(cpu=Millicpu(50), memory=Bytes(64 << 20)),
     )
 
@@ -206,7 +206,7 @@ def test_a_closed_queue_takes_nothing_until_it_is_opened_again(cluster: VolcanoC
 def test_the_tree_is_kept_step_by_step_and_taken_away_again(cluster: VolcanoCluster) -> None:
     def theirs() -> dict[str, object]:
         listed = cluster.api.list(f"/apis/{object_names.QUEUES}/queues")
-        mine = [one for one in listed if is_ours(one, installation=OURS)]
+        mine = [one for one in listed if is_managed_by_installation(one, installation=OURS)]
         return {
             one["metadata"]["labels"][object_names.UID]: one["spec"].get("deserved") for one in mine
         }
@@ -281,7 +281,7 @@ def test_priorities_and_checks_are_those_of_the_cluster(cluster: VolcanoCluster)
     values = {
         one["metadata"]["annotations"][object_names.TITLE]: one["value"]
         for one in cluster.api.list(path)
-        if is_ours(one, installation=OURS) and "annotations" in one["metadata"]
+        if is_managed_by_installation(one, installation=OURS) and "annotations" in one["metadata"]
     }
     assert values.items() >= {"urgent": 100, "low": -10}.items()
     found = {check.name: check for check in cluster.checks()}

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.access import networks_from, require_minimum, sign_on_provider
+from config.settings.access import oidc_provider, read_bounded_integer, read_networks
 
 OIDC = {
     "NINEFOLD_OIDC_ISSUER": "https://id.acme.example/",
@@ -24,12 +24,12 @@ def oidc(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_without_an_issuer_there_is_no_provider() -> None:
-    assert sign_on_provider() is None
+    assert oidc_provider() is None
 
 
 def test_a_provider_is_read_with_sensible_defaults(oidc: pytest.MonkeyPatch) -> None:
     oidc.setenv("NINEFOLD_OIDC_GROUPS", '{"ml": "maps:engineer"}')
-    provider = sign_on_provider()
+    provider = oidc_provider()
     assert provider is not None
     assert provider.issuer == "https://id.acme.example"
     assert provider.scopes == ("openid", "profile", "email")
@@ -52,21 +52,21 @@ def test_a_provider_that_cannot_work_is_refused_at_once(
 ) -> None:
     oidc.setenv(variable, value)
     with pytest.raises(ImproperlyConfigured, match=message):
-        sign_on_provider()
+        oidc_provider()
 
 
 def test_proxies_are_addresses_or_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROXIES", "10.0.0.7, 192.168.0.0/24,::1")
-    assert networks_from("PROXIES") == tuple(
+    assert read_networks("PROXIES") == tuple(
         ip_network(one) for one in ("10.0.0.7", "192.168.0.0/24", "::1")
     )
     monkeypatch.setenv("PROXIES", "10.0.0.7/8")
     with pytest.raises(ImproperlyConfigured, match="host bits"):
-        networks_from("PROXIES")
+        read_networks("PROXIES")
 
 
 def test_a_number_below_its_least_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert require_minimum("FAILURES", default=5, least=1) == 5
+    assert read_bounded_integer("FAILURES", default=5, least=1) == 5
     monkeypatch.setenv("FAILURES", "0")
     with pytest.raises(ImproperlyConfigured, match="FAILURES is 0; it must be 1 or more"):
-        require_minimum("FAILURES", default=5, least=1)
+        read_bounded_integer("FAILURES", default=5, least=1)

@@ -155,7 +155,7 @@ def published() -> Iterator[tuple[Path, str, set[str]]]:
     for function in ("publish_message", "publish_once"):
         for path, call in calls_of(function):
             yield path, topic_of(path, call), {str(keyword.arg) for keyword in call.keywords}
-    for path, call in calls_of("publish_each"):
+    for path, call in calls_of("publish_messages"):
         payloads = call.args[1]
         assert isinstance(payloads, ast.GeneratorExp), f"{path}: write the payload out"
         assert isinstance(payloads.elt, ast.Dict), f"{path}: write the payload out"

@@ -11,7 +11,7 @@ from django.utils import translation
 
 from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.persistence import earlier_reasons
-from controlplane.web.reasons import reason_response, render_reason
+from controlplane.web.reasons import reason_as_response_data, render_reason
 from tests import reasons
 
 CANCELLED = Reason("transition.by_user.cancelled", "cancelled by {user}", user="ada")
@@ -53,12 +53,12 @@ def test_a_reader_of_chinese_gets_the_translation_and_foreign_text_verbatim() ->
 
 
 def test_rest_gives_code_parameters_and_message() -> None:
-    assert reason_response(CANCELLED) == {
+    assert reason_as_response_data(CANCELLED) == {
         "code": "transition.by_user.cancelled",
         "params": {"user": "ada"},
         "message": "cancelled by ada",
     }
-    assert reason_response("ENOSPC") == {"code": "", "params": {}, "message": "ENOSPC"}
+    assert reason_as_response_data("ENOSPC") == {"code": "", "params": {}, "message": "ENOSPC"}
 
 
 def test_every_earlier_text_has_a_present_code_and_its_parameters() -> None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import allowed_hosts, database_settings, host_of_url, read_currency
+from config.settings.environment import (
+    allowed_hosts,
+    database_settings,
+    format_url_host,
+    read_currency,
+)
 
 
 def test_our_own_processes_are_let_in_whatever_hosts_people_name() -> None:
@@ -17,7 +22,7 @@ def test_our_own_processes_are_let_in_whatever_hosts_people_name() -> None:
     ("address", "host"), [("10.0.0.5", "10.0.0.5"), ("::1", "[::1]"), ("web", "web")]
 )
 def test_an_address_is_allowed_as_a_host_header_has_it(address: str, host: str) -> None:
-    url = f"http://{host_of_url(address)}:8000"
+    url = f"http://{format_url_host(address)}:8000"
     assert allowed_hosts(named=[], inside=[url]) == [host]
 
 

@@ -15,7 +15,7 @@ MODULE = """
 LEAST = 1024
 PORT = "NINEFOLD_PORT"
 limit = env.int("NINEFOLD_LIMIT", default=256 * 1024)
-days = require_minimum("NINEFOLD_DAYS", default=7, least=1)
+days = read_bounded_integer("NINEFOLD_DAYS", default=7, least=1)
 body = int(_read_number(environ, "NINEFOLD_BODY", 16 * LEAST, least=LEAST))
 bind = environ.get("NINEFOLD_BIND") or "127.0.0.1"
 format = require_one_of("NINEFOLD_FORMAT", ("text", "json"))

@@ -14,13 +14,13 @@ from apps.accounts.models import PersonalToken, User
 from apps.accounts.selectors import PermissionRefused
 from controlplane.domain.common.permissions import Scope, scopes_allow
 from controlplane.persistence.audit_context import current_audit_context
-from controlplane.web.rate_limits import count_within, counted_address
+from controlplane.web.rate_limits import count_events_in_window, rate_limit_address
 
 _WINDOW_SECONDS = 60
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
-class TokenAuthentication(BaseAuthentication):
+class PersonalTokenAuthentication(BaseAuthentication):
     """``Authorization: Bearer nfp-…`` with a personal token, which becomes ``request.auth``."""
 
     def authenticate(self, request: Request) -> tuple[User, PersonalToken] | None:
@@ -30,9 +30,9 @@ class TokenAuthentication(BaseAuthentication):
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        token = services.token_use(text.strip(), at=timezone.now())
+        token = services.authenticate_personal_token(text.strip(), at=timezone.now())
         if token is None:
-            _count_failure()
+            _count_token_failure()
             raise AuthenticationFailed(
                 "this token is unknown, revoked or expired; make a new one on your profile page"
             )
@@ -42,14 +42,14 @@ class TokenAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-def _count_failure() -> None:
+def _count_token_failure() -> None:
     """Count a failed token per client address and process. Valid tokens are never throttled: one
     misconfigured script behind a shared address must not block the others.
 
     :raises Throttled: once an address has sent more wrong tokens within a minute than it may.
     """
-    address = counted_address(current_audit_context().address)
-    failures = count_within(f"failed-tokens:{address}", seconds=_WINDOW_SECONDS)
+    address = rate_limit_address(current_audit_context().address)
+    failures = count_events_in_window(f"failed-tokens:{address}", seconds=_WINDOW_SECONDS)
     if failures > settings.NINEFOLD_TOKEN_FAILURES:
         raise Throttled(wait=_WINDOW_SECONDS)
 
@@ -66,11 +66,13 @@ class TokenScopePermission(BasePermission):
         needed: Scope | None = getattr(view, "token_scope", None)
         if needed is None and isinstance(request.auth, PersonalToken):
             raise PermissionRefused("this endpoint does not accept tokens; sign in with a browser")
-        scope_require(request, needed if request.method not in _SAFE and needed else Scope.READ)
+        require_token_scope(
+            request, needed if request.method not in _SAFE and needed else Scope.READ
+        )
         return True
 
 
-def scope_require(request: Request, needed: Scope) -> None:
+def require_token_scope(request: Request, needed: Scope) -> None:
     """Require a further scope of the token, if the request has one.
 
     :raises PermissionRefused: naming the scope that the token lacks.

@@ -75,7 +75,7 @@ def idempotent(handler: Handler[V, P]) -> Handler[V, P]:
             body = JSONRenderer().render(response.data)
             services.idempotency_end(
                 record=record,
-                response=services.StoredResponse(status=response.status_code, body=body),
+                response=services.StoredIdempotentResponse(status=response.status_code, body=body),
             )
         return response
 

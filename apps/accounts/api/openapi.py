@@ -9,21 +9,21 @@ from drf_spectacular.openapi import AutoSchema
 
 from apps.accounts.selectors import PermissionRefused
 from apps.accounts.services import (
-    IdempotencyBusy,
     IdempotencyMismatch,
+    IdempotentRequestInProgress,
     MembershipRefused,
-    NameTaken,
+    TeamNameTaken,
     TokenRefused,
     UserChangeRefused,
 )
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.problems import Problem, problem_translator
+from controlplane.web.problem_details import ProblemDetails, problem_translator
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
-    target_class = "apps.accounts.api.authentication.TokenAuthentication"
+    target_class = "apps.accounts.api.authentication.PersonalTokenAuthentication"
     name = "personalToken"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
@@ -38,7 +38,9 @@ class TokenScheme(OpenApiAuthenticationExtension):
         }
 
 
-def describe_scopes(result: dict[str, Any], generator: Any, **_more: Any) -> dict[str, Any]:
+def add_token_scopes_to_openapi(
+    result: dict[str, Any], generator: Any, **_more: Any
+) -> dict[str, Any]:
     """Add the required token scope to each operation; a postprocessing hook of drf-spectacular."""
     for path, _regex, method, answer in generator.endpoints:
         operation = result["paths"].get(path, {}).get(method.lower())
@@ -49,29 +51,31 @@ def describe_scopes(result: dict[str, Any], generator: Any, **_more: Any) -> dic
 
 
 @problem_translator(PermissionRefused)
-def _permission_problem(error: PermissionRefused) -> Problem:
-    return Problem(status=403, code="permission-refused", detail=str(error))
+def _permission_problem(error: PermissionRefused) -> ProblemDetails:
+    return ProblemDetails(status=403, code="permission-refused", detail=str(error))
 
 
 @problem_translator(IdempotencyMismatch)
-def _idempotency_mismatch_problem(error: IdempotencyMismatch) -> Problem:
-    return Problem(status=422, code="idempotency-mismatch", detail=str(error))
+def _idempotency_mismatch_problem(error: IdempotencyMismatch) -> ProblemDetails:
+    return ProblemDetails(status=422, code="idempotency-mismatch", detail=str(error))
 
 
-@problem_translator(IdempotencyBusy)
-def _idempotency_busy_problem(error: IdempotencyBusy) -> Problem:
+@problem_translator(IdempotentRequestInProgress)
+def _idempotency_busy_problem(error: IdempotentRequestInProgress) -> ProblemDetails:
     headers = {"Retry-After": "2"}
-    return Problem(status=409, code="idempotency-busy", detail=str(error), headers=headers)
+    return ProblemDetails(status=409, code="idempotency-busy", detail=str(error), headers=headers)
 
 
 @problem_translator(TokenRefused)
-@problem_translator(NameTaken)
+@problem_translator(TeamNameTaken)
 @problem_translator(UserChangeRefused)
-def _field_refused(error: TokenRefused | NameTaken | UserChangeRefused) -> Problem:
+def _invalid_field_problem(
+    error: TokenRefused | TeamNameTaken | UserChangeRefused,
+) -> ProblemDetails:
     errors = [{"field": error.field, "message": str(error)}] if error.field else []
-    return Problem(status=422, code="refused", detail=str(error), errors=errors)
+    return ProblemDetails(status=422, code="refused", detail=str(error), errors=errors)
 
 
 @problem_translator(MembershipRefused)
-def _membership_problem(error: MembershipRefused) -> Problem:
-    return Problem(status=409, code="membership-refused", detail=str(error))
+def _membership_problem(error: MembershipRefused) -> ProblemDetails:
+    return ProblemDetails(status=409, code="membership-refused", detail=str(error))

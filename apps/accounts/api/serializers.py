@@ -31,7 +31,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
         return sorted(self.context["roles"].get(team.pk, ()))
 
 
-class MeSerializer(serializers.Serializer[Any]):
+class CurrentUserSerializer(serializers.Serializer[Any]):
     uid = serializers.CharField()
     username = serializers.CharField()
     email = serializers.CharField()
@@ -58,7 +58,7 @@ class MemberSerializer(serializers.Serializer[Any]):
     )
 
 
-class MemberSetSerializer(StrictSerializer[Any]):
+class TeamMemberRolesSerializer(StrictSerializer[Any]):
     roles = serializers.ListField(
         child=serializers.ChoiceField(choices=Membership.ROLES),
         allow_empty=False,
@@ -166,7 +166,7 @@ class TokenCreateSerializer(StrictSerializer[Any]):
         help_text="Time of expiry; null: never, if the installation permits it.",
     )
     team = VisibleUidField(
-        visible=selectors.teams_of,
+        visible=selectors.teams_visible,
         required=False,
         allow_null=True,
         default=None,
@@ -191,14 +191,14 @@ class TeamOwnedSerializer(StrictSerializer[Any]):
     """The request for something that a team will own."""
 
     team = VisibleUidField(
-        visible=selectors.teams_of,
+        visible=selectors.teams_visible,
         required=False,
         help_text="Uid of the owning team. Optional for members of a single team.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "team" not in attrs:
-            teams = list(selectors.teams_of(self.context["request"].user)[:2])
+            teams = list(selectors.teams_visible(self.context["request"].user)[:2])
             if len(teams) != 1:
                 message = "say which team" if teams else "you are in no team yet"
                 raise serializers.ValidationError({"team": [message]})
@@ -238,7 +238,7 @@ class AuditFilters(ListFilters):
 
     actor = serializers.CharField(required=False, max_length=150)
     action = serializers.CharField(required=False, max_length=60)
-    team = VisibleUidField(visible=selectors.audit_teams, required=False)
+    team = VisibleUidField(visible=selectors.teams_with_visible_audit_log, required=False)
     object = serializers.CharField(required=False, max_length=32, help_text="Uid of the object.")
     since = serializers.DateTimeField(required=False)
     until = serializers.DateTimeField(required=False)

@@ -14,4 +14,7 @@ router.register("teams", views.TeamViewSet, basename="team")
 router.register("company-roles", views.CompanyRolesViewSet, basename="company-roles")
 router.register("audit", views.AuditViewSet, basename="audit")
 
-urlpatterns = [path("me", views.MeView.as_view(), name="me"), path("", include(router.urls))]
+urlpatterns = [
+    path("me", views.CurrentUserView.as_view(), name="me"),
+    path("", include(router.urls)),
+]

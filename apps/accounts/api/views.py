@@ -19,11 +19,11 @@ from apps.accounts.api.serializers import (
     AuditSerializer,
     CompanyRolesSerializer,
     CompanyRolesSetSerializer,
+    CurrentUserSerializer,
     MemberSerializer,
-    MemberSetSerializer,
-    MeSerializer,
     NewTokenSerializer,
     TeamCreateSerializer,
+    TeamMemberRolesSerializer,
     TeamSerializer,
     TokenCreateSerializer,
     TokenSerializer,
@@ -37,19 +37,21 @@ _USER_PARAMETER = OpenApiParameter(
 )
 
 
-class MeView(APIView):
+class CurrentUserView(APIView):
     """Who the caller is."""
 
     token_scope = Scope.ALL
 
     @extend_schema(
-        summary="My account, roles and permissions", tags=["accounts"], responses=MeSerializer
+        summary="My account, roles and permissions",
+        tags=["accounts"],
+        responses=CurrentUserSerializer,
     )
     def get(self, request: Request) -> Response:
         QuerySerializer.read(request)
         user = acting_user(request)
         context = {"roles": selectors.roles_by_team(user)}
-        teams = TeamSerializer(selectors.teams_of(user), many=True, context=context).data
+        teams = TeamSerializer(selectors.teams_visible(user), many=True, context=context).data
         return Response(
             {
                 "uid": user.uid,
@@ -73,7 +75,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     serializer_class = TeamSerializer
 
     def get_queryset(self) -> QuerySet[Team]:
-        return selectors.teams_of(self.request.user)
+        return selectors.teams_visible(self.request.user)
 
     def get_serializer_context(self) -> dict[str, Any]:
         roles = selectors.roles_by_team(self.request.user)
@@ -98,8 +100,8 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     )
     @action(detail=True, pagination_class=None)
     def members(self, request: Request, uid: str) -> Response:
-        members = selectors.memberships_of(self.get_object())
-        return Response([_member_document(user, current) for user, current in members.items()])
+        members = selectors.memberships_by_team_member(self.get_object())
+        return Response([_team_member_json(user, current) for user, current in members.items()])
 
     @extend_schema(
         methods=["PUT"],
@@ -108,7 +110,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         "team.",
         tags=["accounts"],
         parameters=[_USER_PARAMETER],
-        request=MemberSetSerializer,
+        request=TeamMemberRolesSerializer,
         responses=MemberSerializer,
     )
     @extend_schema(
@@ -121,7 +123,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     @action(detail=True, methods=["put", "delete"], url_path=f"members/(?P<user_uid>{UID})")
     def member(self, request: Request, uid: str, user_uid: str) -> Response:
         team, actor = self.get_object(), acting_user(request)
-        selectors.require(actor, Permission.MANAGE_TEAM, team=team)
+        selectors.require_permission(actor, Permission.MANAGE_TEAM, team=team)
         if request.method == "DELETE":
             user = get_object_or_404(
                 User.objects.filter(memberships__team=team).distinct(), uid=user_uid
@@ -129,12 +131,12 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
             services.membership_set(team=team, user=user, roles=frozenset(), actor=actor)
             return Response(status=status.HTTP_204_NO_CONTENT)
         user = get_object_or_404(User, uid=user_uid, is_active=True)
-        roles = self.validated_body(MemberSetSerializer)["roles"]
+        roles = self.validated_body(TeamMemberRolesSerializer)["roles"]
         services.membership_set(team=team, user=user, roles=roles, actor=actor)
-        return Response(_member_document(user, selectors.memberships_of(team)[user]))
+        return Response(_team_member_json(user, selectors.memberships_by_team_member(team)[user]))
 
 
-def _member_document(user: User, current: list[Membership]) -> dict[str, Any]:
+def _team_member_json(user: User, current: list[Membership]) -> dict[str, Any]:
     from_provider = [row.role for row in current if row.source == Membership.GrantSource.SIGN_ON]
     return {
         "uid": user.uid,
@@ -158,7 +160,7 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
     serializer_class = CompanyRolesSerializer
 
     def get_queryset(self) -> QuerySet[User]:
-        selectors.require(self.request.user, Permission.MANAGE_TEAM, team=None)
+        selectors.require_permission(self.request.user, Permission.MANAGE_TEAM, team=None)
         users = selectors.users_visible(self.request.user)
         if self.action == "list":
             users = users.exclude(company_role_bindings=None).distinct()
@@ -197,7 +199,7 @@ class AuditViewSet(mixins.ListModelMixin, ResourceViewSet[AuditEntry]):
     queries = {"list": AuditFilters}
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
-        return selectors.audit_visible(self.request.user)
+        return selectors.audit_entries_visible(self.request.user)
 
 
 @extend_schema_view(
@@ -211,7 +213,7 @@ class TokenViewSet(mixins.ListModelMixin, ResourceViewSet[PersonalToken]):
     serializer_class = TokenSerializer
 
     def get_queryset(self) -> QuerySet[PersonalToken]:
-        return selectors.tokens_of(self.request.user)
+        return selectors.personal_tokens_visible(self.request.user)
 
     @extend_schema(
         summary="Create a personal token",

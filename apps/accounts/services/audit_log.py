@@ -12,7 +12,7 @@ from apps.accounts.selectors import RequestUser
 from controlplane.persistence.audit_context import current_audit_context
 
 
-def audit(
+def record_audit_entry(
     *,
     actor: RequestUser | None,
     action: str,
@@ -48,5 +48,5 @@ def audit_prune(*, before: datetime) -> int:
         count = AuditEntry.objects.filter(at__lt=before).delete()[0]
         cursor.execute("SET LOCAL ninefold.audit_retention TO 'off'")
     if count:
-        audit(actor=None, action="audit.prune", count=count, before=before.isoformat())
+        record_audit_entry(actor=None, action="audit.prune", count=count, before=before.isoformat())
     return count

@@ -23,12 +23,12 @@ class IdempotencyMismatch(Exception):
     """The key came with another request before."""
 
 
-class IdempotencyBusy(Exception):
+class IdempotentRequestInProgress(Exception):
     """The request that carries the key is still being answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredResponse:
+class StoredIdempotentResponse:
     """What was answered to a request."""
 
     status: int
@@ -38,13 +38,13 @@ class StoredResponse:
 
 def idempotency_begin(
     *, user: User, key: str, fingerprint: str, at: datetime
-) -> tuple[IdempotencyRecord, StoredResponse | None]:
+) -> tuple[IdempotencyRecord, StoredIdempotentResponse | None]:
     """Lock the key until the transaction of the caller ends, or return the stored response.
 
     The key, the response and the changes of the request become visible together, or not at all.
 
     :raises IdempotencyMismatch: if the key belongs to another request.
-    :raises IdempotencyBusy: if the first request is still running after a short wait.
+    :raises IdempotentRequestInProgress: if the first request is still running after a short wait.
     """
     IdempotencyRecord.objects.filter(
         user=user, key=key, created_at__lte=at - IDEMPOTENCY_RETENTION
@@ -59,7 +59,7 @@ def idempotency_begin(
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", "") != _LOCK_NOT_AVAILABLE:
             raise
-        raise IdempotencyBusy(
+        raise IdempotentRequestInProgress(
             Reason(
                 "idempotency.request.in_progress",
                 "this request is still in progress; retry shortly",
@@ -76,17 +76,17 @@ def idempotency_begin(
             )
         )
     if record.status is None or record.body is None:
-        raise IdempotencyBusy(
+        raise IdempotentRequestInProgress(
             Reason(
                 "idempotency.request.not_completed",
                 "this request has not been completed; retry shortly",
             )
         )
     encrypted = str(record.body["sealed"]).encode("ascii")
-    return record, StoredResponse(status=record.status, body=decrypt(encrypted))
+    return record, StoredIdempotentResponse(status=record.status, body=decrypt(encrypted))
 
 
-def idempotency_end(*, record: IdempotencyRecord, response: StoredResponse) -> None:
+def idempotency_end(*, record: IdempotencyRecord, response: StoredIdempotentResponse) -> None:
     """Store the response, encrypted: it may contain a secret that is shown once."""
     record.status = response.status
     record.body = {"sealed": encrypt(response.body).decode("ascii")}

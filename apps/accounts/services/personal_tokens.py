@@ -13,8 +13,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from apps.accounts.models import PersonalToken, Team, User
-from apps.accounts.selectors import teams_of, tokens_live
-from apps.accounts.services.audit_log import audit
+from apps.accounts.selectors import teams_visible, valid_personal_tokens
+from apps.accounts.services.audit_log import record_audit_entry
 from controlplane.domain.common.permissions import Scope
 
 TOKEN_PREFIX = "nfp-"  # noqa: S105 - a public prefix, not a secret
@@ -35,7 +35,7 @@ def token_digest(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def new_key(prefix: str) -> str:
+def generate_secret_token(prefix: str) -> str:
     """A fresh secret that begins with ``prefix``: 192 bits in 32 characters."""
     return prefix + secrets.token_urlsafe(24)
 
@@ -56,7 +56,7 @@ def token_create(
     # Two of the same name at once would otherwise both find it free.
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
     _check_token_request(user=user, name=name, scopes=scopes, expires_at=expires_at, team=team)
-    text = new_key(TOKEN_PREFIX)
+    text = generate_secret_token(TOKEN_PREFIX)
     token = PersonalToken.objects.create(
         user=user,
         name=name,
@@ -66,7 +66,7 @@ def token_create(
         scopes=sorted(scopes),
         team=team,
     )
-    audit(
+    record_audit_entry(
         actor=user, action="token.create", team=team, uid=token.uid, name=name, scopes=token.scopes
     )
     return token, text
@@ -91,7 +91,7 @@ def _check_token_request(
             % {"days": longest},
             field="expires_at",
         )
-    if team is not None and not teams_of(user).filter(pk=team.pk).exists():
+    if team is not None and not teams_visible(user).filter(pk=team.pk).exists():
         raise TokenRefused(_("you are not in that team"), field="team")
     if team is None and user.confined_to is not None:
         raise TokenRefused(
@@ -99,7 +99,7 @@ def _check_token_request(
             % {"team": user.confined_to.name},
             field="team",
         )
-    if tokens_live(user=user, at=now).filter(name=name).exists():
+    if valid_personal_tokens(user=user, at=now).filter(name=name).exists():
         raise TokenRefused(
             _("you have a token named %(name)s already; revoke it first or choose another name")
             % {"name": name},
@@ -111,10 +111,10 @@ def _check_token_request(
 def token_revoke(*, token: PersonalToken, actor: User) -> None:
     """It stops working at once. Repeating it changes nothing."""
     if PersonalToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now()):
-        audit(actor=actor, action="token.revoke", uid=token.uid, name=token.name)
+        record_audit_entry(actor=actor, action="token.revoke", uid=token.uid, name=token.name)
 
 
-def token_use(text: str, *, at: datetime) -> PersonalToken | None:
+def authenticate_personal_token(text: str, *, at: datetime) -> PersonalToken | None:
     """The valid token of that text, its owner confined to what it may see; None if there is none."""
     token = (
         PersonalToken.objects.select_related("user", "team")

@@ -11,17 +11,17 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from apps.accounts.models import ExternalIdentity, Team, User
-from apps.accounts.services.audit_log import audit
+from apps.accounts.services.audit_log import record_audit_entry
 from apps.accounts.services.teams import memberships_sync, staff_status_update
 from apps.accounts.services.users import company_roles_sync, is_last_administrator
 from controlplane.domain.accounts.single_sign_on import (
-    Identity,
-    Provider,
+    SsoIdentity,
+    SsoProvider,
     company_roles_granted,
     grants_administration,
     roles_granted,
 )
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class SignOnRefused(Exception):
 
 
 @transaction.atomic
-def user_sign_in(*, identity: Identity, provider: Provider, at: datetime) -> User:
+def user_sign_in(*, identity: SsoIdentity, provider: SsoProvider, at: datetime) -> User:
     """Return the user of that identity with the roles of its groups; create the user if there is none.
 
     :raises SignOnRefused: if the account is deactivated, or a new one would collide with one that is there.
@@ -49,12 +49,14 @@ def user_sign_in(*, identity: Identity, provider: Provider, at: datetime) -> Use
             )
             % {"name": user.username}
         )
-    _refresh_identity(binding, identity=identity, provider=provider, at=at)
+    _update_external_identity(binding, identity=identity, provider=provider, at=at)
     return user
 
 
 @transaction.atomic
-def identity_link(*, user: User, identity: Identity, provider: Provider, at: datetime) -> None:
+def identity_link(
+    *, user: User, identity: SsoIdentity, provider: SsoProvider, at: datetime
+) -> None:
     """Link an identity to the signed-in user.
 
     :raises SignOnRefused: if it is linked to another user, or the user has another identity at that provider.
@@ -77,15 +79,15 @@ def identity_link(*, user: User, identity: Identity, provider: Provider, at: dat
                 )
                 % {"provider": provider.name}
             )
-        binding = _bind_identity(user, identity)
-        audit(
+        binding = _create_external_identity(user, identity)
+        record_audit_entry(
             actor=user, action="identity.link", uid=user.uid, name=user.username, by=provider.name
         )
-    _refresh_identity(binding, identity=identity, provider=provider, at=at)
+    _update_external_identity(binding, identity=identity, provider=provider, at=at)
 
 
 @transaction.atomic
-def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: Provider) -> None:
+def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: SsoProvider) -> None:
     """Unlink an identity; roles that came from its groups are removed.
 
     :raises SignOnRefused: if the user could not sign in any more, or no company administrator would be left.
@@ -108,12 +110,14 @@ def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: Provide
         )
     memberships_sync(user=user, granted={}, provider=provider.name)
     company_roles_sync(user=user, granted=frozenset(), provider=provider.name)
-    _set_administrator_role(binding, user=user, granted=False, provider=provider)
+    _sync_company_administrator_role(binding, user=user, granted=False, provider=provider)
     binding.delete()
-    audit(actor=actor, action="identity.unlink", uid=user.uid, name=user.username, by=provider.name)
+    record_audit_entry(
+        actor=actor, action="identity.unlink", uid=user.uid, name=user.username, by=provider.name
+    )
 
 
-def _find_external_identity(identity: Identity) -> ExternalIdentity | None:
+def _find_external_identity(identity: SsoIdentity) -> ExternalIdentity | None:
     return (
         ExternalIdentity.objects.select_related("user")
         .filter(issuer=identity.issuer, subject=identity.subject)
@@ -121,13 +125,13 @@ def _find_external_identity(identity: Identity) -> ExternalIdentity | None:
     )
 
 
-def _bind_identity(user: User, identity: Identity) -> ExternalIdentity:
+def _create_external_identity(user: User, identity: SsoIdentity) -> ExternalIdentity:
     return ExternalIdentity.objects.create(
         user=user, issuer=identity.issuer, subject=identity.subject, name=identity.username
     )
 
 
-def _create_user_for(identity: Identity) -> ExternalIdentity:
+def _create_user_for(identity: SsoIdentity) -> ExternalIdentity:
     """Create an account; never match an existing one by name or e-mail."""
     try:
         UnicodeUsernameValidator()(identity.username)
@@ -162,15 +166,17 @@ def _create_user_for(identity: Identity) -> ExternalIdentity:
         )
     user = User.objects.create_user(
         identity.username,
-        _valid_email(identity.email),
+        _email_if_valid(identity.email),
         first_name=identity.first_name[:150],
         last_name=identity.last_name[:150],
     )
-    audit(actor=None, action="user.enrol", uid=user.uid, name=user.username, issuer=identity.issuer)
-    return _bind_identity(user, identity)
+    record_audit_entry(
+        actor=None, action="user.enrol", uid=user.uid, name=user.username, issuer=identity.issuer
+    )
+    return _create_external_identity(user, identity)
 
 
-def _valid_email(email: str) -> str:
+def _email_if_valid(email: str) -> str:
     """Return the e-mail if it is valid, else an empty string: providers do not validate it."""
     try:
         User._meta.get_field("email").clean(email, None)
@@ -181,8 +187,8 @@ def _valid_email(email: str) -> str:
     return email
 
 
-def _refresh_identity(
-    binding: ExternalIdentity, *, identity: Identity, provider: Provider, at: datetime
+def _update_external_identity(
+    binding: ExternalIdentity, *, identity: SsoIdentity, provider: SsoProvider, at: datetime
 ) -> None:
     binding.name = identity.username[:255]
     binding.last_used_at = at
@@ -202,11 +208,11 @@ def _refresh_identity(
         provider=provider.name,
     )
     granted = grants_administration(provider, identity.groups)
-    _set_administrator_role(binding, user=binding.user, granted=granted, provider=provider)
+    _sync_company_administrator_role(binding, user=binding.user, granted=granted, provider=provider)
 
 
-def _set_administrator_role(
-    binding: ExternalIdentity, *, user: User, granted: bool, provider: Provider
+def _sync_company_administrator_role(
+    binding: ExternalIdentity, *, user: User, granted: bool, provider: SsoProvider
 ) -> None:
     """Grant or revoke company administration by group; a local grant is kept.
 
@@ -216,11 +222,15 @@ def _set_administrator_role(
         return
     if not granted and is_last_administrator(user):
         log.warning("a group was taken from the last administrator of the company")
-        audit(actor=None, action="user.keep", uid=user.uid, name=user.username, by=provider.name)
+        record_audit_entry(
+            actor=None, action="user.keep", uid=user.uid, name=user.username, by=provider.name
+        )
         return
     binding.granted_administrator = user.is_superuser = granted
     binding.save(update_fields=["granted_administrator"])
     user.save(update_fields=["is_superuser"])
     staff_status_update(user)
     action = "user.promote" if granted else "user.demote"
-    audit(actor=None, action=action, uid=user.uid, name=user.username, by=provider.name)
+    record_audit_entry(
+        actor=None, action=action, uid=user.uid, name=user.username, by=provider.name
+    )

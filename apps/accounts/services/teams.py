@@ -8,8 +8,8 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from apps.accounts.models import Membership, Team, User
-from apps.accounts.selectors import RequestUser, is_company_administrator, require
-from apps.accounts.services.audit_log import audit
+from apps.accounts.selectors import RequestUser, is_company_administrator, require_permission
+from apps.accounts.services.audit_log import record_audit_entry
 from controlplane.domain.common.permissions import Permission, TeamRole
 
 #: Whoever holds one of them somewhere, or any company role, may enter the admin; there they see what the role
@@ -21,7 +21,7 @@ class MembershipRefused(Exception):
     """The change would leave the team in an invalid state; the message says what to do instead."""
 
 
-class NameTaken(Exception):
+class TeamNameTaken(Exception):
     """The name or slug is in use; ``field`` is ``name`` or ``slug``."""
 
     def __init__(self, message: str, *, field: str) -> None:
@@ -38,13 +38,15 @@ def staff_status_update(user: User) -> None:
         User.objects.filter(pk=user.pk).update(is_staff=is_staff)
 
 
-def _check_free(*, name: str, slug: str, beside: Team | None = None) -> None:
+def _check_team_name_available(*, name: str, slug: str, beside: Team | None = None) -> None:
     others = Team.objects.exclude(pk=beside.pk) if beside else Team.objects.all()
     if others.filter(name=name).exists():
-        raise NameTaken(_("a team named %(name)s already exists") % {"name": name}, field="name")
+        raise TeamNameTaken(
+            _("a team named %(name)s already exists") % {"name": name}, field="name"
+        )
     if others.filter(slug=slug).exists():
         message = _("the URL /teams/%(slug)s is used by another team") % {"slug": slug}
-        raise NameTaken(message, field="slug")
+        raise TeamNameTaken(message, field="slug")
 
 
 @transaction.atomic
@@ -52,12 +54,14 @@ def team_create(*, name: str, slug: str, actor: User) -> Team:
     """An empty team.
 
     :raises PermissionRefused: unless ``actor`` administers the company.
-    :raises NameTaken: if another has that name or address.
+    :raises TeamNameTaken: if another has that name or address.
     """
-    require(actor, Permission.MANAGE_TEAM, team=None)
-    _check_free(name=name, slug=slug)
+    require_permission(actor, Permission.MANAGE_TEAM, team=None)
+    _check_team_name_available(name=name, slug=slug)
     team = Team.objects.create(name=name, slug=slug)
-    audit(actor=actor, action="team.create", team=team, uid=team.uid, name=name, slug=slug)
+    record_audit_entry(
+        actor=actor, action="team.create", team=team, uid=team.uid, name=name, slug=slug
+    )
     return team
 
 
@@ -66,15 +70,17 @@ def team_rename(*, team: Team, name: str, actor: User) -> None:
     """Rename a team. The slug stays, so links keep working.
 
     :raises PermissionRefused: unless ``actor`` administers the company.
-    :raises NameTaken: if another has that name.
+    :raises TeamNameTaken: if another has that name.
     """
-    require(actor, Permission.MANAGE_TEAM, team=None)
+    require_permission(actor, Permission.MANAGE_TEAM, team=None)
     if name == team.name:
         return
-    _check_free(name=name, slug=team.slug, beside=team)
+    _check_team_name_available(name=name, slug=team.slug, beside=team)
     before, team.name = team.name, name
     team.save(update_fields=["name"])
-    audit(actor=actor, action="team.rename", team=team, uid=team.uid, name=name, before=before)
+    record_audit_entry(
+        actor=actor, action="team.rename", team=team, uid=team.uid, name=name, before=before
+    )
 
 
 @transaction.atomic
@@ -101,15 +107,15 @@ def membership_set(
     Team.objects.select_for_update(no_key=True).get(pk=team.pk)
     before = {row.role: row for row in Membership.objects.filter(team=team, user=user)}
     if actor is not None:
-        require(actor, Permission.MANAGE_TEAM, team=team)
+        require_permission(actor, Permission.MANAGE_TEAM, team=team)
         _check_sign_on(user=user, before=before, roles=roles)
-        _check_administered(team=team, user=user, roles=roles, actor=actor)
+        _check_team_administrator_remains(team=team, user=user, roles=roles, actor=actor)
     if set(before) == {role.value for role in roles}:
         return
     Membership.objects.filter(team=team, user=user).exclude(role__in=roles).delete()
     for role in sorted(roles - set(before)):
         Membership.objects.create(team=team, user=user, role=role)
-    audit(
+    record_audit_entry(
         actor=actor,
         action="membership.set" if roles else "membership.remove",
         team=team,
@@ -138,7 +144,7 @@ def _check_sign_on(
         )
 
 
-def _check_administered(
+def _check_team_administrator_remains(
     *, team: Team, user: User, roles: frozenset[TeamRole], actor: RequestUser
 ) -> None:
     if TeamRole.ADMINISTRATOR in roles or is_company_administrator(actor):
@@ -181,7 +187,7 @@ def memberships_sync(
             row.delete()
     for team in sorted(changed, key=lambda one: one.pk):
         roles = Membership.objects.filter(user=user, team=team).order_by("role")
-        audit(
+        record_audit_entry(
             actor=None,
             action="membership.sync",
             team=team,

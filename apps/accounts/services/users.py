@@ -14,8 +14,8 @@ from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
 from apps.accounts.models import CompanyRoleBinding, Membership, Team, User
-from apps.accounts.selectors import RequestUser, require
-from apps.accounts.services.audit_log import audit
+from apps.accounts.selectors import RequestUser, require_permission
+from apps.accounts.services.audit_log import record_audit_entry
 from apps.accounts.services.teams import membership_set, staff_status_update
 from controlplane.domain.common.permissions import CompanyRole, Permission, TeamRole
 
@@ -40,7 +40,7 @@ def administrator_ensure(*, username: str, password: str) -> User:
     if created:
         user.set_password(password)
         user.save(update_fields=["password"])
-        audit(actor=None, action="user.create", uid=user.uid, name=username)
+        record_audit_entry(actor=None, action="user.create", uid=user.uid, name=username)
     return user
 
 
@@ -53,12 +53,12 @@ def user_create(
     team: Team | None = None,
     roles: frozenset[TeamRole] = frozenset(),
 ) -> User:
-    """Create a user without a password; they set it with the link of :func:`password_link`.
+    """Create a user without a password; they set it with the link of :func:`password_set_link_parts`.
 
     :raises PermissionRefused: unless ``actor`` administers the company.
     :raises UserChangeRefused: if the name or the e-mail is in use.
     """
-    require(actor, Permission.MANAGE_TEAM, team=None)
+    require_permission(actor, Permission.MANAGE_TEAM, team=None)
     if User.objects.filter(username__iexact=username).exists():
         raise UserChangeRefused(
             _("a user named %(name)s already exists") % {"name": username}, field="username"
@@ -67,13 +67,13 @@ def user_create(
         message = _("a user with the e-mail %(email)s already exists") % {"email": email}
         raise UserChangeRefused(message, field="email")
     user = User.objects.create_user(username, email)
-    audit(actor=actor, action="user.create", uid=user.uid, name=username, email=email)
+    record_audit_entry(actor=actor, action="user.create", uid=user.uid, name=username, email=email)
     if team is not None and roles:
         membership_set(team=team, user=user, roles=roles, actor=actor)
     return user
 
 
-def password_link(user: User) -> tuple[str, str]:
+def password_set_link_parts(user: User) -> tuple[str, str]:
     """Return the two parts of the URL for setting a password: user and token.
 
     Valid once, until ``PASSWORD_RESET_TIMEOUT`` has passed or the user signs in.
@@ -82,18 +82,18 @@ def password_link(user: User) -> tuple[str, str]:
 
 
 @transaction.atomic
-def password_invite(*, user: User, actor: User) -> tuple[str, str]:
-    """A new link for them, as :func:`password_link`.
+def create_password_invitation(*, user: User, actor: User) -> tuple[str, str]:
+    """A new link for them, as :func:`password_set_link_parts`.
 
     :raises PermissionRefused: unless ``actor`` administers the company.
     :raises UserChangeRefused: if they are not active.
     """
-    require(actor, Permission.MANAGE_TEAM, team=None)
+    require_permission(actor, Permission.MANAGE_TEAM, team=None)
     if not user.is_active:
         message = _("%(name)s is deactivated; reactivate the account first")
         raise UserChangeRefused(message % {"name": user.username})
-    audit(actor=actor, action="user.invite", uid=user.uid, name=user.username)
-    return password_link(user)
+    record_audit_entry(actor=actor, action="user.invite", uid=user.uid, name=user.username)
+    return password_set_link_parts(user)
 
 
 @transaction.atomic
@@ -103,16 +103,16 @@ def user_set_active(*, user: User, is_active: bool, actor: User) -> bool:
     :raises PermissionRefused: unless ``actor`` administers the company.
     :raises UserChangeRefused: if nobody would administer the company any more.
     """
-    require(actor, Permission.MANAGE_TEAM, team=None)
+    require_permission(actor, Permission.MANAGE_TEAM, team=None)
     if not is_active:
-        _check_administrator_left(without=user)
+        _check_company_administrator_remains(without=user)
     if not User.objects.filter(pk=user.pk).exclude(is_active=is_active).update(is_active=is_active):
         return False
     user.is_active = is_active
     if not is_active:
         sessions_end(user=user)
     action = "user.reactivate" if is_active else "user.deactivate"
-    audit(actor=actor, action=action, uid=user.uid, name=user.username)
+    record_audit_entry(actor=actor, action=action, uid=user.uid, name=user.username)
     return True
 
 
@@ -122,9 +122,9 @@ def user_unlock(*, user: User, actor: User) -> None:
 
     :raises PermissionRefused: unless ``actor`` administers the company.
     """
-    require(actor, Permission.MANAGE_TEAM, team=None)
+    require_permission(actor, Permission.MANAGE_TEAM, team=None)
     reset(username=user.username)
-    audit(actor=actor, action="user.unlock", uid=user.uid, name=user.username)
+    record_audit_entry(actor=actor, action="user.unlock", uid=user.uid, name=user.username)
 
 
 @transaction.atomic
@@ -134,16 +134,16 @@ def user_set_administrator(*, user: User, is_administrator: bool, actor: User) -
     :raises PermissionRefused: unless ``actor`` is one.
     :raises UserChangeRefused: if nobody would be left.
     """
-    require(actor, Permission.MANAGE_TEAM, team=None)
+    require_permission(actor, Permission.MANAGE_TEAM, team=None)
     if not is_administrator:
-        _check_administrator_left(without=user)
+        _check_company_administrator_remains(without=user)
     if user.is_superuser == is_administrator:
         return
     user.is_superuser = is_administrator
     user.save(update_fields=["is_superuser"])
     staff_status_update(user)
     action = "user.promote" if is_administrator else "user.demote"
-    audit(actor=actor, action=action, uid=user.uid, name=user.username)
+    record_audit_entry(actor=actor, action=action, uid=user.uid, name=user.username)
 
 
 @transaction.atomic
@@ -156,8 +156,8 @@ def company_roles_set(
     :raises UserChangeRefused: if a role that is taken away came from the sign-on provider.
     """
     if actor is not None:
-        require(actor, Permission.MANAGE_TEAM, team=None)
-    current = _company_roles_locked(user)
+        require_permission(actor, Permission.MANAGE_TEAM, team=None)
+    current = _lock_company_roles(user)
     for role, row in current.items():
         if actor is not None and role not in roles and row.source == Membership.GrantSource.SIGN_ON:
             raise UserChangeRefused(
@@ -168,40 +168,40 @@ def company_roles_set(
                 % {"name": user.username, "role": role}
             )
     CompanyRoleBinding.objects.filter(user=user).exclude(role__in=roles).delete()
-    _company_roles_add(user, roles - current.keys(), source=Membership.GrantSource.LOCAL)
-    _company_roles_audit(user, actor=actor, before=current.keys())
+    _add_company_roles(user, roles - current.keys(), source=Membership.GrantSource.LOCAL)
+    _audit_company_roles(user, actor=actor, before=current.keys())
 
 
 @transaction.atomic
 def company_roles_sync(*, user: User, granted: frozenset[CompanyRole], provider: str) -> None:
     """Sync the company roles that came from the provider with what it grants now; keep local ones."""
-    current = _company_roles_locked(user)
+    current = _lock_company_roles(user)
     from_provider = CompanyRoleBinding.objects.filter(
         user=user, source=Membership.GrantSource.SIGN_ON
     )
     from_provider.exclude(role__in=granted).delete()
-    _company_roles_add(user, granted - current.keys(), source=Membership.GrantSource.SIGN_ON)
-    _company_roles_audit(user, actor=None, before=current.keys(), by=provider)
+    _add_company_roles(user, granted - current.keys(), source=Membership.GrantSource.SIGN_ON)
+    _audit_company_roles(user, actor=None, before=current.keys(), by=provider)
 
 
-def _company_roles_locked(user: User) -> dict[CompanyRole, CompanyRoleBinding]:
+def _lock_company_roles(user: User) -> dict[CompanyRole, CompanyRoleBinding]:
     # Two concurrent changes of one user's roles must not both see the old roles.
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
     rows = CompanyRoleBinding.objects.filter(user=user)
     return {CompanyRole(row.role): row for row in rows}
 
 
-def _company_roles_add(user: User, roles: Iterable[CompanyRole], *, source: str) -> None:
+def _add_company_roles(user: User, roles: Iterable[CompanyRole], *, source: str) -> None:
     for role in sorted(roles):
         CompanyRoleBinding.objects.create(user=user, role=role, source=source)
 
 
-def _company_roles_audit(
+def _audit_company_roles(
     user: User, *, actor: RequestUser | None, before: Collection[CompanyRole], **detail: Any
 ) -> None:
     roles = set(user.company_role_bindings.values_list("role", flat=True))
     if roles != set(before):
-        audit(
+        record_audit_entry(
             actor=actor,
             action="company_roles.set",
             uid=user.uid,
@@ -221,7 +221,7 @@ def is_last_administrator(user: User) -> bool:
     return list(administrators.order_by("pk")) == [user]
 
 
-def _check_administrator_left(*, without: User) -> None:
+def _check_company_administrator_remains(*, without: User) -> None:
     """:raises UserChangeRefused: if they are the only administrator of the company."""
     if is_last_administrator(without):
         raise UserChangeRefused(
@@ -243,11 +243,13 @@ def profile_change(*, user: User, values: dict[str, Any]) -> list[str]:
         for name in changed:
             setattr(user, name, values[name])
         user.save(update_fields=changed)
-        audit(actor=user, action="profile.change", uid=user.uid, name=user.username, fields=changed)
+        record_audit_entry(
+            actor=user, action="profile.change", uid=user.uid, name=user.username, fields=changed
+        )
     return changed
 
 
-def email_check(*, user: User, email: str) -> None:
+def check_email_available(*, user: User, email: str) -> None:
     """:raises UserChangeRefused: if the e-mail is another account's."""
     if User.objects.filter(email__iexact=email).exclude(pk=user.pk).exists():
         message = _("a user with the e-mail %(email)s already exists") % {"email": email}
@@ -260,11 +262,11 @@ def email_change(*, user: User, email: str) -> None:
 
     :raises UserChangeRefused: if the e-mail is another account's.
     """
-    email_check(user=user, email=email)
+    check_email_available(user=user, email=email)
     old, user.email = user.email, email
     user.save(update_fields=["email"])
     sessions_end(user=user)
-    audit(
+    record_audit_entry(
         actor=user, action="email.change", uid=user.uid, name=user.username, before=old, after=email
     )
 
@@ -276,7 +278,7 @@ def sessions_end(*, user: User) -> None:
 
 
 @transaction.atomic
-def sessions_end_elsewhere(*, user: User) -> None:
+def user_other_sessions_end(*, user: User) -> None:
     """End all other sessions of the user; the caller keeps the current one."""
     sessions_end(user=user)
-    audit(actor=user, action="session.end_all", uid=user.uid, name=user.username)
+    record_audit_entry(actor=user, action="session.end_all", uid=user.uid, name=user.username)

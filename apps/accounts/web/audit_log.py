@@ -21,9 +21,9 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts import selectors
 from apps.accounts.models import AuditEntry, Team
 from apps.accounts.selectors import PermissionRefused
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.accounts.web.role_labels import COMPANY_ROLE_LABELS, ROLE_LABELS
-from controlplane.web.tables import Column, FilterForm, Table
+from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 AUDIT_MESSAGES: Mapping[str, Promise] = {
     "alert_receiver.create": _("%(actor)s created the alert receiver %(name)s"),
@@ -194,12 +194,12 @@ def audit_message(entry: AuditEntry) -> str:
     if template is None:
         return f"{actor}: {entry.action} {entry.object_name}".rstrip()
     name = entry.object_name or gettext("unknown user")
-    values = {"actor": actor, "name": name, "roles": _format_roles(entry.detail)}
+    values = {"actor": actor, "name": name, "roles": _format_audited_roles(entry.detail)}
     # An old entry may lack parameters of today's message.
     return str(template) % defaultdict(str, {**entry.detail, **values})
 
 
-def _format_roles(detail: dict[str, Any]) -> str:
+def _format_audited_roles(detail: dict[str, Any]) -> str:
     codes = detail.get("roles", [])
     # Codes compare as text; entries of long ago name as a team role what is one of the company today.
     known = {str(code): name for code, name in (*ROLE_LABELS.items(), *COMPANY_ROLE_LABELS.items())}
@@ -232,7 +232,7 @@ class AuditFilter(FilterForm):
 
     def __init__(self, data: Any, *, teams: QuerySet[Team]) -> None:
         super().__init__(data)
-        self.row_choice("team").queryset = teams
+        self.model_choice_field("team").queryset = teams
 
     def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Days are whole days in the viewer's zone."""
@@ -253,22 +253,26 @@ class AuditFilter(FilterForm):
 
 
 COLUMNS = (
-    Column(key="at", label=gettext_lazy("Time"), sort="pk", csv=lambda row: row.at.isoformat()),
-    Column(key="audit_message", label=gettext_lazy("Event"), csv=audit_message),
-    Column(key="action", label=gettext_lazy("Action")),
-    Column(
+    TableColumn(
+        key="at", label=gettext_lazy("Time"), sort="pk", csv=lambda row: row.at.isoformat()
+    ),
+    TableColumn(key="audit_message", label=gettext_lazy("Event"), csv=audit_message),
+    TableColumn(key="action", label=gettext_lazy("Action")),
+    TableColumn(
         key="team", label=gettext_lazy("Team"), csv=lambda row: row.team.slug if row.team else ""
     ),
-    Column(key="object_uid", label=gettext_lazy("Object")),
-    Column(key="remote_address", label=gettext_lazy("Source address")),
+    TableColumn(key="object_uid", label=gettext_lazy("Object")),
+    TableColumn(key="remote_address", label=gettext_lazy("Source address")),
 )
 #: The CSV has the parts of the message and the details in columns of their own.
 CSV_COLUMNS = (
     *COLUMNS,
-    Column(key="actor_name", label=gettext_lazy("Actor")),
-    Column(key="object_name", label=gettext_lazy("Name")),
-    Column(key="detail", label=gettext_lazy("Details"), csv=lambda row: _format_detail(row.detail)),
-    Column(key="request_id", label=gettext_lazy("Request")),
+    TableColumn(key="actor_name", label=gettext_lazy("Actor")),
+    TableColumn(key="object_name", label=gettext_lazy("Name")),
+    TableColumn(
+        key="detail", label=gettext_lazy("Details"), csv=lambda row: _format_detail(row.detail)
+    ),
+    TableColumn(key="request_id", label=gettext_lazy("Request")),
 )
 
 
@@ -279,11 +283,15 @@ def audit_page(request: AuthenticatedRequest) -> HttpResponseBase:
         raise PermissionRefused(
             gettext("the audit log requires the role administrator of a team or of the company")
         )
-    entries = selectors.audit_visible(request.user)
-    filters = AuditFilter(request.GET, teams=selectors.audit_teams(request.user))
-    table = Table(request, entries, columns=COLUMNS, filters=filters, default_sort="-at", size=50)
+    entries = selectors.audit_entries_visible(request.user)
+    filters = AuditFilter(request.GET, teams=selectors.teams_with_visible_audit_log(request.user))
+    table = ListTable(
+        request, entries, columns=COLUMNS, filters=filters, default_sort="-at", size=50
+    )
     if table.is_csv_request:
-        whole = Table(request, entries, columns=CSV_COLUMNS, filters=filters, default_sort="-at")
+        whole = ListTable(
+            request, entries, columns=CSV_COLUMNS, filters=filters, default_sort="-at"
+        )
         return whole.csv(filename="audit.csv")
     rows = [
         {"row": row, "audit_message": audit_message(row), "detail": _format_detail(row.detail)}

@@ -20,8 +20,8 @@ from django.views.decorators.http import require_POST
 from apps.accounts import services
 from apps.accounts.models import User
 from apps.accounts.web.forms import LoginForm
-from apps.accounts.web.requests import AuthenticatedRequest
-from controlplane.web.rate_limits import count_within
+from apps.accounts.web.http_requests import AuthenticatedRequest
+from controlplane.web.rate_limits import count_events_in_window
 
 #: Password reset e-mails per account within the window, whoever requests them.
 _RESETS = 3
@@ -52,7 +52,7 @@ class PasswordChangeView(auth.PasswordChangeView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)
-        services.audit(
+        services.record_audit_entry(
             actor=form.user, action="password.change", uid=form.user.uid, name=form.user.username
         )
         messages.success(self.request, _("Password changed. Other browsers have to sign in again."))
@@ -66,7 +66,9 @@ class PasswordResetLinkForm(PasswordResetForm):
         provider = settings.NINEFOLD_OIDC
         for user in super().get_users(email):
             by_password = not (provider and provider.required) or user.is_superuser
-            requested = count_within(f"password-resets:{user.pk}", seconds=_RESET_WINDOW_SECONDS)
+            requested = count_events_in_window(
+                f"password-resets:{user.pk}", seconds=_RESET_WINDOW_SECONDS
+            )
             if by_password and requested <= _RESETS:
                 yield user
 
@@ -100,7 +102,7 @@ class PasswordSetView(auth.PasswordResetConfirmView):
         response = super().form_valid(form)
         user = form.user
         if isinstance(user, User):
-            services.audit(
+            services.record_audit_entry(
                 actor=user, action="password.set", uid=user.uid, name=user.username, by="link"
             )
         messages.success(self.request, _("Password set. You can sign in with it."))
@@ -111,7 +113,7 @@ class PasswordSetView(auth.PasswordResetConfirmView):
 @require_POST
 def log_out_other_sessions(request: AuthenticatedRequest) -> HttpResponse:
     """Every other browser; this one stays."""
-    services.sessions_end_elsewhere(user=request.user)
+    services.user_other_sessions_end(user=request.user)
     update_session_auth_hash(request, request.user)
     messages.success(request, _("All other browsers have to sign in again."))
     return redirect("profile")

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts import services
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from controlplane.web.templatetags.ninefold import IDEMPOTENCY_FIELD
 
 _LONGEST_TOKEN = 64
@@ -28,7 +28,7 @@ def run_once_per_form(request: AuthenticatedRequest, create: Callable[[], str]) 
 
     A form without a token is executed each time. ``create`` runs in a transaction; an exception rolls it back.
 
-    :raises IdempotencyBusy: if the first submission is still running after a short wait.
+    :raises IdempotentRequestInProgress: if the first submission is still running after a short wait.
     """
     token = request.POST.get(IDEMPOTENCY_FIELD, "")
     if not (0 < len(token) <= _LONGEST_TOKEN and token.isalnum() and token.isascii()):
@@ -44,7 +44,7 @@ def run_once_per_form(request: AuthenticatedRequest, create: Callable[[], str]) 
         if earlier is not None:
             return earlier.body.decode(), False
         uid = create()
-        stored = services.StoredResponse(status=_CREATED, body=uid.encode())
+        stored = services.StoredIdempotentResponse(status=_CREATED, body=uid.encode())
         services.idempotency_end(record=record, response=stored)
     return uid, True
 

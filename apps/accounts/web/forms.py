@@ -18,7 +18,7 @@ from apps.accounts import selectors
 from apps.accounts.models import Team, User
 from apps.accounts.web.role_labels import COMPANY_ROLE_LABELS, ROLE_LABELS, SCOPE_LABELS
 from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
-from controlplane.web.forms import PlainForm
+from controlplane.web.forms import StyledForm
 from controlplane.web.tables import FilterForm
 
 EXPIRIES = (
@@ -29,7 +29,7 @@ EXPIRIES = (
 )
 
 
-def expiry_of_choice(days: str) -> timedelta | None:
+def token_lifetime_of_choice(days: str) -> timedelta | None:
     """What a choice of :data:`EXPIRIES` means."""
     return timedelta(days=int(days)) if days else None
 
@@ -48,7 +48,7 @@ class LoginForm(AuthenticationForm):
             raise forms.ValidationError(message, params={"provider": provider.name})
 
 
-class TokenForm(PlainForm):
+class TokenForm(StyledForm):
     name = forms.CharField(
         label=_("Name"),
         max_length=80,
@@ -88,21 +88,21 @@ class TokenForm(PlainForm):
             expires.choices = shorter
             expires.initial = shorter[-1][0]
             expires.required = True
-        self.row_choice("team").queryset = selectors.teams_of(user)
+        self.model_choice_field("team").queryset = selectors.teams_visible(user)
 
     def clean_scopes(self) -> frozenset[Scope]:
         return frozenset(Scope(code) for code in self.cleaned_data["scopes"])
 
 
-class TeamForm(PlainForm):
+class TeamForm(StyledForm):
     """A form that creates an object of a team; shows the choice only if there are several teams."""
 
     team = forms.ModelChoiceField(label=_("Team"), queryset=Team.objects.none(), empty_label=None)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        teams = selectors.teams_of(user)
-        choice = self.row_choice("team")
+        teams = selectors.teams_visible(user)
+        choice = self.model_choice_field("team")
         choice.queryset = teams
         choice.to_field_name = "uid"
         own = list(teams[:2])
@@ -126,14 +126,14 @@ class TeamFilterForm(FilterForm):
         self, data: QueryDict | None = None, *, user: selectors.RequestUser, **kwargs: Any
     ) -> None:
         super().__init__(data, **kwargs)
-        teams = selectors.teams_of(user)
+        teams = selectors.teams_visible(user)
         if teams.count() < 2:
             del self.fields["team"]
             return
-        self.row_choice("team").queryset = teams
+        self.model_choice_field("team").queryset = teams
 
 
-class TeamNameForm(PlainForm):
+class TeamNameForm(StyledForm):
     name = forms.CharField(label=_("Name"), max_length=80)
 
 
@@ -154,7 +154,7 @@ class NewTeamForm(TeamNameForm):
         return slug
 
 
-class RolesForm(PlainForm):
+class RolesForm(StyledForm):
     roles = forms.MultipleChoiceField(
         label=_("Roles"),
         choices=[(role.value, ROLE_LABELS[role]) for role in TeamRole],
@@ -166,7 +166,7 @@ class RolesForm(PlainForm):
         return frozenset(TeamRole(code) for code in self.cleaned_data["roles"])
 
 
-class CompanyRolesForm(PlainForm):
+class CompanyRolesForm(StyledForm):
     company_roles = forms.MultipleChoiceField(
         label=_("Company roles"),
         choices=list(COMPANY_ROLE_LABELS.items()),
@@ -239,7 +239,7 @@ class NewUserForm(RolesForm):
         return values
 
 
-class ProfileForm(PlainForm):
+class ProfileForm(StyledForm):
     first_name = forms.CharField(label=_("First name"), max_length=150, required=False)
     last_name = forms.CharField(label=_("Last name"), max_length=150, required=False)
     language = forms.ChoiceField(

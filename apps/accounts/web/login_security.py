@@ -19,16 +19,16 @@ from django.utils import timezone
 
 from apps.accounts import services
 from apps.accounts.models import User
-from apps.accounts.web.requests import client_address
+from apps.accounts.web.http_requests import client_address
 from controlplane.persistence.audit_context import current_audit_context
-from controlplane.web.rate_limits import count_within, counted_address
+from controlplane.web.rate_limits import count_events_in_window, rate_limit_address
 
 TOO_MANY = 429
 
 
-def counted_client_address(request: HttpRequest) -> str | None:
+def client_address_for_lockout(request: HttpRequest) -> str | None:
     """The client address under which failures are counted; of an IPv6 address, its /64 network."""
-    return counted_address(client_address(request))
+    return rate_limit_address(client_address(request))
 
 
 class LoginLimitHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes has no types
@@ -41,7 +41,7 @@ class LoginLimitHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes has 
 def _failures_by_address(request: HttpRequest) -> QuerySet[AccessAttempt]:
     """Failures from the address, whatever the user name, since the start of the cool-off period."""
     attempts: QuerySet[AccessAttempt] = AccessAttempt.objects.filter(
-        ip_address=counted_client_address(request),
+        ip_address=client_address_for_lockout(request),
         attempt_time__gte=get_cool_off_threshold(request),
     )
     return attempts
@@ -54,23 +54,23 @@ def _is_address_locked(request: HttpRequest) -> bool:
     return bool(counted >= settings.NINEFOLD_LOGIN_ADDRESS_FAILURES)
 
 
-def is_locked_out(
+def lockout_response(
     request: HttpRequest, response: HttpResponse, credentials: dict[str, Any] | None
 ) -> HttpResponse:
     """Return the 429 page with the time of the next attempt."""
     username = get_client_username(request, credentials) or ""
     by_address = _is_address_locked(request)
-    attempts = AccessAttempt.objects.filter(ip_address=counted_client_address(request))
+    attempts = AccessAttempt.objects.filter(ip_address=client_address_for_lockout(request))
     if not by_address:
         attempts = attempts.filter(username=username)
-    again_at = _unlocked_at(request, attempts)
+    again_at = _lockout_end_time(request, attempts)
     context = {"username": username, "by_address": by_address, "again_at": again_at}
     page = render(request, "accounts/locked.html", context, status=TOO_MANY)
     page["Retry-After"] = str(max(1, round((again_at - timezone.now()).total_seconds())))
     return page
 
 
-def _unlocked_at(request: HttpRequest, attempts: QuerySet[AccessAttempt]) -> datetime:
+def _lockout_end_time(request: HttpRequest, attempts: QuerySet[AccessAttempt]) -> datetime:
     latest = attempts.order_by("-attempt_time").values_list("attempt_time", flat=True).first()
     cool_off = get_cool_off(request)
     if latest is None or cool_off is None:
@@ -86,7 +86,7 @@ _WINDOW_SECONDS = 600
 
 @receiver(user_logged_in)
 def audit_login(sender: Any, request: HttpRequest, user: User, **more: Any) -> None:
-    services.audit(
+    services.record_audit_entry(
         actor=user,
         action="session.begin",
         uid=user.uid,
@@ -99,7 +99,9 @@ def audit_login(sender: Any, request: HttpRequest, user: User, **more: Any) -> N
 @receiver(user_logged_out)
 def audit_logout(sender: Any, request: HttpRequest, user: User | None, **more: Any) -> None:
     if isinstance(user, User):
-        services.audit(actor=user, action="session.end", uid=user.uid, name=user.username)
+        services.record_audit_entry(
+            actor=user, action="session.end", uid=user.uid, name=user.username
+        )
 
 
 @receiver(user_login_failed)
@@ -108,12 +110,12 @@ def audit_login_failure(
 ) -> None:
     if request is None or getattr(request, "axes_locked_out", False):
         return
-    address = counted_address(current_audit_context().address)
-    if count_within(f"failed-log-ins:{address}", seconds=_WINDOW_SECONDS) > _RECORDED:
+    address = rate_limit_address(current_audit_context().address)
+    if count_events_in_window(f"failed-log-ins:{address}", seconds=_WINDOW_SECONDS) > _RECORDED:
         return
     # Users type passwords into the wrong field: an unknown user name is not recorded.
     user = User.objects.filter(username=str(credentials.get("username", ""))).first()
-    services.audit(
+    services.record_audit_entry(
         actor=None,
         action="session.refuse",
         uid=user.uid if user else "",

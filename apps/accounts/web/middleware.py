@@ -20,9 +20,9 @@ from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from apps.accounts.models import User
-from apps.accounts.web.requests import client_address, is_from_trusted_proxy
-from controlplane.persistence.audit_context import AuditContext, audit_context
-from controlplane.web.logs import request_id
+from apps.accounts.web.http_requests import client_address, is_from_trusted_proxy
+from controlplane.persistence.audit_context import AuditContext, use_audit_context
+from controlplane.web.logs import current_request_id
 from controlplane.web.pages import HtmxRequest, ToastLevel, add_toast
 
 Next = Callable[[HttpRequest], HttpResponse]
@@ -32,7 +32,7 @@ _BEGAN, _ACTIVE = "began_at", "active_at"
 _PRECISION = 20
 
 
-class ProxyMiddleware:
+class TrustedProxyMiddleware:
     """Removes ``X-Forwarded-Proto`` where no trusted proxy sent it; must precede ``SecurityMiddleware``."""
 
     def __init__(self, get_response: Next) -> None:
@@ -51,8 +51,8 @@ class AuditContextMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        source = AuditContext(address=client_address(request), request_id=request_id())
-        with audit_context(source):
+        source = AuditContext(address=client_address(request), request_id=current_request_id())
+        with use_audit_context(source):
             return self.get_response(request)
 
 

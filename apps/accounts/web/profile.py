@@ -25,13 +25,13 @@ from apps.accounts import selectors, services
 from apps.accounts.models import PersonalToken, User
 from apps.accounts.services.users import PROFILE_FIELDS
 from apps.accounts.web.authentication import mail_is_configured
-from apps.accounts.web.forms import ProfileForm, TokenForm, expiry_of_choice
-from apps.accounts.web.requests import AuthenticatedRequest, absolute_url
+from apps.accounts.web.forms import ProfileForm, TokenForm, token_lifetime_of_choice
+from apps.accounts.web.http_requests import AuthenticatedRequest, absolute_url
 from apps.accounts.web.role_labels import SCOPE_LABELS, role_labels, scope_descriptions
-from apps.accounts.web.single_sign_on import link_token
+from apps.accounts.web.single_sign_on import identity_link_token
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.forms import PlainForm
-from controlplane.web.rate_limits import count_within
+from controlplane.web.forms import StyledForm
+from controlplane.web.rate_limits import count_events_in_window
 
 
 @login_required
@@ -40,7 +40,7 @@ def profile(request: AuthenticatedRequest) -> HttpResponse:
     form = TokenForm(request.POST if request.method == "POST" else None, user=request.user)
     text = ""
     if form.is_bound and form.is_valid():
-        lifetime = expiry_of_choice(form.cleaned_data["expires"])
+        lifetime = token_lifetime_of_choice(form.cleaned_data["expires"])
         try:
             _token, text = services.token_create(
                 user=request.user,
@@ -59,7 +59,7 @@ def profile(request: AuthenticatedRequest) -> HttpResponse:
 
 def _profile_page(request: AuthenticatedRequest, **context: Any) -> HttpResponse:
     user = request.user
-    tokens = selectors.tokens_of(user).filter(revoked_at=None)
+    tokens = selectors.personal_tokens_visible(user).filter(revoked_at=None)
     initial = {name: getattr(user, name) for name in PROFILE_FIELDS}
     return render(
         request,
@@ -71,7 +71,7 @@ def _profile_page(request: AuthenticatedRequest, **context: Any) -> HttpResponse
             "scopes": scope_descriptions(),
             "identities": list(user.identities.all()),
             "provider": settings.NINEFOLD_OIDC,
-            "link": link_token(user) if settings.NINEFOLD_OIDC else "",
+            "link": identity_link_token(user) if settings.NINEFOLD_OIDC else "",
             "now": timezone.now(),
             **context,
         },
@@ -125,7 +125,7 @@ _LINKS = 5
 _WINDOW_SECONDS = 3600
 
 
-class EmailForm(PlainForm):
+class EmailForm(StyledForm):
     email = forms.EmailField(label=gettext_lazy("New e-mail"))
     password = forms.CharField(
         label=gettext_lazy("Password"),
@@ -163,11 +163,11 @@ def _request_email_change(request: AuthenticatedRequest, form: EmailForm) -> boo
         form.add_error("password", _("The password is wrong."))
         return False
     try:
-        services.email_check(user=user, email=email)
+        services.check_email_available(user=user, email=email)
     except services.UserChangeRefused as refusal:
         form.add_error("email", str(refusal))
         return False
-    if count_within(f"email-changes:{user.pk}", seconds=_WINDOW_SECONDS) > _LINKS:
+    if count_events_in_window(f"email-changes:{user.pk}", seconds=_WINDOW_SECONDS) > _LINKS:
         form.add_error(None, _("Too many links were requested. Try again in an hour."))
         return False
     link = absolute_url(
@@ -196,13 +196,13 @@ def _send_email(
     return bool(send_mail(title, text, settings.NINEFOLD_EMAIL_FROM, [to], fail_silently=True))
 
 
-def _link_salt(user: User) -> str:
+def _email_link_salt(user: User) -> str:
     """A change of password or e-mail and the end of all sessions invalidate every link from before."""
     return f"ninefold.email-change.{user.get_session_auth_hash()}"
 
 
 def _email_link_token(user: User, email: str) -> str:
-    return signing.dumps([user.uid, user.email, email], salt=_link_salt(user))
+    return signing.dumps([user.uid, user.email, email], salt=_email_link_salt(user))
 
 
 @login_required
@@ -218,7 +218,9 @@ def email_change_confirm(request: AuthenticatedRequest, token: str) -> HttpRespo
     """Confirm the new e-mail. Only POST changes it: mail scanners open links."""
     user = request.user
     try:
-        uid, old, email = signing.loads(token, salt=_link_salt(user), max_age=LINK_HOURS * 3600)
+        uid, old, email = signing.loads(
+            token, salt=_email_link_salt(user), max_age=LINK_HOURS * 3600
+        )
     except signing.BadSignature:
         uid = old = email = ""
     if (uid, old) != (user.uid, user.email):

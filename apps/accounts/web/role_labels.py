@@ -51,7 +51,7 @@ _ALL: Promise = _("everything that you can do, including creating tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrantDescription:
+class PermissionGrantDescription:
     """A code with what it allows."""
 
     code: str
@@ -61,17 +61,17 @@ class GrantDescription:
     company: bool = False
 
 
-def role_descriptions() -> list[GrantDescription]:
+def role_descriptions() -> list[PermissionGrantDescription]:
     """Every role with what it grants: those of a team, least first, then those of the whole company."""
     return [
         *(
-            GrantDescription(
+            PermissionGrantDescription(
                 code=role.value, name=ROLE_LABELS[role], allows=_permission_labels(GRANTS[role])
             )
             for role in TeamRole
         ),
         *(
-            GrantDescription(
+            PermissionGrantDescription(
                 code=role.value,
                 name=COMPANY_ROLE_LABELS[role],
                 allows=_permission_labels(COMPANY_GRANTS[role]),
@@ -79,7 +79,7 @@ def role_descriptions() -> list[GrantDescription]:
             )
             for role in CompanyRole
         ),
-        GrantDescription(
+        PermissionGrantDescription(
             code="company_administrator", name=_("administrator"), allows=[_COMPANY], company=True
         ),
     ]
@@ -89,10 +89,10 @@ def _permission_labels(permissions: Collection[Permission]) -> list[Promise]:
     return [PERMISSION_LABELS[one] for one in Permission if one in permissions]
 
 
-def scope_descriptions() -> list[GrantDescription]:
+def scope_descriptions() -> list[PermissionGrantDescription]:
     """Every scope with what it lets a token do."""
     return [
-        GrantDescription(
+        PermissionGrantDescription(
             code=scope.value, name=SCOPE_LABELS[scope], allows=_scope_permission_labels(scope)
         )
         for scope in Scope

@@ -31,12 +31,12 @@ from joserfc.errors import JoseError
 from apps.accounts import services
 from apps.accounts.models import User
 from apps.accounts.services import SignOnRefused
-from apps.accounts.web.requests import AuthenticatedRequest, absolute_url
+from apps.accounts.web.http_requests import AuthenticatedRequest, absolute_url
 from controlplane.domain.accounts.single_sign_on import (
-    ClaimsRefused,
-    Identity,
-    Provider,
-    identity_of,
+    SsoClaimsRefused,
+    SsoIdentity,
+    SsoProvider,
+    identity_from_claims,
 )
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 TIMEOUT_SECONDS = 10
 
 
-class ProviderFailed(Exception):
+class SignOnProviderFailed(Exception):
     """The sign-in with the provider failed; the message is for the user."""
 
     def __init__(self, message: str, *, status: int) -> None:
@@ -53,7 +53,7 @@ class ProviderFailed(Exception):
 
 
 @lru_cache(maxsize=4)
-def _provider_client(provider: Provider) -> Any:
+def _provider_client(provider: SsoProvider) -> Any:
     """Return the client with cached discovery metadata."""
     client = OAuth().register(
         name="sign_on",
@@ -73,7 +73,7 @@ def _provider_client(provider: Provider) -> Any:
             "the sign-on provider calls itself by another name",
             extra={"configured": provider.issuer, "discovered": issuer},
         )
-        raise ProviderFailed(
+        raise SignOnProviderFailed(
             _(
                 "the issuer of %(provider)s is %(issuer)s; an administrator has to correct "
                 "NINEFOLD_OIDC_ISSUER"
@@ -84,45 +84,45 @@ def _provider_client(provider: Provider) -> Any:
     return client
 
 
-def _discovered_issuer(client: Any, provider: Provider) -> str:
+def _discovered_issuer(client: Any, provider: SsoProvider) -> str:
     try:
         return str(client.load_server_metadata().get("issuer", "")).rstrip("/")
     except (requests.RequestException, ValueError) as error:
-        raise _provider_unreachable(provider, error) from None
+        raise _provider_unreachable_error(provider, error) from None
 
 
-def _provider_unreachable(provider: Provider, error: Exception) -> ProviderFailed:
+def _provider_unreachable_error(provider: SsoProvider, error: Exception) -> SignOnProviderFailed:
     log.warning("the sign-on provider does not answer", extra={"error": str(error)})
     message = _(
         "%(provider)s does not respond. Try again in a minute. If it stays unavailable, "
         "tell an administrator, who can sign in with a password."
     )
-    return ProviderFailed(message % {"provider": provider.name}, status=503)
+    return SignOnProviderFailed(message % {"provider": provider.name}, status=503)
 
 
 def authorization_url(
-    request: HttpRequest, *, provider: Provider, callback: str, remember: dict[str, Any]
+    request: HttpRequest, *, provider: SsoProvider, callback: str, remember: dict[str, Any]
 ) -> str:
     """Return the authorization URL. ``remember`` is stored in the session until the callback.
 
-    :raises ProviderFailed: if the provider does not answer.
+    :raises SignOnProviderFailed: if the provider does not answer.
     """
     client = _provider_client(provider)
     try:
         authorization = client.create_authorization_url(callback)
     except (requests.RequestException, ValueError) as error:
-        raise _provider_unreachable(provider, error) from None
+        raise _provider_unreachable_error(provider, error) from None
     client.save_authorize_data(request, redirect_uri=callback, remember=remember, **authorization)
     return str(authorization["url"])
 
 
 def identity_from_callback(
-    request: HttpRequest, *, provider: Provider
-) -> tuple[Identity, dict[str, Any]]:
+    request: HttpRequest, *, provider: SsoProvider
+) -> tuple[SsoIdentity, dict[str, Any]]:
     """Return the identity from the callback and the stored ``remember``. Valid once per authorization.
 
-    :raises ProviderFailed: if the state is not of this session, the provider refused or does not answer, or its
-        response cannot be verified.
+    :raises SignOnProviderFailed: if the state is not of this session, the provider refused or does not answer,
+        or its response cannot be verified.
     """
     client = _provider_client(provider)
     state_data = (
@@ -136,41 +136,50 @@ def identity_from_callback(
                 "aud": {"essential": True, "value": provider.client_id},
             },
         )
-        return identity_of(_claims_of_token(token), provider=provider), state_data.get(
+        return identity_from_claims(_id_token_claims(token), provider=provider), state_data.get(
             "remember", {}
         )
     except MismatchingStateError:
-        raise ProviderFailed(
+        raise SignOnProviderFailed(
             _("This sign-in was already used or has expired. Start again from the sign-in page."),
             status=400,
         ) from None
     except requests.RequestException as error:
-        raise _provider_unreachable(provider, error) from None
-    except (AuthlibBaseError, JoseError, ClaimsRefused, ValueError, KeyError, TypeError) as error:
-        raise _provider_failure(provider, error) from None
+        raise _provider_unreachable_error(provider, error) from None
+    except (
+        AuthlibBaseError,
+        JoseError,
+        SsoClaimsRefused,
+        ValueError,
+        KeyError,
+        TypeError,
+    ) as error:
+        raise _sign_on_error(provider, error) from None
 
 
-def _claims_of_token(token: dict[str, Any]) -> dict[str, Any]:
+def _id_token_claims(token: dict[str, Any]) -> dict[str, Any]:
     if "userinfo" not in token:
-        raise ClaimsRefused("the provider sends no ID token")
+        raise SsoClaimsRefused("the provider sends no ID token")
     return dict(token["userinfo"])
 
 
-def _provider_failure(provider: Provider, error: Exception) -> ProviderFailed:
+def _sign_on_error(provider: SsoProvider, error: Exception) -> SignOnProviderFailed:
     code = str(getattr(error, "error", ""))
     log.warning("a log-in by the sign-on provider failed", extra={"error": str(error)})
     if code == "access_denied":
         message = _("%(provider)s denied access. Try again, or choose another account there.")
-        return ProviderFailed(message % {"provider": provider.name}, status=403)
-    if isinstance(error, ClaimsRefused):
+        return SignOnProviderFailed(message % {"provider": provider.name}, status=403)
+    if isinstance(error, SsoClaimsRefused):
         message = _("The response of %(provider)s is incomplete: %(error)s. Tell an administrator.")
-        return ProviderFailed(message % {"provider": provider.name, "error": error}, status=502)
+        return SignOnProviderFailed(
+            message % {"provider": provider.name, "error": error}, status=502
+        )
     message = _(
         "The response of %(provider)s could not be verified, so you are not signed in. "
         "Start again. If it happens again, tell an administrator: the server's log "
         "contains the reason."
     )
-    return ProviderFailed(message % {"provider": provider.name}, status=502)
+    return SignOnProviderFailed(message % {"provider": provider.name}, status=502)
 
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -178,14 +187,14 @@ _LINK_SALT = "ninefold.sign-on.link"
 _LINK_SECONDS = 3600
 
 
-def _configured_provider() -> Provider:
-    provider: Provider | None = settings.NINEFOLD_OIDC
+def _configured_provider() -> SsoProvider:
+    provider: SsoProvider | None = settings.NINEFOLD_OIDC
     if provider is None:
         raise Http404
     return provider
 
 
-def link_token(user: User) -> str:
+def identity_link_token(user: User) -> str:
     """Return the signed token of the link on the profile, which prevents forged linking."""
     return signing.dumps([user.uid, user.get_session_auth_hash()], salt=_LINK_SALT)
 
@@ -200,7 +209,7 @@ def start_sign_on(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 @never_cache
-def begin_link(request: AuthenticatedRequest, token: str) -> HttpResponse:
+def start_identity_link(request: AuthenticatedRequest, token: str) -> HttpResponse:
     """Redirect to the provider to link an identity to the signed-in user."""
     try:
         expected = signing.loads(token, salt=_LINK_SALT, max_age=_LINK_SECONDS)
@@ -219,7 +228,7 @@ def _redirect_to_provider(request: HttpRequest, *, remember: dict[str, str]) -> 
         address = authorization_url(
             request, provider=provider, callback=callback, remember=remember
         )
-    except ProviderFailed as failure:
+    except SignOnProviderFailed as failure:
         return _login_failed_page(request, str(failure), status=failure.status)
     return HttpResponseRedirect(address)
 
@@ -244,7 +253,7 @@ def sign_on_callback(request: HttpRequest) -> HttpResponse:
             )
             return redirect("profile")
         user = services.user_sign_in(identity=identity, provider=provider, at=timezone.now())
-    except ProviderFailed as failure:
+    except SignOnProviderFailed as failure:
         return _login_failed_page(request, str(failure), status=failure.status)
     except SignOnRefused as refusal:
         return _login_failed_page(request, str(refusal), status=403)

@@ -18,11 +18,11 @@ from django.views.decorators.http import require_POST
 from apps.accounts import selectors, services
 from apps.accounts.models import Membership, Team, User
 from apps.accounts.web.forms import NewMemberForm, NewTeamForm, RolesForm, TeamNameForm
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.accounts.web.role_labels import ROLE_LABELS, role_descriptions, role_labels
 from controlplane.domain.common.permissions import Permission, TeamRole, roles_grant
 from controlplane.web.pages import run_action
-from controlplane.web.tables import Column, FilterForm, Table
+from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 
 class TeamFilter(FilterForm):
@@ -31,22 +31,22 @@ class TeamFilter(FilterForm):
 
 
 COLUMNS = (
-    Column(key="name", label=gettext_lazy("Team"), sort="name"),
-    Column(key="slug", label=gettext_lazy("Short name"), sort="slug"),
-    Column(key="mine", label=gettext_lazy("My roles")),
-    Column(key="people", label=gettext_lazy("People"), sort="people", numeric=True),
-    Column(key="created_at", label=gettext_lazy("Created"), sort="pk"),
+    TableColumn(key="name", label=gettext_lazy("Team"), sort="name"),
+    TableColumn(key="slug", label=gettext_lazy("Short name"), sort="slug"),
+    TableColumn(key="mine", label=gettext_lazy("My roles")),
+    TableColumn(key="people", label=gettext_lazy("People"), sort="people", numeric=True),
+    TableColumn(key="created_at", label=gettext_lazy("Created"), sort="pk"),
 )
 
 
 @login_required
-def teams(request: AuthenticatedRequest) -> HttpResponseBase:
+def team_list(request: AuthenticatedRequest) -> HttpResponseBase:
     """List the user's own teams; all for a company administrator."""
     # Counted over all members, not over the membership by which one sees the team.
-    rows = Team.objects.filter(pk__in=selectors.teams_of(request.user)).annotate(
+    rows = Team.objects.filter(pk__in=selectors.teams_visible(request.user)).annotate(
         people=Count("memberships__user", distinct=True)
     )
-    table = Table(request, rows, columns=COLUMNS, filters=TeamFilter, default_sort="name")
+    table = ListTable(request, rows, columns=COLUMNS, filters=TeamFilter, default_sort="name")
     if table.is_csv_request:
         return table.csv(filename="teams.csv")
     current: dict[int, list[str]] = {}
@@ -64,12 +64,12 @@ def teams(request: AuthenticatedRequest) -> HttpResponseBase:
 
 @login_required
 def team_new(request: AuthenticatedRequest) -> HttpResponse:
-    selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
+    selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
     form = NewTeamForm(request.POST or None)
     if form.is_bound and form.is_valid():
         try:
             created = services.team_create(actor=request.user, **form.cleaned_data)
-        except services.NameTaken as refusal:
+        except services.TeamNameTaken as refusal:
             form.add_error(refusal.field, str(refusal))
         else:
             messages.success(request, _("Team created. Add its members now."))
@@ -78,16 +78,18 @@ def team_new(request: AuthenticatedRequest) -> HttpResponse:
 
 
 @login_required
-def team(request: AuthenticatedRequest, slug: str) -> HttpResponse:
+def team_detail(request: AuthenticatedRequest, slug: str) -> HttpResponse:
     """Show the members and their roles; POST adds a member."""
-    row = get_object_or_404(selectors.teams_of(request.user), slug=slug)
+    row = get_object_or_404(selectors.teams_visible(request.user), slug=slug)
     if request.method == "POST":
         # Before the form, which reveals whether a user name exists.
-        selectors.require(request.user, Permission.MANAGE_TEAM, team=row)
+        selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=row)
     form = NewMemberForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         user, roles = form.cleaned_data["user"], form.cleaned_data["roles"]
-        current = {TeamRole(one.role) for one in selectors.memberships_of(row).get(user, [])}
+        current = {
+            TeamRole(one.role) for one in selectors.memberships_by_team_member(row).get(user, [])
+        }
         try:
             services.membership_set(team=row, user=user, roles=roles | current, actor=request.user)
         except services.MembershipRefused as refusal:
@@ -101,7 +103,7 @@ def team(request: AuthenticatedRequest, slug: str) -> HttpResponse:
 
 
 def _team_context(request: AuthenticatedRequest, row: Team, **more: Any) -> dict[str, Any]:
-    members = selectors.memberships_of(row)
+    members = selectors.memberships_by_team_member(row)
     mine = selectors.roles_of(request.user, row)
     return {
         "team": row,
@@ -130,7 +132,7 @@ def _member_row(user: User, current: list[Membership]) -> dict[str, Any]:
 
 
 @login_required
-def member(request: AuthenticatedRequest, slug: str, uid: str) -> HttpResponse:
+def team_member_detail(request: AuthenticatedRequest, slug: str, uid: str) -> HttpResponse:
     """Show and change the roles of a member."""
     row, user, current = _member_or_404(request, slug, uid)
     from_provider = frozenset(
@@ -149,7 +151,7 @@ def member(request: AuthenticatedRequest, slug: str, uid: str) -> HttpResponse:
                 form.add_error(None, str(refusal))
             else:
                 messages.success(request, _("Roles of %(name)s changed.") % {"name": user.username})
-                still = selectors.teams_of(request.user).filter(pk=row.pk).exists()
+                still = selectors.teams_visible(request.user).filter(pk=row.pk).exists()
                 return redirect("team", row.slug) if still else redirect("teams")
     context = {
         "team": row,
@@ -168,10 +170,10 @@ def _member_or_404(
     """:raises Http404: if there is no such visible team or member.
     :raises PermissionRefused: if the user may not manage the team.
     """
-    row = get_object_or_404(selectors.teams_of(request.user), slug=slug)
+    row = get_object_or_404(selectors.teams_visible(request.user), slug=slug)
     user = get_object_or_404(User.objects.filter(memberships__team=row).distinct(), uid=uid)
-    selectors.require(request.user, Permission.MANAGE_TEAM, team=row)
-    return row, user, selectors.memberships_of(row).get(user, [])
+    selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=row)
+    return row, user, selectors.memberships_by_team_member(row).get(user, [])
 
 
 def _removes_own_permission(
@@ -202,13 +204,13 @@ def member_remove(request: AuthenticatedRequest, slug: str, uid: str) -> HttpRes
 @login_required
 @require_POST
 def team_rename(request: AuthenticatedRequest, slug: str) -> HttpResponse:
-    row = get_object_or_404(selectors.teams_of(request.user), slug=slug)
-    selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
+    row = get_object_or_404(selectors.teams_visible(request.user), slug=slug)
+    selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
     rename = TeamNameForm(request.POST, auto_id="rename-%s")
     if rename.is_valid():
         try:
             services.team_rename(team=row, actor=request.user, **rename.cleaned_data)
-        except services.NameTaken as refusal:
+        except services.TeamNameTaken as refusal:
             rename.add_error(refusal.field, str(refusal))
         else:
             messages.success(request, _("Renamed."))

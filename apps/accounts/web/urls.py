@@ -11,7 +11,7 @@ urlpatterns = [
     path("i18n/setlang/", authentication.set_language, name="set_language"),
     path("sign-on", single_sign_on.start_sign_on, name="sign-on"),
     path("sign-on/callback", single_sign_on.sign_on_callback, name="sign-on-callback"),
-    path("sign-on/link/<str:token>", single_sign_on.begin_link, name="sign-on-link"),
+    path("sign-on/link/<str:token>", single_sign_on.start_identity_link, name="sign-on-link"),
     path("password/reset", authentication.PasswordResetView.as_view(), name="password-reset"),
     path(
         "password/reset/sent",
@@ -36,11 +36,11 @@ urlpatterns = [
     path("profile/sessions/end", authentication.log_out_other_sessions, name="sessions-end"),
     path("profile/sign-on/<int:pk>/unlink", single_sign_on.unlink_identity, name="sign-on-unlink"),
     path("profile/tokens/<str:uid>/revoke", profile.token_revoke, name="token-revoke"),
-    path("teams", teams.teams, name="teams"),
+    path("teams", teams.team_list, name="teams"),
     path("teams/new", teams.team_new, name="team-new"),
-    path("teams/<slug:slug>", teams.team, name="team"),
+    path("teams/<slug:slug>", teams.team_detail, name="team"),
     path("teams/<slug:slug>/rename", teams.team_rename, name="team-rename"),
-    path("teams/<slug:slug>/members/<str:uid>", teams.member, name="team-member"),
+    path("teams/<slug:slug>/members/<str:uid>", teams.team_member_detail, name="team-member"),
     path(
         "teams/<slug:slug>/members/<str:uid>/remove",
         teams.member_remove,
@@ -53,7 +53,7 @@ urlpatterns = [
     path("people/<str:uid>/activate", users.activate_user, name="person-activate"),
     path("people/<str:uid>/deactivate", users.deactivate_user, name="person-deactivate"),
     path("people/<str:uid>/unlock", users.unlock_user, name="person-unlock"),
-    path("people/<str:uid>/company-roles", users.company_roles, name="person-company-roles"),
+    path("people/<str:uid>/company-roles", users.update_company_roles, name="person-company-roles"),
     path("people/<str:uid>/promote", users.toggle_administrator, name="person-promote"),
     path("audit", audit_log.audit_page, name="audit"),
 ]

@@ -24,11 +24,11 @@ from apps.accounts.models import Membership, Team, User
 from apps.accounts.services import UserChangeRefused
 from apps.accounts.web.authentication import mail_is_configured
 from apps.accounts.web.forms import CompanyRolesForm, NewUserForm
-from apps.accounts.web.requests import AuthenticatedRequest, absolute_url
+from apps.accounts.web.http_requests import AuthenticatedRequest, absolute_url
 from apps.accounts.web.role_labels import company_role_labels, role_descriptions, role_labels
 from controlplane.domain.common.permissions import CompanyRole, Permission
-from controlplane.web.pages import row_action
-from controlplane.web.tables import Column, FilterForm, Table
+from controlplane.web.pages import row_action_view
+from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 _STATES = (
     ("", gettext_lazy("all")),
@@ -67,31 +67,31 @@ class UserFilter(FilterForm):
 
 
 COLUMNS = (
-    Column(key="username", label=gettext_lazy("User name"), sort="username"),
-    Column(key="email", label=gettext_lazy("E-mail"), sort="email"),
-    Column(
+    TableColumn(key="username", label=gettext_lazy("User name"), sort="username"),
+    TableColumn(key="email", label=gettext_lazy("E-mail"), sort="email"),
+    TableColumn(
         key="teams",
         label=gettext_lazy("Teams"),
         csv=lambda user: ", ".join(sorted({one.team.slug for one in user.memberships.all()})),
     ),
-    Column(
+    TableColumn(
         key="company_roles",
         label=gettext_lazy("Company roles"),
         csv=lambda user: ", ".join(one.role for one in user.company_role_bindings.all()),
     ),
-    Column(key="is_active", label=gettext_lazy("State")),
-    Column(key="last_login", label=gettext_lazy("Last sign-in"), sort="last_login"),
-    Column(key="date_joined", label=gettext_lazy("Since"), sort="date_joined"),
+    TableColumn(key="is_active", label=gettext_lazy("State")),
+    TableColumn(key="last_login", label=gettext_lazy("Last sign-in"), sort="last_login"),
+    TableColumn(key="date_joined", label=gettext_lazy("Since"), sort="date_joined"),
 )
 
 
 @login_required
 def user_list(request: AuthenticatedRequest) -> HttpResponseBase:
-    selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
+    selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
     rows = selectors.users_visible(request.user).prefetch_related(
         "memberships__team", "company_role_bindings"
     )
-    table = Table(request, rows, columns=COLUMNS, filters=UserFilter, default_sort="username")
+    table = ListTable(request, rows, columns=COLUMNS, filters=UserFilter, default_sort="username")
     if table.is_csv_request:
         return table.csv(filename="people.csv")
     shown = [
@@ -109,7 +109,7 @@ def user_list(request: AuthenticatedRequest) -> HttpResponseBase:
 
 @login_required
 def user_new(request: AuthenticatedRequest) -> HttpResponse:
-    selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
+    selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
     form = NewUserForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         try:
@@ -152,7 +152,7 @@ def _user_context(request: AuthenticatedRequest, row: User, **more: Any) -> dict
 
 def _user_or_404(request: AuthenticatedRequest, uid: str) -> User:
     """:raises PermissionRefused: unless they administer the company."""
-    selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
+    selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
     return get_object_or_404(selectors.users_visible(request.user), uid=uid)
 
 
@@ -165,7 +165,7 @@ def create_invitation(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 def _invitation_page(request: AuthenticatedRequest, row: User) -> HttpResponse:
     try:
-        uidb64, token = services.password_invite(user=row, actor=request.user)
+        uidb64, token = services.create_password_invitation(user=row, actor=request.user)
     except UserChangeRefused as refusal:
         context = _user_context(request, row, refusal=str(refusal))
         return render(request, "accounts/user.html", context, status=409)
@@ -185,7 +185,7 @@ def _send_invitation(row: User, link: str) -> bool:
     return bool(sent)
 
 
-_action = row_action(load=_user_or_404, page="person", refusals=(UserChangeRefused,))
+_action = row_action_view(load=_user_or_404, page="person", refusals=(UserChangeRefused,))
 
 
 @_action
@@ -223,7 +223,7 @@ def toggle_administrator(request: AuthenticatedRequest, row: User) -> str:
 
 
 @_action
-def company_roles(request: AuthenticatedRequest, row: User) -> str:
+def update_company_roles(request: AuthenticatedRequest, row: User) -> str:
     """Grant exactly the company roles that were chosen."""
     form = CompanyRolesForm(request.POST)
     if not form.is_valid():

@@ -24,14 +24,14 @@ from apps.fleet.api.serializers import (
 from apps.fleet.models import Cluster
 from apps.fleet.services import clusters
 from apps.fleet.services.clusters import (
+    ClusterChecksFailed,
     ClusterHasIsolatedNodes,
     ClusterInUse,
     ClusterRefused,
-    ClusterUnfit,
 )
-from apps.serving.selectors import workloads_using
+from apps.serving.selectors import workloads_using_cluster
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.problems import Problem, problem_translator
+from controlplane.web.problem_details import ProblemDetails, problem_translator
 from controlplane.web.rest import ResourceViewSet
 
 
@@ -46,7 +46,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     serializer_class = ClusterSerializer
 
     def get_queryset(self) -> QuerySet[Cluster]:
-        return selectors.clusters()
+        return selectors.clusters_with_counts()
 
     @extend_schema(
         summary="Register a cluster",
@@ -75,7 +75,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         values = self.validated_body(ClusterChangeSerializer)
         clusters.cluster_change(
             cluster=cluster,
-            workloads_using=workloads_using,
+            workloads_using=workloads_using_cluster,
             actor=actor,
             at=timezone.now(),
             **values,
@@ -94,7 +94,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     def destroy(self, request: Request, uid: str) -> Response:
         cluster, actor = self.get_object(), acting_user(request)
         clusters.cluster_remove(
-            cluster=cluster, workloads_using=workloads_using, actor=actor, at=timezone.now()
+            cluster=cluster, workloads_using=workloads_using_cluster, actor=actor, at=timezone.now()
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -117,23 +117,23 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
 
 @problem_translator(ClusterRefused)
-def _cluster_refused_problem(error: ClusterRefused) -> Problem:
+def _cluster_refused_problem(error: ClusterRefused) -> ProblemDetails:
     errors = [{"field": error.field, "message": str(error)}]
-    return Problem(status=422, code="cluster-refused", detail=str(error), errors=errors)
+    return ProblemDetails(status=422, code="cluster-refused", detail=str(error), errors=errors)
 
 
-@problem_translator(ClusterUnfit)
-def _cluster_unfit_problem(error: ClusterUnfit) -> Problem:
+@problem_translator(ClusterChecksFailed)
+def _cluster_checks_failed_problem(error: ClusterChecksFailed) -> ProblemDetails:
     errors = [
         {"field": f"checks.{check.name}", "message": f"{check.message} {check.remedy}".strip()}
         for check in error.failed
     ]
-    return Problem(status=422, code="cluster-unfit", detail=str(error), errors=errors)
+    return ProblemDetails(status=422, code="cluster-unfit", detail=str(error), errors=errors)
 
 
 @problem_translator(ClusterInUse)
-def _cluster_in_use_problem(error: ClusterInUse) -> Problem:
-    return Problem(
+def _cluster_in_use_problem(error: ClusterInUse) -> ProblemDetails:
+    return ProblemDetails(
         status=409,
         code="cluster-occupied",
         detail=str(error),
@@ -142,8 +142,8 @@ def _cluster_in_use_problem(error: ClusterInUse) -> Problem:
 
 
 @problem_translator(ClusterHasIsolatedNodes)
-def _isolated_nodes_problem(error: ClusterHasIsolatedNodes) -> Problem:
-    return Problem(
+def _isolated_nodes_problem(error: ClusterHasIsolatedNodes) -> ProblemDetails:
+    return ProblemDetails(
         status=409,
         code="cluster-marked",
         detail=str(error),

@@ -11,14 +11,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.console.selectors.system_status import (
-    Component,
     ComponentCondition,
     ComponentKind,
+    ProductComponent,
     ProductStatus,
     product_status,
-    require_product_status,
+    require_permission_to_view_product_status,
 )
-from apps.monitoring.selectors.controllers import Controller
+from apps.monitoring.selectors.self_monitoring import ControllerStatus
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.controllers import ControllerHealth
 from controlplane.web.rest import QuerySerializer
@@ -28,7 +28,7 @@ CONDITIONS = [(one.value, one.value) for one in ComponentCondition]
 HEALTHS = [(one.value, one.value) for one in ControllerHealth]
 
 
-class ComponentSerializer(serializers.Serializer[Component]):
+class ProductComponentSerializer(serializers.Serializer[ProductComponent]):
     """A part of the product."""
 
     kind = serializers.ChoiceField(choices=KINDS)
@@ -37,7 +37,7 @@ class ComponentSerializer(serializers.Serializer[Component]):
     facts = serializers.DictField(help_text="Measured facts by name.")
 
 
-class ControllerSerializer(serializers.Serializer[Controller]):
+class ControllerSerializer(serializers.Serializer[ControllerStatus]):
     """A controller and the record of its runs."""
 
     name = serializers.CharField()
@@ -57,11 +57,11 @@ class ControllerSerializer(serializers.Serializer[Controller]):
     error = serializers.CharField(help_text="Error of the last failed run.")
     failed_at = serializers.DateTimeField(allow_null=True)
 
-    def get_interval_seconds(self, controller: Controller) -> float:
+    def get_interval_seconds(self, controller: ControllerStatus) -> float:
         return controller.interval.total_seconds()
 
     @extend_schema_field(serializers.FloatField(allow_null=True))
-    def get_lag_seconds(self, controller: Controller) -> float | None:
+    def get_lag_seconds(self, controller: ControllerStatus) -> float | None:
         return None if controller.lag is None else controller.lag.total_seconds()
 
 
@@ -70,7 +70,7 @@ class StatusSerializer(serializers.Serializer[ProductStatus]):
 
     at = serializers.DateTimeField()
     condition = serializers.ChoiceField(choices=CONDITIONS)
-    components = ComponentSerializer(many=True)
+    components = ProductComponentSerializer(many=True)
     controllers = ControllerSerializer(many=True)
     versions: Any = serializers.DictField(child=serializers.CharField())
 
@@ -88,5 +88,5 @@ class StatusView(APIView):
     )
     def get(self, request: Request) -> Response:
         QuerySerializer.read(request)
-        require_product_status(request.user)
+        require_permission_to_view_product_status(request.user)
         return Response(StatusSerializer(product_status()).data)

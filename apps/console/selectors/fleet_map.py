@@ -17,10 +17,16 @@ from typing import NamedTuple
 from django.db import connection
 
 from apps.quotas.selectors.free_capacity import natural_sort_key
-from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE, group_starts, run_lengths
-from apps.telemetry.selectors.sources import FRESH
+from apps.quotas.selectors.topology import (
+    CLUSTER,
+    FLEET,
+    NODE,
+    card_group_starts,
+    encode_run_lengths,
+)
+from apps.telemetry.selectors.metric_sources import FRESH
 from controlplane.domain.common.topology import network_domains
-from controlplane.ports.registry import geometries_on_node
+from controlplane.ports.adapter_registry import geometries_on_node
 
 
 class HeatMapMetric(StrEnum):
@@ -38,7 +44,7 @@ class HeatMapMetric(StrEnum):
     ECC = "ecc"
 
 
-class FleetMapCardUse(StrEnum):
+class FleetMapCardStatus(StrEnum):
     """What matters most about a card, in one letter: the first that holds."""
 
     ISOLATED = "i"
@@ -268,7 +274,9 @@ def fleet_map_document(nodes: Sequence[FleetMapNode], *, at: datetime) -> str:
     domains = [one for one in parts[""].every() if one.kind != NODE]
     places = {one.key: number for number, one in enumerate(domains)}
     chips: dict[str, int] = {}
-    lines = [_node_line(node, _domain_of(parts, node, places), chips) for node in nodes]
+    lines = [
+        _node_json_line(node, _domain_index_of_node(parts, node, places), chips) for node in nodes
+    ]
     head = {
         "at": int(at.timestamp()),
         "fresh": int(FRESH.total_seconds()),
@@ -286,14 +294,14 @@ def fleet_map_document(nodes: Sequence[FleetMapNode], *, at: datetime) -> str:
     return f'{written[:-1]},"nodes":[{",".join(lines)}]}}'
 
 
-def _domain_of(
+def _domain_index_of_node(
     parts: Mapping[str, FleetMapPart], node: FleetMapNode, places: Mapping[str, int]
 ) -> int:
     above = parts[node.key].parent
     return places[above.key] if above else 0
 
 
-def _node_line(node: FleetMapNode, place: int, chips: dict[str, int]) -> str:
+def _node_json_line(node: FleetMapNode, place: int, chips: dict[str, int]) -> str:
     own = node.chips.split(",")
     indices = tuple(map(int, node.indices.split(",")))
     geometries = tuple(geometries_on_node(node.labels, set(own)).values())
@@ -302,10 +310,10 @@ def _node_line(node: FleetMapNode, place: int, chips: dict[str, int]) -> str:
         [
             node.name,
             place,
-            run_lengths(chips.setdefault(chip, len(chips)) for chip in own),
+            encode_run_lengths(chips.setdefault(chip, len(chips)) for chip in own),
             node.uses,
             [-1, count],
-            list(group_starts(indices, geometries)),
+            list(card_group_starts(indices, geometries)),
             0,
             0 if indices == tuple(range(count)) else list(indices),
         ],

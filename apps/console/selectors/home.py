@@ -12,13 +12,13 @@ from django.db.models import Count, Q
 from apps.accounts.models import User
 from apps.accounts.selectors import is_company_administrator, roles_by_team
 from apps.fleet.models import Card
-from apps.fleet.selectors import operates_fleet
+from apps.fleet.selectors import is_fleet_operator
 from apps.fleet.services import TAKEN
 from apps.jobs import selectors as jobs
 from apps.jobs.models import Job
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
-from apps.monitoring.selectors.controllers import Controller, current_controllers
+from apps.monitoring.selectors.self_monitoring import ControllerStatus, current_controllers
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from apps.serving import selectors as serving
@@ -37,7 +37,7 @@ _SERVING = (DeploymentState.STARTING, DeploymentState.READY, DeploymentState.DEG
 _MOVING = (DeploymentState.STARTING, DeploymentState.DEGRADED, DeploymentState.STOPPING)
 
 
-class FirstStep(StrEnum):
+class OnboardingStep(StrEnum):
     """A step from an empty installation to a deployed model."""
 
     MODEL = "model"
@@ -48,14 +48,14 @@ class FirstStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstSteps:
-    done: frozenset[FirstStep]
+class OnboardingSteps:
+    done: frozenset[OnboardingStep]
     #: The result of the first fine-tune, ready to be deployed.
     tuned: ModelVersion | None
 
     @property
-    def next(self) -> FirstStep:
-        return next(step for step in FirstStep if step not in self.done)
+    def next(self) -> OnboardingStep:
+        return next(step for step in OnboardingStep if step not in self.done)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class AdministrationSummary:
     #: Cards that are unusable without having been cordoned.
     cards: list[Card] = field(default_factory=list)
     #: Lagging controllers.
-    controllers: tuple[Controller, ...] = ()
+    controllers: tuple[ControllerStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class HomeSummary:
     deployments: list[Deployment]
     duties: AdministrationSummary
     #: None once they are a beginner no more.
-    steps: FirstSteps | None
+    steps: OnboardingSteps | None
 
     @property
     def unhealthy(self) -> list[Deployment]:
@@ -89,13 +89,13 @@ class HomeSummary:
         return [one for one in self.deployments if one.state in _SERVING]
 
     @property
-    def requiring_action(self) -> int:
+    def action_required_count(self) -> int:
         """Number of items that require action."""
         duties = self.duties
         return len(self.failed) + len(self.unhealthy) + len(duties.cards) + len(duties.controllers)
 
     @property
-    def is_changing(self) -> bool:
+    def needs_auto_refresh(self) -> bool:
         """Whether the page changes by itself."""
         moving = any(one.state in _MOVING for one in self.deployments)
         return bool(self.running or self.waiting) or moving
@@ -113,24 +113,24 @@ def home_of_user(user: User, *, at: datetime) -> HomeSummary:
         waiting=waiting,
         failed=list(late[:SHOWN]),
         deployments=deployments,
-        duties=_user_duties(user),
-        steps=_first_steps(user, deployments=deployments),
+        duties=_administration_summary(user),
+        steps=_onboarding_steps(user, deployments=deployments),
     )
 
 
-def _user_duties(user: User) -> AdministrationSummary:
+def _administration_summary(user: User) -> AdministrationSummary:
     roles = roles_by_team(user).values()
     company = is_company_administrator(user)
     queues = company or any(roles_grant(held, Permission.MANAGE_QUEUES) for held in roles)
-    fleet = operates_fleet(user)
+    fleet = is_fleet_operator(user)
     return AdministrationSummary(
-        queues=_user_queues(user) if queues else [],
+        queues=_queues_with_pending_claims(user) if queues else [],
         cards=_unusable_cards() if fleet else [],
         controllers=current_controllers().needs_attention if company else (),
     )
 
 
-def _user_queues(user: User) -> list[Queue]:
+def _queues_with_pending_claims(user: User) -> list[Queue]:
     line = Count("claims", filter=Q(claims__state=ClaimState.PENDING))
     pressed = quotas.queues_visible(user).annotate(line=line).filter(line__gt=0)
     return list(pressed.order_by("-line", "name")[:SHOWN])
@@ -143,18 +143,22 @@ def _unusable_cards() -> list[Card]:
     return list(broken.select_related("node")[:SHOWN])
 
 
-def _first_steps(user: User, *, deployments: list[Deployment]) -> FirstSteps | None:
+def _onboarding_steps(user: User, *, deployments: list[Deployment]) -> OnboardingSteps | None:
     tuned = models.model_versions_usable(user).exclude(base=None).order_by("-id").first()
     if tuned is not None and deployments:
         return None
-    return FirstSteps(done=frozenset(_completed_steps(user, tuned=tuned)), tuned=tuned)
+    return OnboardingSteps(
+        done=frozenset(_completed_onboarding_steps(user, tuned=tuned)), tuned=tuned
+    )
 
 
-def _completed_steps(user: User, *, tuned: ModelVersion | None) -> Iterator[FirstStep]:
+def _completed_onboarding_steps(
+    user: User, *, tuned: ModelVersion | None
+) -> Iterator[OnboardingStep]:
     if tuned is not None:
-        yield from (FirstStep.MODEL, FirstStep.DATASET, FirstStep.FINETUNE)
+        yield from (OnboardingStep.MODEL, OnboardingStep.DATASET, OnboardingStep.FINETUNE)
         return
     if models.model_lines_visible(user).exists():
-        yield FirstStep.MODEL
+        yield OnboardingStep.MODEL
     if models.datasets_visible(user).exists():
-        yield FirstStep.DATASET
+        yield OnboardingStep.DATASET

@@ -17,9 +17,9 @@ from django.db import connection
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.quotas.models import Queue
+from apps.quotas.selectors.queue_visibility import queue_visibility_of
 from apps.quotas.selectors.topology import allocated_claims
-from apps.quotas.selectors.visibility import visibility_of
-from apps.telemetry.selectors.sources import FRESH, IDLE
+from apps.telemetry.selectors.metric_sources import FRESH, IDLE
 
 IDLE_FOR = timedelta(minutes=30)
 #: Maximum time range.
@@ -146,7 +146,7 @@ def idle_allocation_rows(
     if not by_claim:
         return []
     queues = {queue.pk: queue for queue in Queue.objects.order_by("name")}
-    visibility = visibility_of(user, queues.values())
+    visibility = queue_visibility_of(user, queues.values())
     teams = dict(Team.objects.values_list("pk", "name"))
     rows = []
     for key, claim in allocated_claims(by_claim).items():

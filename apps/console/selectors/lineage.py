@@ -118,7 +118,7 @@ def _related_version_keys(
     upwards: bool = True,
 ) -> tuple[list[int], bool]:
     """Primary keys of the versions within that many generations, and whether there are more."""
-    teams, own = accounts.teams_of(user).order_by().values("pk").query.sql_with_params()
+    teams, own = accounts.teams_visible(user).order_by().values("pk").query.sql_with_params()
     # One more generation than requested shows whether there are more.
     beyond = depth + 1
     query = _GENERATIONS.format(seeds=seeds, visible=_VISIBLE.format(teams=teams))
@@ -140,7 +140,7 @@ def _build_lineage(
     seeds: Collection[int] = (),
     readers_of: DatasetVersion | None = None,
 ) -> Lineage:
-    teams = accounts.teams_of(user)
+    teams = accounts.teams_visible(user)
     versions = list(
         ModelVersion.objects.filter(pk__in=keys)
         .select_related("line", "dataset_version__dataset")

@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, F, IntegerField, OuterRef, QuerySet,
 from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
-from apps.jobs.selectors.comparisons import JobMetricComparison
+from apps.jobs.selectors.job_comparison import JobMetricComparison
 from apps.models import selectors as registry
 from apps.models.models import ModelLine, ModelVersion
 from apps.serving.models import Deployment, RouteBackend
@@ -50,7 +50,7 @@ def versions_with_origin(user: accounts.RequestUser) -> QuerySet[ModelVersion]:
     """Visible versions with ``base_visible`` and ``dataset_visible``: their origin may be
     another team's, even where everybody may use the version itself."""
     bases = registry.model_lines_visible(user).filter(pk=OuterRef("base__line"))
-    teams = accounts.teams_of(user).filter(pk=OuterRef("dataset_version__dataset__team"))
+    teams = accounts.teams_visible(user).filter(pk=OuterRef("dataset_version__dataset__team"))
     return registry.model_versions_visible(user).annotate(
         base_visible=Exists(bases), dataset_visible=Exists(teams)
     )
@@ -67,7 +67,7 @@ def _own_route_backends(user: accounts.RequestUser) -> QuerySet[RouteBackend]:
     return RouteBackend.objects.filter(
         route__deployment=F("backend__revision__deployment"),
         route__deployment__deleted_at=None,
-        route__deployment__team__in=accounts.teams_of(user),
+        route__deployment__team__in=accounts.teams_visible(user),
     )
 
 
@@ -100,7 +100,7 @@ class EvaluationSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChipMetricComparison:
+class VersionMetricComparison:
     """One metric on one split of one dataset, for several versions."""
 
     dataset: str
@@ -132,7 +132,7 @@ def evaluation_summaries(
 
 def metric_comparisons(
     versions: Sequence[ModelVersion], *, user: accounts.RequestUser
-) -> list[ChipMetricComparison]:
+) -> list[VersionMetricComparison]:
     """Every metric measured for at least one of the versions, with the values of all of them."""
     rows = registry.evaluations_visible(user).filter(
         model_version__in=[version.pk for version in versions]
@@ -143,7 +143,7 @@ def metric_comparisons(
         for metric, value in _metric_values(row.metrics):
             found[str(data), data.uid, row.split, metric][row.model_version_id] = value
     return [
-        ChipMetricComparison(
+        VersionMetricComparison(
             dataset=dataset,
             dataset_uid=uid,
             split=split,

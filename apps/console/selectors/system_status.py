@@ -16,20 +16,20 @@ from apps.accounts import selectors as accounts
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
 from apps.fleet.services.cluster_status import LEASE
-from apps.monitoring.selectors.controllers import (
-    Controller,
-    Controllers,
+from apps.monitoring.selectors.self_monitoring import (
+    ControllerStatus,
+    ControllerStatuses,
     current_controllers,
     monitored_disks,
 )
 from apps.serving import selectors as serving
 from apps.serving.models import Gateway
-from apps.telemetry.selectors.sources import agent_counts
+from apps.telemetry.selectors.metric_sources import agent_counts
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.controllers import StalledComponent, find_stalled_component
 from controlplane.outbox import broker, messages
 from controlplane.persistence.leases import lease_holder
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 
 #: A gateway that has been gone for longer is no part of the product any more.
 GATEWAY_FORGOTTEN = timedelta(days=1)
@@ -66,7 +66,7 @@ class ComponentKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
+class ProductComponent:
     kind: ComponentKind
     condition: ComponentCondition
     #: Of one among several of its kind, else empty.
@@ -91,17 +91,19 @@ class BrokerQueues:
 def waiting_broker_messages() -> BrokerQueues:
     """Number of messages in the broker, or that it does not respond."""
     try:
-        return BrokerQueues(messages=broker.queue_depths())
+        return BrokerQueues(messages=broker.celery_queue_depths())
     except broker.BrokerUnreachable as silent:
         return BrokerQueues(messages=None, refusal=str(silent))
 
 
-def status_components(controllers: Controllers, *, waiting: BrokerQueues) -> tuple[Component, ...]:
+def status_components(
+    controllers: ControllerStatuses, *, waiting: BrokerQueues
+) -> tuple[ProductComponent, ...]:
     """All components, those that others depend on first."""
     clusters = list(Cluster.objects.all())
     return (
-        _web_component(),
-        *_process_components(controllers, waiting=waiting),
+        _web_server_component(),
+        *_worker_and_beat_components(controllers, waiting=waiting),
         _database_component(),
         _broker_component(waiting),
         _outbox_component(),
@@ -113,8 +115,8 @@ def status_components(controllers: Controllers, *, waiting: BrokerQueues) -> tup
     )
 
 
-def _web_component() -> Component:
-    return Component(
+def _web_server_component() -> ProductComponent:
+    return ProductComponent(
         kind=ComponentKind.WEB,
         condition=ComponentCondition.WELL,
         facts={"version": installed_versions()["Ninefold"]},
@@ -132,7 +134,9 @@ _BLAMED: Mapping[StalledComponent, tuple[ComponentCondition, ComponentCondition]
 }
 
 
-def _process_components(controllers: Controllers, *, waiting: BrokerQueues) -> Iterator[Component]:
+def _worker_and_beat_components(
+    controllers: ControllerStatuses, *, waiting: BrokerQueues
+) -> Iterator[ProductComponent]:
     """Worker and beat, evaluated by their effects: neither has an endpoint."""
     blamed = find_stalled_component(
         ((controller.interval, controller.times) for controller in controllers.all),
@@ -146,11 +150,11 @@ def _process_components(controllers: Controllers, *, waiting: BrokerQueues) -> I
         "unhealthy_controllers": len(controllers.unhealthy),
         "waiting_calls": waiting.calls,
     }
-    yield Component(kind=ComponentKind.WORKER, condition=worker, facts=facts)
-    yield Component(kind=ComponentKind.BEAT, condition=beat, facts=facts)
+    yield ProductComponent(kind=ComponentKind.WORKER, condition=worker, facts=facts)
+    yield ProductComponent(kind=ComponentKind.BEAT, condition=beat, facts=facts)
 
 
-def _database_component() -> Component:
+def _database_component() -> ProductComponent:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*), current_setting('max_connections')::int,"
@@ -159,31 +163,31 @@ def _database_component() -> Component:
         )
         used, most, size, release = cursor.fetchone()
     crowded = used > most * 0.9
-    return Component(
+    return ProductComponent(
         kind=ComponentKind.DATABASE,
         condition=ComponentCondition.DEGRADED if crowded else ComponentCondition.WELL,
         facts={"connections": used, "most_connections": most, "bytes": size, "version": release},
     )
 
 
-def _broker_component(waiting: BrokerQueues) -> Component:
+def _broker_component(waiting: BrokerQueues) -> ProductComponent:
     if waiting.messages is None:
-        return Component(
+        return ProductComponent(
             kind=ComponentKind.BROKER,
             condition=ComponentCondition.DOWN,
             facts={"refusal": waiting.refusal},
         )
-    return Component(
+    return ProductComponent(
         kind=ComponentKind.BROKER,
         condition=ComponentCondition.WELL,
         facts={"messages": sum(waiting.messages.values())},
     )
 
 
-def _outbox_component() -> Component:
+def _outbox_component() -> ProductComponent:
     backlog = messages.outbox_backlog()
     degraded = backlog.unsubscribed or backlog.age > OUTBOX_PATIENCE
-    return Component(
+    return ProductComponent(
         kind=ComponentKind.OUTBOX,
         condition=ComponentCondition.DEGRADED if degraded else ComponentCondition.WELL,
         facts={
@@ -194,8 +198,8 @@ def _outbox_component() -> Component:
     )
 
 
-def _gateway_components(*, at: datetime) -> Iterator[Component]:
-    newest = serving.latest_snapshot()
+def _gateway_components(*, at: datetime) -> Iterator[ProductComponent]:
+    newest = serving.latest_gateway_snapshot()
     for gateway in Gateway.objects.filter(last_seen_at__gt=at - GATEWAY_FORGOTTEN).order_by("name"):
         stale = gateway.last_seen_at <= at - serving.GATEWAY_HEARTBEAT_TIMEOUT
         behind = (
@@ -204,7 +208,7 @@ def _gateway_components(*, at: datetime) -> Iterator[Component]:
             and at - newest.issued_at > SNAPSHOT_PATIENCE
         )
         condition = ComponentCondition.DEGRADED if behind else ComponentCondition.WELL
-        yield Component(
+        yield ProductComponent(
             kind=ComponentKind.GATEWAY,
             name=gateway.name,
             condition=ComponentCondition.DOWN if stale else condition,
@@ -217,10 +221,12 @@ def _gateway_components(*, at: datetime) -> Iterator[Component]:
         )
 
 
-def _cluster_watch_component(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
+def _cluster_watch_component(
+    clusters: Iterable[Cluster], *, at: datetime
+) -> Iterator[ProductComponent]:
     """The process that follows clusters; no part of a product whose clusters do not speak by themselves."""
     speaking = {
-        kind: registry.cluster_is_watchable(kind) for kind in {one.kind for one in clusters}
+        kind: adapter_registry.cluster_is_watchable(kind) for kind in {one.kind for one in clusters}
     }
     followed = [cluster for cluster in clusters if speaking[cluster.kind]]
     if not followed:
@@ -232,14 +238,14 @@ def _cluster_watch_component(clusters: Iterable[Cluster], *, at: datetime) -> It
     ]
     holder = lease_holder(LEASE)
     condition = ComponentCondition.DEGRADED if stale else ComponentCondition.WELL
-    yield Component(
+    yield ProductComponent(
         kind=ComponentKind.WATCHER,
         condition=condition if holder else ComponentCondition.DOWN,
         facts={"holder": holder, "clusters": len(followed), "silent": stale},
     )
 
 
-def _cluster_components(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
+def _cluster_components(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[ProductComponent]:
     for cluster in clusters:
         seen = cluster.last_seen_at
         if cluster.error:
@@ -248,7 +254,7 @@ def _cluster_components(clusters: Iterable[Cluster], *, at: datetime) -> Iterato
             condition = ComponentCondition.UNKNOWN
         else:
             condition = ComponentCondition.WELL
-        yield Component(
+        yield ProductComponent(
             kind=ComponentKind.CLUSTER,
             name=cluster.name,
             condition=condition,
@@ -256,14 +262,14 @@ def _cluster_components(clusters: Iterable[Cluster], *, at: datetime) -> Iterato
         )
 
 
-def _agent_component(*, at: datetime) -> Iterator[Component]:
+def _agent_component(*, at: datetime) -> Iterator[ProductComponent]:
     """All together; no part of a product that has no node with a token."""
     agents = agent_counts(at=at)
     if not agents.nodes:
         return
     stale = agents.stale > 0
     oldest = at - agents.oldest if agents.oldest is not None else None
-    yield Component(
+    yield ProductComponent(
         kind=ComponentKind.AGENTS,
         condition=ComponentCondition.DEGRADED if stale else ComponentCondition.WELL,
         facts={
@@ -276,11 +282,11 @@ def _agent_component(*, at: datetime) -> Iterator[Component]:
     )
 
 
-def _disk_components() -> Iterator[Component]:
+def _disk_components() -> Iterator[ProductComponent]:
     for disk in monitored_disks():
         low = disk.free < min(DISK_BYTES, disk.size * DISK_SHARE)
         condition = ComponentCondition.DEGRADED if low else ComponentCondition.WELL
-        yield Component(
+        yield ProductComponent(
             kind=ComponentKind.DISK,
             name=disk.name,
             condition=ComponentCondition.DOWN if disk.free < DISK_FULL_BYTES else condition,
@@ -315,8 +321,8 @@ class RecentError:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductStatus:
     at: datetime
-    components: tuple[Component, ...]
-    controllers: tuple[Controller, ...]
+    components: tuple[ProductComponent, ...]
+    controllers: tuple[ControllerStatus, ...]
     errors: tuple[RecentError, ...]
     versions: dict[str, str]
 
@@ -370,7 +376,7 @@ def can_view_product_status(user: accounts.RequestUser) -> bool:
     return isinstance(user, User) and user.is_active and (user.is_staff or user.is_superuser)
 
 
-def require_product_status(user: accounts.RequestUser) -> None:
+def require_permission_to_view_product_status(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: if it is not."""
     if not can_view_product_status(user):
         raise accounts.PermissionRefused(

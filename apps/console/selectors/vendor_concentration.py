@@ -12,13 +12,13 @@ from django.db.models import OuterRef, Subquery
 from apps.accounts import selectors as accounts
 from apps.models.selectors.catalog import catalog_entry, compatibility_matrix
 from apps.quotas.models import Allocation
-from apps.quotas.selectors.usage import Grouping, ReportInterval, usage_report
+from apps.quotas.selectors.usage import UsageReportGrouping, UsageReportInterval, usage_report
 from apps.serving.models import Deployment, Revision
 from apps.serving.selectors import deployments_visible
 from controlplane.domain.catalog import CatalogTask, SupportLevel
 from controlplane.domain.common.accelerators import ChipKind
-from controlplane.domain.quotas.usage import HOUR_MICROSECONDS, DayRange
-from controlplane.ports import registry
+from controlplane.domain.quotas.card_hours import HOUR_MICROSECONDS, DayRange
+from controlplane.ports import adapter_registry
 
 #: Days that use is counted over.
 LOOKBACK = timedelta(days=30)
@@ -77,12 +77,14 @@ class VendorConcentration:
 def vendor_concentration_of(user: accounts.RequestUser, *, at: datetime) -> VendorConcentration:
     """What they see of the ledger and of the deployments."""
     period = DayRange(first=(at - LOOKBACK).date(), last=at.date())
-    report = usage_report(user, period=period, by=Grouping.CHIP, per=ReportInterval.WHOLE, at=at)
+    report = usage_report(
+        user, period=period, by=UsageReportGrouping.CHIP, per=UsageReportInterval.WHOLE, at=at
+    )
     used: Counter[str] = Counter()
     for chip, amount in report.chips.items():
         if _is_accelerator(chip):
             used[_vendor_of(chip)] += amount
-    moves, serving = _model_migrations(user)
+    moves, serving = _deployment_alternatives(user)
     total = used.total()
     names = sorted({*used, *serving}, key=lambda name: (-used[name], name))
     vendors = [
@@ -109,7 +111,7 @@ def vendor_concentration_of(user: accounts.RequestUser, *, at: datetime) -> Vend
 _Serving = Mapping[str, Counter[int]]
 
 
-def _model_migrations(
+def _deployment_alternatives(
     user: accounts.RequestUser,
 ) -> tuple[Sequence[DeploymentAlternatives], _Serving]:
     newest = Revision.objects.filter(deployment=OuterRef("pk")).order_by("-number")
@@ -127,7 +129,7 @@ def _model_migrations(
             continue
         for name, cards in vendors.items():
             serving.setdefault(name, Counter())[row.pk] = cards
-        moves.append(_model_migration(row, vendors, key=row.catalog_key or ""))
+        moves.append(_alternatives_of_deployment(row, vendors, key=row.catalog_key or ""))
     return sorted(
         moves, key=lambda one: (not one.has_no_alternative, -one.cards, one.deployment.name)
     ), serving
@@ -144,7 +146,7 @@ def _cards_in_use(uids: Sequence[str]) -> Mapping[str, Counter[str]]:
     return found
 
 
-def _model_migration(
+def _alternatives_of_deployment(
     row: Deployment, vendors: Mapping[str, int], *, key: str
 ) -> DeploymentAlternatives:
     """``key``: of the catalog entry of its model; empty if it is not in the catalog."""
@@ -170,16 +172,16 @@ def _model_migration(
 
 def _is_accelerator(chip: str) -> bool:
     """Processors do not count: there is no dependency on their vendor."""
-    known = registry.chips().get(chip)
+    known = adapter_registry.all_chips().get(chip)
     return known is None or known.kind is not ChipKind.CPU
 
 
 def _vendor_of(chip: str) -> str:
     """The vendor of a chip; the chip's own name if no plug-in knows it."""
-    known = registry.chips().get(chip)
+    known = adapter_registry.all_chips().get(chip)
     return known.vendor if known else chip
 
 
 def _vendor_title(vendor: str) -> str:
-    plugin = registry.chip_plugins().get(vendor)
+    plugin = adapter_registry.chip_plugins().get(vendor)
     return plugin.profile().title if plugin else vendor

@@ -16,7 +16,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.console.selectors.card_history import (
     CardHistoryEntry,
     card_history_entries,
@@ -27,25 +27,31 @@ from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Isolation
 from apps.monitoring.selectors.faults import (
     FaultLocation,
-    fault_markers,
+    chart_fault_markers,
     faults_of_card,
-    isolations_by_place,
+    isolations_by_location,
 )
-from apps.monitoring.web.fault_labels import ACTIONS, ISOLATIONS, OUTCOMES, FaultLine, fault_line
+from apps.monitoring.web.fault_labels import (
+    ACTIONS,
+    ISOLATIONS,
+    OUTCOMES,
+    DisplayedFaultRow,
+    displayed_fault_row,
+)
 from apps.quotas.selectors import TeamUsage, usage_by_team
 from apps.telemetry.models import CardMetrics
-from apps.telemetry.selectors.card_series import (
+from apps.telemetry.selectors.card_metric_series import (
     CardSeries,
     ChartRange,
     card_series,
 )
-from apps.telemetry.selectors.sources import FRESH
+from apps.telemetry.selectors.metric_sources import FRESH
 from apps.telemetry.web.card_metric_labels import displayed_metrics
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.telemetry.metrics import Metric
-from controlplane.web.pages import Tab, keyset_page
+from controlplane.web.pages import PageTab, keyset_page
 
 MOST_SHOWN = 50
 TABS: Mapping[str, Promise] = {
@@ -77,12 +83,12 @@ _ADVICE: Mapping[CardState, Promise] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardCondition:
+class CardSummary:
     """The summary of a card: its state, the reason, and what to do."""
 
     reason: str
     todo: str
-    faults: Sequence[FaultLine]
+    faults: Sequence[DisplayedFaultRow]
     isolation: Isolation | None
     isolation_word: Promise | str
     #: The whole node is isolated, not this card alone.
@@ -94,18 +100,18 @@ class CardCondition:
 
 
 def _find_card(uid: str) -> Card:
-    return get_object_or_404(fleet.cards().select_related("node__cluster"), uid=uid)
+    return get_object_or_404(fleet.cards_with_node().select_related("node__cluster"), uid=uid)
 
 
-def _card_condition(card: Card, *, operates: bool) -> CardCondition:
+def _card_summary(card: Card, *, operates: bool) -> CardSummary:
     standing = faults_of_card(card).filter(ended_at=None).order_by("-level", "-id")
-    lines = [fault_line(one, operates=operates) for one in standing[:MOST_SHOWN]]
-    by_place = isolations_by_place({card.node_id})
+    lines = [displayed_fault_row(one, operates=operates) for one in standing[:MOST_SHOWN]]
+    by_place = isolations_by_location({card.node_id})
     own = by_place.get(FaultLocation(card.node_id, card.pk))
     isolation = own or by_place.get(FaultLocation(card.node_id, None))
     worst = lines[0] if lines else None
     state = CardState(card.state)
-    return CardCondition(
+    return CardSummary(
         reason=card.state_reason or (isolation.reason if isolation else ""),
         todo=worst.remedy if worst else str(_ADVICE.get(state, "")),
         faults=lines,
@@ -116,25 +122,25 @@ def _card_condition(card: Card, *, operates: bool) -> CardCondition:
 
 
 @login_required
-def card(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def card_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found, tab = _find_card(uid), request.GET.get("tab", "")
     if tab not in TABS:
         raise Http404
-    operates = fleet.operates_fleet(request.user)
+    operates = fleet.is_fleet_operator(request.user)
     at = timezone.now()
     holding = card_history_entries(
         found, request.user, most=MOST_SHOWN if tab in ("history", "work") else 1
     )
-    condition = _card_condition(found, operates=operates)
+    condition = _card_summary(found, operates=operates)
     context: dict[str, Any] = {
         "card": found,
         "operates": operates,
-        "running": _running_team_usage(found) if operates else [],
+        "running": _team_usage_affected_by_isolation(found) if operates else [],
         "condition": condition,
         "holder": next((one for one in holding if one.ended_at is None), None),
         "tab": tab,
         "tabs": [
-            Tab(
+            PageTab(
                 label=label,
                 href=reverse("card", args=[uid]) + (f"?tab={name}" if name else ""),
                 current=name == tab,
@@ -147,7 +153,7 @@ def card(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return render(request, "console/card.html", context)
 
 
-def _running_team_usage(found: Card) -> list[TeamUsage]:
+def _team_usage_affected_by_isolation(found: Card) -> list[TeamUsage]:
     """Who would stop if it were isolated: the whole node where the cluster binds by node."""
     whole = found.node.cluster.binding == Cluster.BindingMode.NODE
     return usage_by_team(found.node, card=None if whole else found)
@@ -171,7 +177,7 @@ def _metrics_context(
             for name, chart in CHARTS.items()
         ],
         "ranges": [
-            Tab(label=label, href=f"{address}?range={one.value}", current=one is reach)
+            PageTab(label=label, href=f"{address}?range={one.value}", current=one is reach)
             for one, label in RANGES.items()
         ],
     }
@@ -180,13 +186,13 @@ def _metrics_context(
 def _history_context(
     request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
-    operates = fleet.operates_fleet(request.user)
+    operates = fleet.is_fleet_operator(request.user)
     rows = card_history_events(found, work=holding, most=2 * MOST_SHOWN)
     return {
         "happenings": [
             {
                 "one": row,
-                "line": fault_line(row.fault, operates=operates) if row.fault else None,
+                "line": displayed_fault_row(row.fault, operates=operates) if row.fault else None,
                 "action": ACTIONS[HealthAction(row.decision.action)] if row.decision else "",
                 "outcome": OUTCOMES[row.decision.outcome] if row.decision else "",
                 "isolation_state": f"isolation_{row.state}" if row.state else "",
@@ -199,10 +205,10 @@ def _history_context(
 def _faults_context(
     request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
 ) -> dict[str, Any]:
-    operates = fleet.operates_fleet(request.user)
+    operates = fleet.is_fleet_operator(request.user)
     page = keyset_page(faults_of_card(found), before=request.GET.get("before", ""))
     return {
-        "rows": [fault_line(one, operates=operates) for one in page.rows],
+        "rows": [displayed_fault_row(one, operates=operates) for one in page.rows],
         "next_before": page.next_before,
     }
 
@@ -290,7 +296,7 @@ def card_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespo
         raise Http404
     at, reach = timezone.now(), _selected_time_range(request)
     series = card_series(found, metrics=tuple(asked.lines), reach=reach, at=at)
-    marks = fault_markers(found, reach=reach, at=at)
+    marks = chart_fault_markers(found, reach=reach, at=at)
     return JsonResponse(
         {
             "x": {"label": _("time"), "type": "date"},

@@ -20,25 +20,25 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors
 from apps.fleet.models import Cluster
 from apps.fleet.services import clusters as services
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
-from apps.serving.selectors import workloads_using
+from apps.serving.selectors import workloads_using_cluster
 from controlplane.domain.common.permissions import Permission
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck
-from controlplane.web.forms import PlainForm
-from controlplane.web.pages import row_action
+from controlplane.web.forms import StyledForm
+from controlplane.web.pages import row_action_view
 from controlplane.web.reasons import render_reason
-from controlplane.web.tables import Column, FilterForm, Table
+from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 KINDS = {"kubernetes": _("Kubernetes"), "volcano": _("Kubernetes with Volcano")}
 #: Options that have a field of their own.
 _FIELDS = ("control_url", "in_cluster")
 
 
-class ClusterForm(PlainForm):
+class ClusterForm(StyledForm):
     """What can be changed of a cluster later as well."""
 
     more = ("options", "binding")
@@ -128,7 +128,7 @@ class ClusterNewForm(ClusterForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        kinds = selectors.remote_kinds()
+        kinds = selectors.remote_cluster_kinds()
         self.choice("kind").choices = [(kind, KINDS.get(kind, kind)) for kind in kinds]
         self.fields["kubeconfig"].help_text = _(
             "Kubeconfig of an account that can create namespaces and pods, with its token "
@@ -191,39 +191,45 @@ class ClusterFilter(FilterForm):
 
 
 COLUMNS = (
-    Column(key="name", label=_("Name"), sort="name"),
-    Column(key="kind", label=_("Kind"), sort="kind"),
-    Column(key="health", label=_("Health"), csv=lambda row: cluster_health(row, at=timezone.now())),
-    Column(key="version", label=_("Version")),
-    Column(
+    TableColumn(key="name", label=_("Name"), sort="name"),
+    TableColumn(key="kind", label=_("Kind"), sort="kind"),
+    TableColumn(
+        key="health", label=_("Health"), csv=lambda row: cluster_health(row, at=timezone.now())
+    ),
+    TableColumn(key="version", label=_("Version")),
+    TableColumn(
         key="nodes",
         label=_("Nodes"),
         sort="node_count",
         numeric=True,
         csv=lambda row: row.node_count,
     ),
-    Column(
+    TableColumn(
         key="cards",
         label=_("Cards"),
         sort="card_count",
         numeric=True,
         csv=lambda row: row.card_count,
     ),
-    Column(key="contact", label=_("Last seen"), csv=lambda row: last_contact_at(row) or ""),
+    TableColumn(key="contact", label=_("Last seen"), csv=lambda row: last_contact_at(row) or ""),
 )
 NODE_COLUMNS = (
-    Column(key="name", label=_("Name"), sort="name"),
-    Column(key="state", label=_("State"), csv=lambda row: "ready" if row.ready else "not ready"),
-    Column(
+    TableColumn(key="name", label=_("Name"), sort="name"),
+    TableColumn(
+        key="state", label=_("State"), csv=lambda row: "ready" if row.ready else "not ready"
+    ),
+    TableColumn(
         key="cards",
         label=_("Available cards"),
         sort="card_count",
         numeric=True,
         csv=lambda row: row.card_count,
     ),
-    Column(key="cpu", label=_("Cores"), sort="cpu", numeric=True, csv=lambda row: row.cpu // 1000),
-    Column(key="memory", label=_("Memory"), sort="memory", numeric=True),
-    Column(key="last_seen_at", label=_("Last seen"), sort="last_seen_at"),
+    TableColumn(
+        key="cpu", label=_("Cores"), sort="cpu", numeric=True, csv=lambda row: row.cpu // 1000
+    ),
+    TableColumn(key="memory", label=_("Memory"), sort="memory", numeric=True),
+    TableColumn(key="last_seen_at", label=_("Last seen"), sort="last_seen_at"),
 )
 
 
@@ -258,49 +264,51 @@ def _cluster_row(cluster: Cluster, *, at: datetime) -> dict[str, Any]:
 
 
 @login_required
-def clusters(request: AuthenticatedRequest) -> HttpResponseBase:
-    rows = selectors.clusters()
-    table = Table(request, rows, columns=COLUMNS, filters=ClusterFilter, default_sort="name")
+def cluster_list(request: AuthenticatedRequest) -> HttpResponseBase:
+    rows = selectors.clusters_with_counts()
+    table = ListTable(request, rows, columns=COLUMNS, filters=ClusterFilter, default_sort="name")
     if table.is_csv_request:
         return table.csv(filename="clusters.csv")
     at = timezone.now()
     context = {
         "table": table,
         "rows": [_cluster_row(row, at=at) for row in table.rows],
-        "registers": selectors.operates_fleet(request.user),
+        "registers": selectors.is_fleet_operator(request.user),
     }
     return render(request, "console/clusters.html", context)
 
 
 def _cluster_or_404(request: AuthenticatedRequest, uid: str) -> Cluster:
-    return get_object_or_404(selectors.clusters(), uid=uid)
+    return get_object_or_404(selectors.clusters_with_counts(), uid=uid)
 
 
 @login_required
-def cluster(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
+def cluster_detail(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """One cluster. Its options and checks are visible to operators of the fleet."""
     cluster_row = _cluster_or_404(request, uid)
     nodes = selectors.cluster_nodes(cluster_row)
-    table = Table(request, nodes, columns=NODE_COLUMNS, default_sort="name")
+    table = ListTable(request, nodes, columns=NODE_COLUMNS, default_sort="name")
     if table.is_csv_request:
         return table.csv(filename=f"{cluster_row.name}-nodes.csv")
-    operates = selectors.operates_fleet(request.user)
+    operates = selectors.is_fleet_operator(request.user)
     context = {
         **_cluster_row(cluster_row, at=timezone.now()),
         "table": table,
         "nodes": [(node, node.cpu / 1000) for node in table.rows],
         "stock": selectors.chip_counts(cluster_row),
         "operates": operates,
-        "checks": _check_rows(selectors.stored_cluster_checks(cluster_row)) if operates else [],
+        "checks": _cluster_check_rows(selectors.stored_cluster_checks(cluster_row))
+        if operates
+        else [],
         "options": _option_rows(cluster_row) if operates else [],
-        "control_url": selectors.control_url(cluster_row),
+        "control_url": selectors.control_plane_url(cluster_row),
         "changes": operates,
         "inspectable": selectors.supports_inspection(cluster_row),
     }
     return render(request, "console/cluster.html", context)
 
 
-def _check_rows(checks: tuple[ClusterCheck, ...]) -> list[dict[str, str]]:
+def _cluster_check_rows(checks: tuple[ClusterCheck, ...]) -> list[dict[str, str]]:
     """Return the checks, failed ones first."""
     order = (CheckVerdict.FAILED, CheckVerdict.LACKING, CheckVerdict.PASSED)
     return [
@@ -324,10 +332,10 @@ def _option_rows(cluster_row: Cluster) -> list[tuple[str, Any]]:
 @login_required
 @never_cache
 def cluster_new(request: AuthenticatedRequest) -> HttpResponse:
-    accounts.require(request.user, Permission.OPERATE_FLEET, team=None)
+    accounts.require_permission(request.user, Permission.OPERATE_FLEET, team=None)
     bound = request.method == "POST"
     form = ClusterNewForm(request.POST if bound else None)
-    context: dict[str, Any] = {"form": form, "kinds": selectors.remote_kinds()}
+    context: dict[str, Any] = {"form": form, "kinds": selectors.remote_cluster_kinds()}
     if bound and form.is_valid():
         try:
             created = services.cluster_register(
@@ -336,7 +344,7 @@ def cluster_new(request: AuthenticatedRequest) -> HttpResponse:
                 although_unfit=form.cleaned_data["although_unfit"],
                 at=timezone.now(),
             )
-        except (services.ClusterRefused, services.ClusterUnfit) as refusal:
+        except (services.ClusterRefused, services.ClusterChecksFailed) as refusal:
             context |= _refusal_context(form, refusal)
         else:
             messages.success(
@@ -350,7 +358,7 @@ def cluster_new(request: AuthenticatedRequest) -> HttpResponse:
 @login_required
 @never_cache
 def cluster_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    accounts.require(request.user, Permission.OPERATE_FLEET, team=None)
+    accounts.require_permission(request.user, Permission.OPERATE_FLEET, team=None)
     cluster_row = _cluster_or_404(request, uid)
     bound = request.method == "POST"
     form = ClusterChangeForm(request.POST if bound else None, cluster=cluster_row)
@@ -363,12 +371,12 @@ def cluster_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             services.cluster_change(
                 cluster=cluster_row,
                 change=form.change,
-                workloads_using=workloads_using,
+                workloads_using=workloads_using_cluster,
                 actor=request.user,
                 although_unfit=form.cleaned_data["although_unfit"],
                 at=timezone.now(),
             )
-        except (services.ClusterRefused, services.ClusterUnfit) as refusal:
+        except (services.ClusterRefused, services.ClusterChecksFailed) as refusal:
             context |= _refusal_context(form, refusal)
         else:
             messages.success(request, gettext("Cluster saved."))
@@ -377,18 +385,18 @@ def cluster_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 
 def _refusal_context(
-    form: ClusterForm, refusal: services.ClusterRefused | services.ClusterUnfit
+    form: ClusterForm, refusal: services.ClusterRefused | services.ClusterChecksFailed
 ) -> dict[str, Any]:
     """What the form's page shows of it: an error beside its field, or the checks."""
-    if isinstance(refusal, services.ClusterUnfit):
-        return {"checks": _check_rows(refusal.checks), "unfit": True}
+    if isinstance(refusal, services.ClusterChecksFailed):
+        return {"checks": _cluster_check_rows(refusal.checks), "unfit": True}
     form.add_error(
         refusal.field if refusal.field in form.fields else None, render_reason(str(refusal))
     )
     return {}
 
 
-_action = row_action(load=_cluster_or_404, page="cluster")
+_action = row_action_view(load=_cluster_or_404, page="cluster")
 
 
 @_action
@@ -411,7 +419,7 @@ def cluster_remove(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     try:
         services.cluster_remove(
             cluster=cluster_row,
-            workloads_using=workloads_using,
+            workloads_using=workloads_using_cluster,
             actor=request.user,
             at=timezone.now(),
         )

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.console.selectors.idle_allocation import IdleAllocationTotals, idle_allocation_totals
 from apps.fleet import selectors as fleet
 from apps.fleet import services
@@ -28,7 +28,7 @@ from apps.monitoring.selectors import fleet_counts
 from apps.monitoring.selectors.faults import (
     FaultLocation,
     faults_of_node,
-    isolations_by_place,
+    isolations_by_location,
     worst_open_faults,
 )
 from apps.monitoring.selectors.fleet_counts import (
@@ -38,17 +38,17 @@ from apps.monitoring.selectors.fleet_counts import (
     nodes_with_card_counts,
 )
 from apps.monitoring.selectors.suppressed_actions import suppressed_counts
-from apps.monitoring.web.fault_labels import ISOLATIONS, fault_line
+from apps.monitoring.web.fault_labels import ISOLATIONS, displayed_fault_row
 from apps.quotas.selectors import usage_by_team
 from apps.serving import selectors as serving
 from apps.serving.selectors import CardWorkload
-from apps.telemetry.selectors import sources as metric_sources
-from apps.telemetry.selectors.sources import node_metrics
+from apps.telemetry.selectors import metric_sources
+from apps.telemetry.selectors.metric_sources import node_metrics
 from apps.telemetry.web.card_metric_labels import metric_summaries
 from controlplane.domain.common.accelerators import CardState, ChipKind
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import ClusterError, NodeInspection
-from controlplane.web.pages import is_fragment, run_action
+from controlplane.web.pages import is_htmx_fragment_request, run_action
 from controlplane.web.reasons import render_reason
 
 #: Number of open faults on the page, most severe first.
@@ -59,7 +59,7 @@ NODES_IN_FULL = 24
 NODES_ON_MAP, UNHEALTHY_SHOWN = 64, 50
 
 
-class FleetCardUse(StrEnum):
+class FleetOverviewCardStatus(StrEnum):
     """The content of a cell of the fleet overview."""
 
     HELD = "held"
@@ -69,21 +69,25 @@ class FleetCardUse(StrEnum):
 
 
 _USES = {
-    FleetCardUse.HELD: gettext_lazy("allocated"),
-    FleetCardUse.FREE: gettext_lazy("free"),
-    FleetCardUse.NO_NEW_WORK: gettext_lazy("cordoned"),
-    FleetCardUse.BROKEN: gettext_lazy("unavailable"),
+    FleetOverviewCardStatus.HELD: gettext_lazy("allocated"),
+    FleetOverviewCardStatus.FREE: gettext_lazy("free"),
+    FleetOverviewCardStatus.NO_NEW_WORK: gettext_lazy("cordoned"),
+    FleetOverviewCardStatus.BROKEN: gettext_lazy("unavailable"),
 }
 
 
-def _card_use(card: Card, node: Node, holder: CardWorkload | None) -> FleetCardUse:
+def _card_overview_status(
+    card: Card, node: Node, holder: CardWorkload | None
+) -> FleetOverviewCardStatus:
     """The most important state: an unusable card first, allocated or not."""
     if card.state in (CardState.ISOLATED, CardState.UNKNOWN):
-        return FleetCardUse.BROKEN
+        return FleetOverviewCardStatus.BROKEN
     if holder is not None:
-        return FleetCardUse.HELD
+        return FleetOverviewCardStatus.HELD
     accepts_workloads = card.state == CardState.USABLE and node.ready and not node.cordoned
-    return FleetCardUse.FREE if accepts_workloads else FleetCardUse.NO_NEW_WORK
+    return (
+        FleetOverviewCardStatus.FREE if accepts_workloads else FleetOverviewCardStatus.NO_NEW_WORK
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,23 +106,23 @@ class PoolRow:
 def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
     """Totals first, then faults, clusters, nodes, cards and their workloads."""
     at = timezone.now()
-    operates = fleet.operates_fleet(request.user)
+    operates = fleet.is_fleet_operator(request.user)
     pools, wasted = fleet_counts.chip_pools(at=at), idle_allocation_totals(at=at)
     sources = metric_sources.source_statuses(at=at)
     worst = worst_open_faults(most=FAULTS_SHOWN)
-    clusters: list[Any] = list(fleet.clusters())
+    clusters: list[Any] = list(fleet.clusters_with_counts())
     context = {
         "counts": fleet_counts.sum_card_counts(pool.counts for pool in pools),
         "wasted": wasted,
         "pools": _pool_rows(pools, wasted),
-        "faults": [fault_line(fault, operates=operates) for fault in worst.faults],
+        "faults": [displayed_fault_row(fault, operates=operates) for fault in worst.faults],
         "fault_count": worst.standing,
         "held": suppressed_counts() if worst.standing else None,
         "sources": sources,
         "degraded_sources": [one for one in sources if one.how in _DEGRADED_SOURCES],
         "operates": operates,
         "clusters": clusters,
-        **_nodes_context(request, count=sum(cluster.node_count for cluster in clusters)),
+        **_fleet_nodes_context(request, count=sum(cluster.node_count for cluster in clusters)),
     }
     return render(request, "console/fleet.html", context)
 
@@ -150,14 +154,12 @@ def _pool_rows(pools: Sequence[ChipPool], wasted: IdleAllocationTotals) -> list[
         )
         rows += below
     most = {chip: sum(pool.counts.total for pool in own) for chip, own in by_chip.items()}
-    return sorted(
-        rows, key=lambda row: (_is_processor(row.chip), -most[row.chip], row.chip, row.cluster)
-    )
+    return sorted(rows, key=lambda row: (_is_cpu(row.chip), -most[row.chip], row.chip, row.cluster))
 
 
-def _is_processor(chip: str) -> bool:
+def _is_cpu(chip: str) -> bool:
     """Processors are not listed with the accelerators."""
-    known = registry.chips().get(chip)
+    known = adapter_registry.all_chips().get(chip)
     return known is not None and known.kind is ChipKind.CPU
 
 
@@ -171,29 +173,31 @@ def _pool_row(pool: ChipPool, wasted: Mapping[tuple[str, str], int]) -> PoolRow:
     )
 
 
-def _nodes_context(request: AuthenticatedRequest, *, count: int) -> dict[str, Any]:
+def _fleet_nodes_context(request: AuthenticatedRequest, *, count: int) -> dict[str, Any]:
     """The nodes as their number allows: all in full, all as a map, or the unhealthy ones."""
     opened = request.GET.get("node", "")
     if count > NODES_ON_MAP:
         chosen = request.GET.get("cluster", "")
         rows = list(fleet.nodes_with_cards().filter(uid=opened)) if opened else []
         return {
-            "nodes": _drawn_nodes_context(request, rows),
+            "nodes": _detailed_nodes_context(request, rows),
             **_unhealthy_nodes(nodes_with_card_counts(), chosen=chosen),
         }
-    nodes = _drawn_nodes_context(request, list(fleet.nodes_with_cards()))
+    nodes = _detailed_nodes_context(request, list(fleet.nodes_with_cards()))
     uses = Counter(cell["use"] for node in nodes for cell in node["cells"])
-    return {"legend": _legend_entries(uses), **_detailed_and_mapped_nodes(nodes, opened=opened)}
+    return {"legend": _card_status_legend(uses), **_detailed_and_mapped_nodes(nodes, opened=opened)}
 
 
-def _drawn_nodes_context(request: AuthenticatedRequest, rows: list[Node]) -> list[dict[str, Any]]:
+def _detailed_nodes_context(
+    request: AuthenticatedRequest, rows: list[Node]
+) -> list[dict[str, Any]]:
     if not rows:
         return []
     holders = serving.card_workloads(request.user, nodes=rows)
     return [_node_context(row, holders) for row in rows]
 
 
-def _legend_entries(uses: Mapping[FleetCardUse, int]) -> list[dict[str, Any]]:
+def _card_status_legend(uses: Mapping[FleetOverviewCardStatus, int]) -> list[dict[str, Any]]:
     return [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()]
 
 
@@ -222,7 +226,7 @@ class NodeProblem:
     clusters: Sequence[tuple[str, int]]
     sound: int
     #: The first of them, each with a ``Use`` for every card, unusable ones first.
-    worst: Sequence[tuple[NodeCounts, Sequence[FleetCardUse]]]
+    worst: Sequence[tuple[NodeCounts, Sequence[FleetOverviewCardStatus]]]
 
 
 def _unhealthy_nodes(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]:
@@ -231,9 +235,9 @@ def _unhealthy_nodes(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str,
     within = [one for one in counted if one.cluster == chosen] if known else counted
     listed = [one for one in within if not one.sound]
     by_cluster = Counter(one.cluster for one in counted if not one.sound)
-    uses: Counter[FleetCardUse] = Counter()
+    uses: Counter[FleetOverviewCardStatus] = Counter()
     for one in counted:
-        uses.update(_card_uses(one))
+        uses.update(_card_counts_by_status(one))
     problem = NodeProblem(
         cluster=chosen if known else "",
         count=len(listed),
@@ -241,18 +245,19 @@ def _unhealthy_nodes(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str,
         clusters=sorted(by_cluster.items()),
         sound=len(within) - len(listed),
         worst=[
-            (one, list(Counter(_card_uses(one)).elements())) for one in listed[:UNHEALTHY_SHOWN]
+            (one, list(Counter(_card_counts_by_status(one)).elements()))
+            for one in listed[:UNHEALTHY_SHOWN]
         ],
     )
-    return {"legend": _legend_entries(uses), "problem": problem}
+    return {"legend": _card_status_legend(uses), "problem": problem}
 
 
-def _card_uses(node: NodeCounts) -> Mapping[FleetCardUse, int]:
+def _card_counts_by_status(node: NodeCounts) -> Mapping[FleetOverviewCardStatus, int]:
     return {
-        FleetCardUse.BROKEN: node.broken,
-        FleetCardUse.NO_NEW_WORK: node.no_new_work,
-        FleetCardUse.HELD: node.held,
-        FleetCardUse.FREE: node.free,
+        FleetOverviewCardStatus.BROKEN: node.broken,
+        FleetOverviewCardStatus.NO_NEW_WORK: node.no_new_work,
+        FleetOverviewCardStatus.HELD: node.held,
+        FleetOverviewCardStatus.FREE: node.free,
     }
 
 
@@ -261,7 +266,7 @@ def card_cells(node: Node, holders: dict[int, CardWorkload]) -> list[dict[str, A
     cells = []
     for card in sorted(node.cards.all(), key=lambda card: card.index):
         holder = holders.get(card.pk)
-        use = _card_use(card, node, holder)
+        use = _card_overview_status(card, node, holder)
         cells.append({"card": card, "holder": holder, "use": use, "word": _USES[use]})
     return cells
 
@@ -291,18 +296,18 @@ def _find_node(uid: str, name: str) -> Node:
 
 
 @login_required
-def node(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
+def node_detail(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
     """Stored data immediately; data of the cluster are loaded by a second request.
 
     Pods, events and labels are visible to operators of the fleet.
     """
     found = _find_node(uid, name)
-    operates = fleet.operates_fleet(request.user)
+    operates = fleet.is_fleet_operator(request.user)
     inspectable = operates and fleet.supports_inspection(found.cluster)
     context: dict[str, Any] = {"node": found, "operates": operates, "inspectable": inspectable}
-    if inspectable and (is_fragment(request) or request.GET.get("asked")):
+    if inspectable and (is_htmx_fragment_request(request) or request.GET.get("asked")):
         context |= {"asked": True, **_node_inspection_context(found)}
-    if is_fragment(request):
+    if is_htmx_fragment_request(request):
         return render(request, "fleet/node.html#seen", context)
     holders = serving.card_workloads(request.user, nodes=[found])
     context["cells"] = card_cells(found, holders)
@@ -317,9 +322,9 @@ def node(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
 def _node_health_context(found: Node, *, operates: bool) -> dict[str, Any]:
     """Faults and isolations of the node, and the latest metrics of its cards."""
     faults = faults_of_node(found)
-    isolation = isolations_by_place({found.pk}).get(FaultLocation(found.pk, None))
+    isolation = isolations_by_location({found.pk}).get(FaultLocation(found.pk, None))
     return {
-        "faults": [fault_line(one, operates=operates) for one in faults[:MOST_FAULTS]],
+        "faults": [displayed_fault_row(one, operates=operates) for one in faults[:MOST_FAULTS]],
         "faults_more": max(0, len(faults) - MOST_FAULTS),
         "isolation": isolation,
         "isolation_word": ISOLATIONS[isolation.state] if isolation else "",
@@ -354,13 +359,13 @@ def _inspection_sections(view: NodeInspection) -> dict[str, Any]:
 
 @login_required
 @require_POST
-def node_cordon(
+def node_set_cordoned(
     request: AuthenticatedRequest, uid: str, name: str, *, cordoned: bool
 ) -> HttpResponse:
     found = _find_node(uid, name)
 
     def action() -> str:
-        services.node_cordon(node=found, cordoned=cordoned, actor=request.user)
+        services.node_set_cordoned(node=found, cordoned=cordoned, actor=request.user)
         if cordoned:
             return _("Node cordoned. Running workloads continue.")
         return _("Node uncordoned.")

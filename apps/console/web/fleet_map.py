@@ -21,9 +21,9 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import etag
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.console.selectors.fleet_map import (
-    FleetMapCardUse,
+    FleetMapCardStatus,
     FleetMapPart,
     FleetMapScope,
     HeatMapMetric,
@@ -34,7 +34,7 @@ from apps.console.selectors.fleet_map import (
 )
 from apps.fleet import selectors as fleet
 from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE
-from controlplane.web.pages import Tab, render_page
+from controlplane.web.pages import PageTab, render_page
 from controlplane.web.tables import FilterForm
 
 STATE = "state"
@@ -48,12 +48,12 @@ KINDS: Mapping[str, str | Promise] = {
     "rack": _("rack"),
     NODE: _("node"),
 }
-USES: Mapping[FleetMapCardUse, Promise] = {
-    FleetMapCardUse.HELD: _("allocated"),
-    FleetMapCardUse.FREE: _("free"),
-    FleetMapCardUse.NO_NEW_WORK: _("cordoned"),
-    FleetMapCardUse.UNKNOWN: _("unknown"),
-    FleetMapCardUse.ISOLATED: _("isolated"),
+USES: Mapping[FleetMapCardStatus, Promise] = {
+    FleetMapCardStatus.HELD: _("allocated"),
+    FleetMapCardStatus.FREE: _("free"),
+    FleetMapCardStatus.NO_NEW_WORK: _("cordoned"),
+    FleetMapCardStatus.UNKNOWN: _("unknown"),
+    FleetMapCardStatus.ISOLATED: _("isolated"),
 }
 
 
@@ -136,19 +136,19 @@ def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
         "whole": _map_row(here, by, filters, heat=heat),
         "unmeasured": here.cards - here.measured,
         "colours": [
-            Tab(label=label, href=_map_url(here, one, filters), current=one == by)
+            PageTab(label=label, href=_map_url(here, one, filters), current=one == by)
             for one, label in labels.items()
         ],
         "filters": filters,
         "kept": urlencode(filters.query),
-        "data": _with_query(reverse("fleet-map-cards"), filters.query),
+        "data": _url_with_query(reverse("fleet-map-cards"), filters.query),
         "words": _map_labels(),
     }
     return render_page(request, "console/fleet_map.html", context, fragment="zoomed", changing=True)
 
 
 def _map_filter(request: HttpRequest) -> FleetMapFilter:
-    clusters = list(fleet.clusters().order_by("name").values_list("name", flat=True))
+    clusters = list(fleet.clusters_with_counts().order_by("name").values_list("name", flat=True))
     chips = sorted(fleet.cards_by_chip())
     return FleetMapFilter(request.GET, clusters=clusters, chips=chips)
 
@@ -179,10 +179,10 @@ def _map_row(
 
 def _map_url(part: FleetMapPart, by: str, filters: FleetMapFilter) -> str:
     asked = {**filters.query, "at": part.key, "by": by if by != DEFAULT_HEAT else ""}
-    return _with_query(reverse("fleet-map"), asked)
+    return _url_with_query(reverse("fleet-map"), asked)
 
 
-def _with_query(address: str, asked: Mapping[str, str]) -> str:
+def _url_with_query(address: str, asked: Mapping[str, str]) -> str:
     query = urlencode({name: value for name, value in asked.items() if value}, safe=":/")
     return f"{address}?{query}" if query else address
 
@@ -196,7 +196,7 @@ def _requested_map_version(request: HttpRequest) -> str:
 @gzip_page
 @cache_control(private=True, no_cache=True)
 @etag(_requested_map_version)
-def fleet_map_cards(request: AuthenticatedRequest) -> HttpResponse:
+def fleet_map_data(request: AuthenticatedRequest) -> HttpResponse:
     """Every card with its latest metrics, as data of the map; 304 if unchanged."""
     at = timezone.now()
     nodes = fleet_map_nodes(at=at, only=_map_filter(request).scope)
@@ -204,13 +204,13 @@ def fleet_map_cards(request: AuthenticatedRequest) -> HttpResponse:
 
 
 @login_required
-def fleet_map_card(request: AuthenticatedRequest) -> HttpResponse:
+def redirect_to_fleet_map_card(request: AuthenticatedRequest) -> HttpResponse:
     """To the page of the card that the picture names by its node and its place there."""
     index = request.GET.get("index", "")
     if not index.isdecimal() or len(index) > 6:
         raise Http404
     card = get_object_or_404(
-        fleet.cards(),
+        fleet.cards_with_node(),
         node__cluster__name=request.GET.get("cluster", ""),
         node__name=request.GET.get("node", ""),
         index=int(index),

@@ -11,22 +11,24 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from apps.accounts.web.requests import AuthenticatedRequest
-from apps.console.selectors.home import FirstStep, FirstSteps, home_of_user
+from apps.accounts.web.http_requests import AuthenticatedRequest
+from apps.console.selectors.home import OnboardingStep, OnboardingSteps, home_of_user
 from controlplane.web.pages import render_page
 
 
 @login_required
-def home(request: AuthenticatedRequest) -> HttpResponse:
+def home_dashboard(request: AuthenticatedRequest) -> HttpResponse:
     """Running and pending jobs, and items that require action."""
     shown = home_of_user(request.user, at=timezone.now())
-    context = {"home": shown, "steps": _first_step_rows(shown.steps) if shown.steps else []}
+    context = {"home": shown, "steps": _onboarding_step_rows(shown.steps) if shown.steps else []}
     template = "console/home.html"
-    return render_page(request, template, context, fragment="now", changing=shown.is_changing)
+    return render_page(
+        request, template, context, fragment="now", changing=shown.needs_auto_refresh
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstStepRow:
+class OnboardingStepRow:
     """One of the first steps, with its link."""
 
     label: Promise
@@ -38,31 +40,31 @@ class FirstStepRow:
 
 
 _STEP_LABELS = {
-    FirstStep.MODEL: (
+    OnboardingStep.MODEL: (
         gettext_lazy("Register a model"),
         gettext_lazy("Directory with config.json and safetensors files."),
         gettext_lazy("Register"),
         "model-import",
     ),
-    FirstStep.DATASET: (
+    OnboardingStep.DATASET: (
         gettext_lazy("Upload a dataset"),
         gettext_lazy("Prompt-response pairs or chats. Every row is validated."),
         gettext_lazy("Upload"),
         "dataset-new",
     ),
-    FirstStep.FINETUNE: (
+    OnboardingStep.FINETUNE: (
         gettext_lazy("Fine-tune"),
         gettext_lazy("Train the model on the dataset. Creates a new version."),
         gettext_lazy("Start"),
         "job-new-finetune",
     ),
-    FirstStep.DEPLOY: (
+    OnboardingStep.DEPLOY: (
         gettext_lazy("Deploy"),
         gettext_lazy("Serve a version at an OpenAI-compatible endpoint."),
         gettext_lazy("Open version"),
         "models",
     ),
-    FirstStep.TALK: (
+    OnboardingStep.TALK: (
         gettext_lazy("Chat"),
         gettext_lazy("Send prompts in the playground and copy client examples."),
         gettext_lazy("Open playground"),
@@ -71,14 +73,14 @@ _STEP_LABELS = {
 }
 
 
-def _first_step_rows(steps: FirstSteps) -> list[FirstStepRow]:
+def _onboarding_step_rows(steps: OnboardingSteps) -> list[OnboardingStepRow]:
     rows = []
     for step, (label, hint, action, page) in _STEP_LABELS.items():
         href = reverse(page)
-        if step is FirstStep.DEPLOY and steps.tuned is not None:
+        if step is OnboardingStep.DEPLOY and steps.tuned is not None:
             href = reverse("model-version", args=[steps.tuned.uid])
         rows.append(
-            FirstStepRow(
+            OnboardingStepRow(
                 label=label,
                 hint=hint,
                 action=action,

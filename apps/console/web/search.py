@@ -14,14 +14,14 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs import selectors as jobs
 from apps.jobs.models import Job
 from apps.models import selectors as registry
 from apps.models.models import DatasetVersion, ModelLine
 from apps.serving import selectors as serving
 from apps.serving.models import Deployment
-from controlplane.web.pages import is_fragment
+from controlplane.web.pages import is_htmx_fragment_request
 
 LONGEST = 100
 #: Name of the address, label, icon; addresses that do not exist are left out.
@@ -69,7 +69,7 @@ def search(request: AuthenticatedRequest) -> HttpResponse:
     if text:
         groups = [*_object_groups(find_objects(request.user, text=text)), *groups]
     context = {"text": text, "groups": [group for group in groups if group.hits]}
-    part = "#results" if is_fragment(request) else ""
+    part = "#results" if is_htmx_fragment_request(request) else ""
     return render(request, f"console/search.html{part}", context)
 
 

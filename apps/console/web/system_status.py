@@ -11,16 +11,16 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.console.selectors.system_status import (
-    Component,
     ComponentCondition,
     ComponentKind,
+    ProductComponent,
     RecentError,
     product_status,
-    require_product_status,
+    require_permission_to_view_product_status,
 )
-from apps.monitoring.selectors.controllers import Controller, lagging_controller_count
+from apps.monitoring.selectors.self_monitoring import ControllerStatus, lagging_controller_count
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.health.controllers import ControllerHealth
 from controlplane.persistence.reconcile_runs import RECENT_RUNS
@@ -94,7 +94,7 @@ class ComponentText:
     advice: str
 
 
-def component_text(component: Component) -> ComponentText:
+def component_text(component: ProductComponent) -> ComponentText:
     """Texts of the component in the reader's language."""
     part = _PARTS[component.kind]
     title = str(part.label)
@@ -122,7 +122,7 @@ def error_title(error: RecentError) -> str:
     }
 
 
-def controller_advice(controller: Controller) -> str:
+def controller_advice(controller: ControllerStatus) -> str:
     return str(CONTROLLER_ADVICE.get(controller.health, ""))
 
 
@@ -132,11 +132,11 @@ _FOLDERS: Mapping[str, Word] = {
 }
 
 
-def _web_summary(it: Component) -> str:
+def _web_server_summary(it: ProductComponent) -> str:
     return _("responds; version %(version)s") % it.facts
 
 
-def _worker_summary(it: Component) -> str:
+def _worker_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
         amount = it.facts["waiting_calls"]
         return ngettext(
@@ -147,13 +147,13 @@ def _worker_summary(it: Component) -> str:
     return _last_run_labels(it)
 
 
-def _beat_summary(it: Component) -> str:
+def _beat_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("schedules no tasks: no recent controller run and no pending task")
     return _last_run_labels(it)
 
 
-def _last_run_labels(it: Component) -> str:
+def _last_run_labels(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.UNKNOWN:
         return _("no recent controller run")
     seconds = it.facts["quiet_seconds"]
@@ -162,7 +162,7 @@ def _last_run_labels(it: Component) -> str:
     return _("last successful run of a controller %(amount)s ago") % {"amount": duration(seconds)}
 
 
-def _database_summary(it: Component) -> str:
+def _database_summary(it: ProductComponent) -> str:
     return _("PostgreSQL %(version)s; %(size)s; %(used)d of %(most)d connections") % {
         "version": it.facts["version"],
         "size": format_bytes(it.facts["bytes"]),
@@ -171,7 +171,7 @@ def _database_summary(it: Component) -> str:
     }
 
 
-def _broker_summary(it: Component) -> str:
+def _broker_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("no response: %(refusal)s") % it.facts
     amount = it.facts["messages"]
@@ -180,7 +180,7 @@ def _broker_summary(it: Component) -> str:
     }
 
 
-def _outbox_summary(it: Component) -> str:
+def _outbox_summary(it: ProductComponent) -> str:
     amount, unsubscribed = it.facts["messages"], it.facts["unheard"]
     if unsubscribed:
         return _(
@@ -200,7 +200,7 @@ def _outbox_summary(it: Component) -> str:
     ) % {"amount": amount, "age": duration(it.facts["age_seconds"])}
 
 
-def _gateway_summary(it: Component) -> str:
+def _gateway_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("no recent snapshot request; has version %(snapshot)s") % it.facts
     if it.condition is ComponentCondition.DEGRADED:
@@ -208,7 +208,7 @@ def _gateway_summary(it: Component) -> str:
     return _("has the latest snapshot, version %(snapshot)s") % it.facts
 
 
-def _cluster_watch_summary(it: Component) -> str:
+def _cluster_watch_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("no process watches the clusters")
     if it.condition is ComponentCondition.DEGRADED:
@@ -219,13 +219,13 @@ def _cluster_watch_summary(it: Component) -> str:
     }
 
 
-def _cluster_summary(it: Component) -> str:
+def _cluster_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
         return render_reason(str(it.facts["error"]))
     return _("responds") if it.condition is ComponentCondition.WELL else _("not checked recently")
 
 
-def _agents_summary(it: Component) -> str:
+def _agents_summary(it: ProductComponent) -> str:
     seconds, nodes = it.facts["oldest_seconds"], it.facts["nodes"]
     if seconds is None:
         return ngettext(
@@ -240,7 +240,7 @@ def _agents_summary(it: Component) -> str:
     ) % {"heard": it.facts["heard"], "nodes": nodes, "amount": duration(seconds)}
 
 
-def _disk_summary(it: Component) -> str:
+def _disk_summary(it: ProductComponent) -> str:
     return _("%(free)s of %(size)s free") % {
         "free": format_bytes(it.facts["free_bytes"]),
         "size": format_bytes(it.facts["bytes"]),
@@ -248,18 +248,20 @@ def _disk_summary(it: Component) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _ComponentKindTexts:
     """Texts and summary of one kind of component."""
 
     label: Word
-    found: Callable[[Component], str]
+    found: Callable[[ProductComponent], str]
     #: What helps, by the condition that it is in.
     advice: Mapping[ComponentCondition, Word] = field(default_factory=dict)
 
 
-_PARTS: Mapping[ComponentKind, _Part] = {
-    ComponentKind.WEB: _Part(label=gettext_lazy("Pages and REST"), found=_web_summary),
-    ComponentKind.WORKER: _Part(
+_PARTS: Mapping[ComponentKind, _ComponentKindTexts] = {
+    ComponentKind.WEB: _ComponentKindTexts(
+        label=gettext_lazy("Pages and REST"), found=_web_server_summary
+    ),
+    ComponentKind.WORKER: _ComponentKindTexts(
         label=gettext_lazy("Worker"),
         found=_worker_summary,
         advice={
@@ -275,7 +277,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
             ),
         },
     ),
-    ComponentKind.BEAT: _Part(
+    ComponentKind.BEAT: _ComponentKindTexts(
         label=gettext_lazy("Beat"),
         found=_beat_summary,
         advice={
@@ -287,7 +289,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
             ),
         },
     ),
-    ComponentKind.DATABASE: _Part(
+    ComponentKind.DATABASE: _ComponentKindTexts(
         label=gettext_lazy("Database"),
         found=_database_summary,
         advice={
@@ -297,7 +299,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
             ),
         },
     ),
-    ComponentKind.BROKER: _Part(
+    ComponentKind.BROKER: _ComponentKindTexts(
         label=gettext_lazy("Broker"),
         found=_broker_summary,
         advice={
@@ -307,7 +309,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
             ),
         },
     ),
-    ComponentKind.OUTBOX: _Part(
+    ComponentKind.OUTBOX: _ComponentKindTexts(
         label=gettext_lazy("Outbox"),
         found=_outbox_summary,
         advice={
@@ -317,7 +319,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
             ),
         },
     ),
-    ComponentKind.GATEWAY: _Part(
+    ComponentKind.GATEWAY: _ComponentKindTexts(
         label=gettext_lazy("Gateway"),
         found=_gateway_summary,
         advice={
@@ -330,7 +332,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
             ),
         },
     ),
-    ComponentKind.WATCHER: _Part(
+    ComponentKind.WATCHER: _ComponentKindTexts(
         label=gettext_lazy("Watcher"),
         found=_cluster_watch_summary,
         advice={
@@ -344,7 +346,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
             ),
         },
     ),
-    ComponentKind.CLUSTER: _Part(
+    ComponentKind.CLUSTER: _ComponentKindTexts(
         label=gettext_lazy("Cluster"),
         found=_cluster_summary,
         advice={
@@ -357,7 +359,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
             ),
         },
     ),
-    ComponentKind.AGENTS: _Part(
+    ComponentKind.AGENTS: _ComponentKindTexts(
         label=gettext_lazy("Node agents"),
         found=_agents_summary,
         advice={
@@ -367,7 +369,7 @@ _PARTS: Mapping[ComponentKind, _Part] = {
             ),
         },
     ),
-    ComponentKind.DISK: _Part(
+    ComponentKind.DISK: _ComponentKindTexts(
         label=gettext_lazy("Disk"),
         found=_disk_summary,
         advice={
@@ -399,7 +401,7 @@ class DurationBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRow:
-    controller: Controller
+    controller: ControllerStatus
     title: str
     advice: str
     bars: tuple[DurationBar, ...]
@@ -407,7 +409,7 @@ class ControllerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentRow:
-    component: Component
+    component: ProductComponent
     text: ComponentText
 
 
@@ -418,9 +420,9 @@ class ErrorRow:
 
 
 @login_required
-def status(request: AuthenticatedRequest) -> HttpResponse:
+def system_status_page(request: AuthenticatedRequest) -> HttpResponse:
     """For operators and administrators; refreshes itself."""
-    require_product_status(request.user)
+    require_permission_to_view_product_status(request.user)
     found = product_status()
     parts = [ComponentRow(component=one, text=component_text(one)) for one in found.components]
     context = {
@@ -436,7 +438,7 @@ def status(request: AuthenticatedRequest) -> HttpResponse:
     )
 
 
-def _controller_row(controller: Controller) -> ControllerRow:
+def _controller_row(controller: ControllerStatus) -> ControllerRow:
     return ControllerRow(
         controller=controller,
         title=controller_title(controller.name),

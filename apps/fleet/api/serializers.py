@@ -6,9 +6,14 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.selectors import FleetChip, clusters, nodes, stored_cluster_checks
+from apps.fleet.selectors import (
+    FleetChip,
+    clusters_with_counts,
+    nodes_with_cluster,
+    stored_cluster_checks,
+)
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
-from controlplane.domain.common.accelerators import CardState, ChipKind, Confidence
+from controlplane.domain.common.accelerators import CardState, ChipKind, ProfileConfidence
 from controlplane.ports.clusters import CheckVerdict
 from controlplane.web.rest import ListFilters, ObjectReference, StrictSerializer, VisibleUidField
 
@@ -158,7 +163,9 @@ class NodeFilters(ListFilters):
     lookups = {"cluster": "cluster", "ready": "ready"}
 
     cluster = VisibleUidField(
-        visible=lambda _user: clusters(), required=False, help_text="Uid of the cluster."
+        visible=lambda _user: clusters_with_counts(),
+        required=False,
+        help_text="Uid of the cluster.",
     )
     ready = serializers.BooleanField(required=False)
 
@@ -172,10 +179,12 @@ class CardFilters(ListFilters):
     }
 
     cluster = VisibleUidField(
-        visible=lambda _user: clusters(), required=False, help_text="Uid of the cluster."
+        visible=lambda _user: clusters_with_counts(),
+        required=False,
+        help_text="Uid of the cluster.",
     )
     node = VisibleUidField(
-        visible=lambda _user: nodes(), required=False, help_text="Uid of the node."
+        visible=lambda _user: nodes_with_cluster(), required=False, help_text="Uid of the node."
     )
     chip = serializers.CharField(required=False)
     state = serializers.MultipleChoiceField(
@@ -222,7 +231,7 @@ class ChipSerializer(serializers.Serializer[Any]):
         source="chip.resource", help_text="Extended resource on Kubernetes; empty if none."
     )
     confidence = serializers.ChoiceField(
-        source="chip.confidence", choices=[(one.value, one.value) for one in Confidence]
+        source="chip.confidence", choices=[(one.value, one.value) for one in ProfileConfidence]
     )
     unverified = serializers.SerializerMethodField(
         help_text="Fields that no vendor document confirms."

@@ -31,7 +31,7 @@ class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     queries = {"list": NodeFilters}
 
     def get_queryset(self) -> QuerySet[Node]:
-        return selectors.nodes()
+        return selectors.nodes_with_cluster()
 
 
 @extend_schema_view(
@@ -44,7 +44,7 @@ class CardViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     queries = {"list": CardFilters}
 
     def get_queryset(self) -> QuerySet[Card]:
-        return selectors.cards()
+        return selectors.cards_with_node()
 
 
 class ChipsView(APIView):

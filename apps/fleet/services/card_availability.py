@@ -10,9 +10,9 @@ from django.db import transaction
 from django.db.models.functions import Coalesce
 
 from apps.accounts.models import User
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.fleet.models import Card, Node
-from apps.fleet.selectors import require_operator
+from apps.fleet.selectors import require_fleet_operator
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.bulk_writes import bulk_update_rows
@@ -25,7 +25,7 @@ UNREADY = Reason(
 WITHHELD = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
 
-def cards_lock(*, nodes: Collection[int]) -> list[Card]:
+def lock_cards_of_nodes(*, nodes: Collection[int]) -> list[Card]:
     """Lock and return all cards of those nodes, slices included, until the transaction ends.
 
     In the lock order of admissions: a concurrent admission has finished, or will see what is written now.
@@ -34,7 +34,7 @@ def cards_lock(*, nodes: Collection[int]) -> list[Card]:
     return list(rows.order_by("uid"))
 
 
-def card_withhold(card: Card, *, state: CardState, reason: str) -> bool:
+def withhold_card_from_scheduling(card: Card, *, state: CardState, reason: str) -> bool:
     """Set the state on the object; return False if the card is withheld at least as much already.
 
     :raises ValueError: if ``state`` does not withhold anything.
@@ -52,7 +52,7 @@ def card_states_save(*, cards: Sequence[Card]) -> None:
     bulk_update_rows(cards, ("state", "state_reason"))
 
 
-def cards_release(*, cards: Iterable[Card]) -> None:
+def cards_return_to_service(*, cards: Iterable[Card]) -> None:
     """Return those of these locked cards that are withheld to service.
 
     Cards of a node that is not ready become unknown instead, until the next inventory.
@@ -88,7 +88,7 @@ def nodes_return_to_service(*, nodes: Collection[int], uncordon: Collection[int]
     Node.objects.filter(pk__in=uncordon).update(cordoned=False)
 
 
-def node_taint_record(*, node: int, tainted: bool) -> bool:
+def node_isolation_taint_record(*, node: int, tainted: bool) -> bool:
     """Record that the cluster's node gets our isolation taint, or has lost it.
 
     Return False and change nothing if it is not isolated, or is isolated again. ``node`` is a primary key.
@@ -107,7 +107,7 @@ def cards_mark_metrics_stale(*, cards: Collection[int]) -> int:
 
     Cards that are withheld for another reason are not changed. ``cards`` are primary keys.
     """
-    return _change_state(
+    return _change_card_states(
         cards,
         was=(CardState.USABLE, None),
         becomes=(CardState.UNKNOWN, METRICS_STALE),
@@ -117,12 +117,12 @@ def cards_mark_metrics_stale(*, cards: Collection[int]) -> int:
 @transaction.atomic
 def cards_mark_metrics_fresh(*, cards: Collection[int]) -> int:
     """Mark those cards as usable again; return how many changed."""
-    return _change_state(
+    return _change_card_states(
         cards, was=(CardState.UNKNOWN, METRICS_STALE), becomes=(CardState.USABLE, "")
     )
 
 
-def _change_state(
+def _change_card_states(
     cards: Collection[int],
     *,
     was: tuple[CardState, str | None],
@@ -193,7 +193,7 @@ class NodeIsolated(Exception):
 
 
 @transaction.atomic
-def node_cordon(*, node: Node, cordoned: bool, actor: User) -> bool:
+def node_set_cordoned(*, node: Node, cordoned: bool, actor: User) -> bool:
     """Cordon or uncordon a node; running workloads continue.
 
     Return whether that changed anything.
@@ -201,7 +201,7 @@ def node_cordon(*, node: Node, cordoned: bool, actor: User) -> bool:
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises NodeIsolated: if it would be uncordoned while it is isolated.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     if not cordoned:
         # Isolation locks the row too: it has finished, or sees the node uncordoned.
         row = Node.objects.select_for_update(no_key=True).filter(pk=node.pk)
@@ -210,5 +210,7 @@ def node_cordon(*, node: Node, cordoned: bool, actor: User) -> bool:
     if not Node.objects.filter(pk=node.pk).exclude(cordoned=cordoned).update(cordoned=cordoned):
         return False
     action = "node.cordon" if cordoned else "node.uncordon"
-    audit(actor=actor, action=action, uid=node.uid, name=str(node), cluster=node.cluster.name)
+    record_audit_entry(
+        actor=actor, action=action, uid=node.uid, name=str(node), cluster=node.cluster.name
+    )
     return True

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from apps.fleet.models import Cluster
 from controlplane.domain.common.reasons import Reason
-from controlplane.outbox.messages import publish_each, publish_message
+from controlplane.outbox.messages import publish_message, publish_messages
 
 #: The leader lease of the process that watches clusters.
 LEASE = "fleet.watch-clusters"
@@ -28,7 +28,7 @@ def launches_changed_publish(*, names: Collection[str]) -> None:
     """Publish that these Launches may have changed."""
     ordered = sorted(names)
     starts = range(0, len(ordered), _NAMES)
-    publish_each("launches.observed", ({"names": ordered[at : at + _NAMES]} for at in starts))
+    publish_messages("launches.observed", ({"names": ordered[at : at + _NAMES]} for at in starts))
 
 
 @transaction.atomic

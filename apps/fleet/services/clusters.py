@@ -12,16 +12,17 @@ from typing import Any, Never, TypeAlias
 from django.db import IntegrityError, transaction
 
 from apps.accounts.models import User
-from apps.accounts.selectors import require
-from apps.accounts.services import audit
+from apps.accounts.selectors import require_permission
+from apps.accounts.services import record_audit_entry
 from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import NONE, Reason, join_reasons
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.encryption import encrypt, reencrypt
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.reasons import with_reasons_as_json
+from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.clusters import (
     CheckVerdict,
     ClusterCheck,
@@ -30,7 +31,6 @@ from controlplane.ports.clusters import (
     InspectableCluster,
     LocatableCluster,
 )
-from controlplane.ports.registry import UnknownAdapter
 
 REMOVED = Reason("cluster.state.removed", "the cluster was removed")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -48,7 +48,7 @@ class ClusterRefused(Exception):
         self.field = field
 
 
-class ClusterUnfit(Exception):
+class ClusterChecksFailed(Exception):
     """Nothing could run there; ``checks`` say why, and how to fix it."""
 
     def __init__(self, checks: tuple[ClusterCheck, ...]) -> None:
@@ -67,7 +67,7 @@ class ClusterInUse(Exception):
                 "cluster.removal.in_use",
                 "cluster {cluster} is in use by {occupants}; stop or move these workloads first",
                 cluster=name,
-                occupants=_first_names(occupants),
+                occupants=_abbreviated_name_list(occupants),
             )
         )
         self.occupants = occupants
@@ -83,13 +83,13 @@ class ClusterHasIsolatedNodes(Exception):
                 "cluster {cluster} has isolated nodes: {nodes}. Return them to service "
                 "first, and wait until Ninefold has removed its taint",
                 cluster=name,
-                nodes=_first_names(nodes),
+                nodes=_abbreviated_name_list(nodes),
             )
         )
         self.nodes = nodes
 
 
-def _first_names(names: tuple[str, ...]) -> tuple[str, ...]:
+def _abbreviated_name_list(names: tuple[str, ...]) -> tuple[str, ...]:
     """The first names, and how many more there are."""
     more = len(names) - _NAMED
     if more <= 0:
@@ -130,9 +130,9 @@ def cluster_register(
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises ClusterRefused: if the registration is invalid.
-    :raises ClusterUnfit: if a check fails, unless ``although_unfit``.
+    :raises ClusterChecksFailed: if a check fails, unless ``although_unfit``.
     """
-    require(actor, Permission.OPERATE_FLEET, team=None)
+    require_permission(actor, Permission.OPERATE_FLEET, team=None)
     _validate_registration(registration)
     cluster = Cluster(
         name=registration.name,
@@ -142,13 +142,13 @@ def cluster_register(
         kubeconfig=_encrypt_kubeconfig(registration.kubeconfig),
         created_by_name=actor.username,
     )
-    _run_checks(cluster, although_unfit=although_unfit, at=at)
+    _require_passed_cluster_checks(cluster, although_unfit=although_unfit, at=at)
     try:
         with transaction.atomic():
             cluster.save()
             _audit_cluster(cluster, actor=actor, action="cluster.create")
     except IntegrityError:
-        _refuse_taken(registration.name)
+        _refuse_taken_cluster_name(registration.name)
     return cluster
 
 
@@ -166,9 +166,9 @@ def cluster_change(
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises ClusterRefused: if a value is invalid, if workloads would no longer be found there, or if it was
         removed meanwhile.
-    :raises ClusterUnfit: if a check fails, unless ``although_unfit``.
+    :raises ClusterChecksFailed: if a check fails, unless ``although_unfit``.
     """
-    require(actor, Permission.OPERATE_FLEET, team=None)
+    require_permission(actor, Permission.OPERATE_FLEET, team=None)
     changed = []
     if change.options is not None:
         _validate_options(change.options)
@@ -190,7 +190,7 @@ def cluster_change(
         changed.append("kubeconfig")
     if not changed:
         return cluster
-    _run_checks(cluster, although_unfit=although_unfit, at=at)
+    _require_passed_cluster_checks(cluster, although_unfit=although_unfit, at=at)
     with transaction.atomic():
         _check_location_unchanged(cluster, changed, workloads_using)
         cluster.save(update_fields=[*changed, "checks", "checked_at", "version"])
@@ -203,10 +203,10 @@ def cluster_check(*, cluster: Cluster, actor: User, at: datetime) -> tuple[Clust
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    require(actor, Permission.OPERATE_FLEET, team=None)
+    require_permission(actor, Permission.OPERATE_FLEET, team=None)
     try:
-        checks = _collect_checks(cluster, at=at)
-    except (ClusterError, UnknownAdapter) as error:
+        checks = _run_cluster_checks(cluster, at=at)
+    except (ClusterError, AdapterNotFound) as error:
         checks = (ClusterCheck(name="adapter", verdict=CheckVerdict.FAILED, message=str(error)),)
         _store_checks(cluster, checks, at=at)
     with transaction.atomic():
@@ -236,7 +236,7 @@ def _check_location_unchanged(
     changed_copy = copy(stored)
     for column in changed:
         setattr(changed_copy, column, getattr(cluster, column))
-    moved = _changed_location(stored, changed_copy)
+    moved = _changed_location_option(stored, changed_copy)
     if not moved:
         return
     # An admission in progress holds the cards, and is counted once they are locked.
@@ -251,13 +251,13 @@ def _check_location_unchanged(
                 "a second time; stop or move them first",
                 field=moved,
                 cluster=cluster.name,
-                occupants=_first_names(occupants),
+                occupants=_abbreviated_name_list(occupants),
             ),
             field=moved,
         )
 
 
-def _changed_location(before: Cluster, after: Cluster) -> str:
+def _changed_location_option(before: Cluster, after: Cluster) -> str:
     """Return the option that changes the location; empty if none does.
 
     If the stored kubeconfig cannot be decrypted, its server is unknown: a new one is always accepted.
@@ -279,7 +279,7 @@ def _workload_location(cluster: Cluster) -> Mapping[str, Any]:
     """Return the location of its workloads; empty if it is unknown."""
     try:
         adapter = selectors.cluster_adapter(cluster)
-    except (ClusterError, UnknownAdapter):
+    except (ClusterError, AdapterNotFound):
         return {}
     return adapter.location() if isinstance(adapter, LocatableCluster) else {}
 
@@ -296,7 +296,7 @@ def cluster_remove(
     :raises ClusterInUse: while workloads use it.
     :raises ClusterHasIsolatedNodes: while nodes of it are isolated or still marked as isolated.
     """
-    require(actor, Permission.OPERATE_FLEET, team=None)
+    require_permission(actor, Permission.OPERATE_FLEET, team=None)
     lock_in_transaction(AdvisoryLock.SYNC_INVENTORY, cluster.pk)
     # In the order in which admissions lock them: whoever comes later finds no card of this cluster.
     cards = Card.objects.select_for_update(no_key=True, of=("self",))
@@ -347,8 +347,8 @@ def _validate_registration(registration: ClusterRegistration) -> None:
             field="name",
         )
     if Cluster.objects.filter(name=registration.name).exists():
-        _refuse_taken(registration.name)
-    known = selectors.remote_kinds()
+        _refuse_taken_cluster_name(registration.name)
+    known = selectors.remote_cluster_kinds()
     if registration.kind not in known:
         listed = ", ".join(known) or NONE
         raise ClusterRefused(
@@ -364,7 +364,7 @@ def _validate_registration(registration: ClusterRegistration) -> None:
     _validate_options(registration.options)
 
 
-def _refuse_taken(name: str) -> Never:
+def _refuse_taken_cluster_name(name: str) -> Never:
     raise ClusterRefused(
         Reason(
             "cluster.name.already_exists",
@@ -415,23 +415,23 @@ def _encrypt_kubeconfig(kubeconfig: str) -> bytes | None:
     return encrypt(kubeconfig.encode()) if kubeconfig.strip() else None
 
 
-def _run_checks(cluster: Cluster, *, although_unfit: bool, at: datetime) -> None:
+def _require_passed_cluster_checks(cluster: Cluster, *, although_unfit: bool, at: datetime) -> None:
     """Run the checks on the unsaved row.
 
     :raises ClusterRefused: if its options or its kubeconfig cannot be used.
-    :raises ClusterUnfit: if a check fails, unless ``although_unfit``.
+    :raises ClusterChecksFailed: if a check fails, unless ``although_unfit``.
     """
     try:
-        checks = _collect_checks(cluster, at=at)
+        checks = _run_cluster_checks(cluster, at=at)
     except CredentialRefused as refusal:
         raise ClusterRefused(str(refusal), field="kubeconfig") from refusal
-    except (ClusterError, UnknownAdapter) as refusal:
+    except (ClusterError, AdapterNotFound) as refusal:
         raise ClusterRefused(str(refusal), field="options") from refusal
     if not although_unfit and any(check.verdict is CheckVerdict.FAILED for check in checks):
-        raise ClusterUnfit(checks)
+        raise ClusterChecksFailed(checks)
 
 
-def _collect_checks(cluster: Cluster, *, at: datetime) -> tuple[ClusterCheck, ...]:
+def _run_cluster_checks(cluster: Cluster, *, at: datetime) -> tuple[ClusterCheck, ...]:
     """Run the checks and set their results on the row, unsaved."""
     adapter = selectors.cluster_adapter(cluster)
     checks: tuple[ClusterCheck, ...] = ()
@@ -452,7 +452,7 @@ def _store_checks(cluster: Cluster, checks: tuple[ClusterCheck, ...], *, at: dat
 
 
 def _audit_cluster(cluster: Cluster, *, actor: User, action: str, **detail: Any) -> None:
-    audit(
+    record_audit_entry(
         actor=actor,
         action=action,
         uid=cluster.uid,

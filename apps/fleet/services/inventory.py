@@ -16,7 +16,7 @@ from apps.fleet.services.cluster_status import QUEUE_SYNC_FAILED
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import format_card_groups, nic_groups, numa_groups
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.ports.chips import NICS, NUMA, RINGS
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 
@@ -62,7 +62,7 @@ def _record_nodes(
         node = known.pop(seen.name, None)
         if node is None:
             node = Node(cluster=cluster, name=seen.name, last_seen_at=at)
-            for name, value in _node_columns(node, seen).items():
+            for name, value in _observed_node_columns(node, seen).items():
                 setattr(node, name, value)
             fresh.append(node)
         else:
@@ -78,14 +78,14 @@ def _record_nodes(
 def _update_node(node: Node, seen: ObservedNode) -> None:
     changed = {
         name: value
-        for name, value in _node_columns(node, seen).items()
+        for name, value in _observed_node_columns(node, seen).items()
         if getattr(node, name) != value
     }
     if changed:
         Node.objects.filter(pk=node.pk).update(**changed)
 
 
-def _node_columns(node: Node, seen: ObservedNode) -> dict[str, Any]:
+def _observed_node_columns(node: Node, seen: ObservedNode) -> dict[str, Any]:
     return {
         "cpu": seen.capacity.cpu,
         "memory": seen.capacity.memory,
@@ -120,16 +120,16 @@ def _record_cards(cards: Sequence[Card], nodes: Sequence[tuple[Node, ObservedNod
                 parent = None if observed.parent is None else rows.get((node.pk, observed.parent))
                 if card is None:
                     card = Card(node=node, index=observed.index, parent=parent)
-                    if parent is not None and not _is_from_observation(parent):
+                    if parent is not None and not _is_state_from_observation(parent):
                         # A decision on the card is one on each of its slices.
                         card.state, card.state_reason = parent.state, parent.state_reason
                     _update_card(card, observed)
                     fresh.append(card)
                     continue
-                before = _observed_columns(card)
+                before = _observed_card_columns(card)
                 card.parent = parent
                 _update_card(card, observed)
-                if _observed_columns(card) != before:
+                if _observed_card_columns(card) != before:
                     card.save(update_fields=_OBSERVED)
         Card.objects.bulk_create(fresh)
         rows |= {(card.node_id, card.index): card for card in fresh}
@@ -143,15 +143,15 @@ def _update_card(card: Card, observed: ObservedCard) -> None:
     # A cluster without serial numbers does not clear the one from metrics.
     card.serial = observed.serial or card.serial
     # Only states set by observation are cleared; a decision of an operator stays.
-    if card.state == CardState.USABLE or _is_from_observation(card):
-        card.state, card.state_reason = _state_of(observed)
+    if card.state == CardState.USABLE or _is_state_from_observation(card):
+        card.state, card.state_reason = _state_of_observed_card(observed)
 
 
-def _observed_columns(card: Card) -> tuple[object, ...]:
+def _observed_card_columns(card: Card) -> tuple[object, ...]:
     return tuple(getattr(card, name) for name in _OBSERVED)
 
 
-def _state_of(observed: ObservedCard) -> tuple[CardState, str]:
+def _state_of_observed_card(observed: ObservedCard) -> tuple[CardState, str]:
     """Return state and reason of an observed card; cards used by other workloads are unknown."""
     if not observed.healthy:
         return CardState.UNKNOWN, UNHEALTHY
@@ -162,7 +162,7 @@ def _state_of(observed: ObservedCard) -> tuple[CardState, str]:
     return CardState.USABLE, ""
 
 
-def _is_from_observation(card: Card) -> bool:
+def _is_state_from_observation(card: Card) -> bool:
     return card.state == CardState.UNKNOWN and card.state_reason in (
         UNSEEN,
         UNHEALTHY,

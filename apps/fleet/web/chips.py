@@ -17,11 +17,11 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.fleet import selectors
 from apps.fleet.selectors import FleetChip
-from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype
+from controlplane.domain.common.accelerators import Chip, ChipKind, Dtype, ProfileConfidence
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.common.topology import Geometry, Group
 from controlplane.domain.health.faults import FaultLevel
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import ExporterSeries, VendorProfile
 from controlplane.ports.engines import EngineTask
 from controlplane.web.tables import FilterForm
@@ -103,7 +103,7 @@ def peak_rates(chip: Chip) -> list[ChipSpecValue]:
         ChipSpecValue(
             code=dtype.value,
             label=dtype.value,
-            value=_rate_label(dtype, chip.peak_rates[dtype]),
+            value=_compute_rate_label(dtype, chip.peak_rates[dtype]),
             unverified="peak_rates" in chip.unverified,
         )
         for dtype in sorted(chip.peak_rates, key=tuple(Dtype).index)
@@ -129,10 +129,10 @@ def _spec_value(chip: Chip, code: str, label: str, value: str) -> ChipSpecValue:
 def _best_rate_label(chip: Chip) -> str:
     order = (Dtype.BFLOAT16, Dtype.FLOAT16, *chip.peak_rates)
     found = next((one for one in order if one in chip.peak_rates), None)
-    return f"{_rate_label(found, chip.peak_rates[found])} {found.value}" if found else ""
+    return f"{_compute_rate_label(found, chip.peak_rates[found])} {found.value}" if found else ""
 
 
-def _rate_label(dtype: Dtype, rate: float) -> str:
+def _compute_rate_label(dtype: Dtype, rate: float) -> str:
     return f"{rate / _TERA:,.5g} {'TOPS' if dtype in _WHOLE else 'TFLOPS'}"
 
 
@@ -158,7 +158,9 @@ class ChipFilter(FilterForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        titles = {name: one.profile().title for name, one in registry.chip_plugins().items()}
+        titles = {
+            name: one.profile().title for name, one in adapter_registry.chip_plugins().items()
+        }
         self.choice("vendor").choices = [
             ("", _("all")),
             *sorted(titles.items(), key=lambda item: item[1].lower()),
@@ -197,7 +199,7 @@ class ChipList:
 
 
 @login_required
-def chips(request: HttpRequest) -> HttpResponse:
+def chip_list(request: HttpRequest) -> HttpResponse:
     """Every chip that a plug-in knows."""
     known = selectors.fleet_chips()
     filters = ChipFilter(request.GET)
@@ -211,7 +213,7 @@ def chips(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-def chip(request: HttpRequest, name: str) -> HttpResponse:
+def chip_detail(request: HttpRequest, name: str) -> HttpResponse:
     """One chip; another of its names leads here."""
     known = selectors.fleet_chip(name)
     if known is None:
@@ -225,15 +227,15 @@ def chip(request: HttpRequest, name: str) -> HttpResponse:
         "figures": spec_values(one),
         "rates": peak_rates(one),
         "allocation_rules": allocation_rules(one),
-        "environment": registry.chip_plugin(one).environment(one, cards=(0, 1)),
+        "environment": adapter_registry.plugin_of_chip(one).environment(one, cards=(0, 1)),
         "layouts": [
             {"name": label, "allocation_rules": allocation_rules(geometry)}
             for label, geometry in profile.layouts.items()
         ],
-        "metrics": _metric_series(profile),
+        "metrics": _exporter_series_by_metric(profile),
         "levels": _fault_levels(profile),
         "code": code,
-        "code_level": _fault_level_row(profile, code),
+        "code_level": _fault_code_action_label(profile, code),
         "engines": _engine_support_rows(one),
         "aliases": sorted(one.aliases - {one.name}),
     }
@@ -255,7 +257,7 @@ def _chip_row(known: FleetChip) -> dict[str, Any]:
             (rate for rate in peak_rates(chip) if rate.code in ("bfloat16", "float16")), None
         ),
         "unverified": [spec_value.label for spec_value in _unverified_values(chip)],
-        "unknown": chip.confidence is Confidence.UNVERIFIED,
+        "unknown": chip.confidence is ProfileConfidence.UNVERIFIED,
     }
 
 
@@ -263,7 +265,9 @@ def _unverified_values(chip: Chip) -> list[ChipSpecValue]:
     return [spec_value for spec_value in spec_values(chip) if spec_value.unverified]
 
 
-def _metric_series(profile: VendorProfile) -> list[tuple[Promise | str, ExporterSeries]]:
+def _exporter_series_by_metric(
+    profile: VendorProfile,
+) -> list[tuple[Promise | str, ExporterSeries]]:
     """Return the series that each metric is read from."""
     series = profile.exporter.series if profile.exporter else {}
     return [(METRIC_LABELS.get(name, name), one) for name, one in series.items()]
@@ -287,7 +291,7 @@ def _fault_levels(profile: VendorProfile) -> list[dict[str, Any]]:
     ]
 
 
-def _fault_level_row(profile: VendorProfile, code: str) -> str:
+def _fault_code_action_label(profile: VendorProfile, code: str) -> str:
     """Return the label of the action for an entered fault code; empty if none was entered."""
     if not code:
         return ""
@@ -303,8 +307,8 @@ def _fault_level_row(profile: VendorProfile, code: str) -> str:
 def _engine_support_rows(chip: Chip) -> list[dict[str, Any]]:
     """What each installed engine does on it, or why not."""
     rows = []
-    for name in registry.engine_names():
-        engine = registry.engine(name)
+    for name in adapter_registry.engine_names():
+        engine = adapter_registry.engine_by_name(name)
         tasks = [task for task in _TASKS if task in engine.tasks]
         against = {task: engine.unsupported_reason(task, chip) for task in tasks}
         rows.append(

@@ -24,16 +24,16 @@ from apps.jobs.models import Attempt
 from controlplane.domain.common.resources import GIB
 from controlplane.web.rest import (
     LARGEST_INTEGER,
-    AcceptHeaderIgnored,
     BodyTooLarge,
     BoundedJSONParser,
+    IgnoreAcceptHeaderNegotiation,
     QuerySerializer,
     StrictSerializer,
     content_length,
 )
 
 
-class ProgressSerializer(StrictSerializer[Any]):
+class AttemptProgressSerializer(StrictSerializer[Any]):
     points = serializers.ListField(
         child=serializers.DictField(),
         max_length=2000,
@@ -60,7 +60,7 @@ class ManifestFileSerializer(StrictSerializer[Any]):
     sha256 = serializers.RegexField(r"^[0-9a-f]{64}$")
 
 
-class ManifestSerializer(StrictSerializer[Any]):
+class AttemptManifestSerializer(StrictSerializer[Any]):
     kind = serializers.ChoiceField(choices=["model", "report", "outputs"])
     files = ManifestFileSerializer(many=True)
     metrics = serializers.DictField(required=False, default=dict)
@@ -120,7 +120,7 @@ class AttemptView(APIView):
     authentication_classes = (AttemptTokenAuthentication,)
     permission_classes = (AllowAny,)
     parser_classes = (BoundedJSONParser,)
-    content_negotiation_class = AcceptHeaderIgnored
+    content_negotiation_class = IgnoreAcceptHeaderNegotiation
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -129,23 +129,23 @@ class AttemptView(APIView):
         self.attempt = cast(Attempt, request.auth)
 
 
-class ProgressView(AttemptView):
+class AttemptProgressView(AttemptView):
     @extend_schema(
         summary="Report progress",
         tags=["attempts"],
-        request=ProgressSerializer,
+        request=AttemptProgressSerializer,
         responses={204: None},
     )
     def post(self, request: Request, uid: str) -> Response:
-        body = ProgressSerializer(data=request.data)
+        body = AttemptProgressSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        services.progress_record(
+        services.attempt_progress_store(
             attempt=self.attempt, points=body.validated_data["points"], at=timezone.now()
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class FileView(AttemptView):
+class AttemptFileUploadView(AttemptView):
     @extend_schema(
         summary="Upload a file",
         description="Replaces an earlier file with the same path. A file is used when the manifest "
@@ -174,7 +174,7 @@ class FileView(AttemptView):
             raise LengthRequired
         if size > LARGEST_FILE:
             raise BodyTooLarge(size=size, limit=LARGEST_FILE)
-        blob = services.file_receive(
+        blob = services.attempt_file_receive(
             attempt=self.attempt, path=path, sha256=sha256, chunks=_body_chunks(request.stream)
         )
         return Response({"path": path, "digest": blob.digest, "size": blob.size})
@@ -186,18 +186,18 @@ def _body_chunks(stream: BinaryIO | None) -> Iterator[bytes]:
         yield chunk
 
 
-class ManifestView(AttemptView):
+class AttemptManifestView(AttemptView):
     @extend_schema(
         summary="Submit the manifest",
         description="Send the manifest last. The listed files become the outputs of the job.",
         tags=["attempts"],
-        request=ManifestSerializer,
+        request=AttemptManifestSerializer,
         responses={204: None},
     )
     def put(self, request: Request, uid: str) -> Response:
-        body = ManifestSerializer(data=request.data)
+        body = AttemptManifestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        services.manifest_record(attempt=self.attempt, manifest=body.validated_data)
+        services.attempt_manifest_store(attempt=self.attempt, manifest=body.validated_data)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

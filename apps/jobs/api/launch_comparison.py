@@ -16,7 +16,7 @@ from apps.jobs.api.serializers import (
 from apps.jobs.services import LaunchComparison
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.ports import registry as ports
+from controlplane.ports import adapter_registry as ports
 from controlplane.ports.engines import ArgumentVerification
 from controlplane.ports.launches import DifferencePart, Launch
 
@@ -45,7 +45,7 @@ class LaunchComparisonRequestSerializer(JobSubmitSerializer):
         for name in names:
             chip = ports.chip_by_name(name)
             if chip is None:
-                known = ", ".join(ports.chips())
+                known = ", ".join(ports.all_chips())
                 raise serializers.ValidationError(f"unknown chip {name!r}; known chips: {known}")
             found.append(chip)
         return found[0], found[1]
@@ -93,13 +93,13 @@ def launch_comparison_json(found: LaunchComparison) -> dict[str, Any]:
     sides = zip(found.chips, found.findings, found.launches, strict=True)
     return {
         "flags": found.flags,
-        "renderings": [_launch_document(*side) for side in sides],
+        "renderings": [_rendered_launch_json(*side) for side in sides],
         "differences": [asdict(difference) for difference in found.differences],
         "changed_fields": list(found.changed_fields),
     }
 
 
-def _launch_document(
+def _rendered_launch_json(
     chip: Chip, findings: tuple[FieldFinding, ...], launch: Launch | None
 ) -> dict[str, Any]:
     role = launch.roles[0] if launch is not None else None

@@ -23,7 +23,7 @@ from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.ports.engines import ArgumentVerification
 from controlplane.web.log_responses import LogQuery
-from controlplane.web.reasons import ReasonSerializerField, reason_response
+from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
     LARGEST_INTEGER,
     ListFilters,
@@ -221,7 +221,7 @@ class JobDetailSerializer(JobSerializer):
         if claim is None:
             return None
         return {
-            "explanation": reason_response(claim.explanation),
+            "explanation": reason_as_response_data(claim.explanation),
             "numbers": claim.explanation_numbers,
         }
 
@@ -251,7 +251,9 @@ class JobFilters(ListFilters):
         choices=[(state.value, state.value) for state in JobState], required=False
     )
     kind = serializers.MultipleChoiceField(choices=KINDS, required=False)
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
     model = serializers.CharField(required=False, help_text="Name of the base model.")
     model_version = VisibleUidField(
         visible=registry.model_versions_visible,
@@ -405,7 +407,7 @@ class JobSubmitSerializer(TeamOwnedSerializer):
     model_version = VisibleUidField(visible=registry.model_versions_visible, required=False)
     dataset_version = VisibleUidField(visible=registry.dataset_versions_visible, required=False)
     code = VisibleUidField(
-        visible=registry.code_visible,
+        visible=registry.code_archives_visible,
         required=False,
         help_text="Uid of the artifact from POST /code.",
     )
@@ -459,7 +461,7 @@ class JobSubmitSerializer(TeamOwnedSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
         name = attrs["queue"]
-        queues = {queue.name: queue for queue in quotas.queues_for(attrs["team"])}
+        queues = {queue.name: queue for queue in quotas.queues_for_team(attrs["team"])}
         if name not in queues:
             message = (
                 f"this team has no queue named {name!r}; available queues: {', '.join(queues)}"
@@ -467,18 +469,18 @@ class JobSubmitSerializer(TeamOwnedSerializer):
             raise serializers.ValidationError({"queue": [message]})
         team = attrs.pop("team")
         if "priority_class" in attrs:
-            attrs["priority"] = _current_priority(
+            attrs["priority"] = _priority_of_class(
                 attrs.pop("priority_class"), priority=attrs.get("priority")
             )
         if "secret_variables" in attrs:
-            attrs["secret_variables"] = _fields_by_name(attrs["secret_variables"])
+            attrs["secret_variables"] = _secret_values_by_name(attrs["secret_variables"])
         values = {"spec": {}, **attrs, "queue": queues[name], "kind": JobKind(attrs["kind"])}
         if "chips" in values:
             values["chips"] = tuple(values["chips"])
         return {"team": team, "request": JobRequest(**values)}
 
 
-def _fields_by_name(variables: list[dict[str, str]]) -> dict[str, str]:
+def _secret_values_by_name(variables: list[dict[str, str]]) -> dict[str, str]:
     """Values by name.
 
     :raises ValidationError: if a name is repeated.
@@ -489,7 +491,7 @@ def _fields_by_name(variables: list[dict[str, str]]) -> dict[str, str]:
     return found
 
 
-def _current_priority(name: str, *, priority: int | None) -> int:
+def _priority_of_class(name: str, *, priority: int | None) -> int:
     """The current value of the priority class.
 
     :raises ValidationError: if there is no class of that name, or a priority was given as well.

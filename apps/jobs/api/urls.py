@@ -17,8 +17,16 @@ _ATTEMPT = f"attempts/(?P<uid>{UID})"
 urlpatterns = [
     path("code", views.CodeArchiveView.as_view(), name="code"),
     path("engines", views.EnginesView.as_view(), name="engines"),
-    re_path(f"^{_ATTEMPT}/progress$", attempts.ProgressView.as_view(), name="attempt-progress"),
-    re_path(f"^{_ATTEMPT}/files/(?P<path>.+)$", attempts.FileView.as_view(), name="attempt-file"),
-    re_path(f"^{_ATTEMPT}/manifest$", attempts.ManifestView.as_view(), name="attempt-manifest"),
+    re_path(
+        f"^{_ATTEMPT}/progress$", attempts.AttemptProgressView.as_view(), name="attempt-progress"
+    ),
+    re_path(
+        f"^{_ATTEMPT}/files/(?P<path>.+)$",
+        attempts.AttemptFileUploadView.as_view(),
+        name="attempt-file",
+    ),
+    re_path(
+        f"^{_ATTEMPT}/manifest$", attempts.AttemptManifestView.as_view(), name="attempt-manifest"
+    ),
     path("", include(router.urls)),
 ]

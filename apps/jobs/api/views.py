@@ -29,10 +29,10 @@ from apps.jobs.api import launch_comparison, serializers
 from apps.jobs.models import Attempt, Job
 from apps.jobs.services import ReportRefused, SpecRefused
 from apps.models.api.serializers import ArtifactSerializer
-from apps.models.services import storage
+from apps.models.services import artifact_storage
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, decode_chunk
-from controlplane.web.problems import Problem, problem_translator
+from controlplane.web.problem_details import ProblemDetails, problem_translator
 from controlplane.web.rest import BoundedMultiPartParser, QuerySerializer, ResourceViewSet
 
 
@@ -70,7 +70,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @idempotent
     def create(self, request: Request) -> Response:
         validated = self.validated_body(serializers.JobSubmitSerializer)
-        accounts.require(request.user, Permission.RUN, team=validated["team"])
+        accounts.require_permission(request.user, Permission.RUN, team=validated["team"])
         job = services.job_submit(actor=acting_user(request), **validated)
         return Response(self.get_serializer(job).data, status=status.HTTP_201_CREATED)
 
@@ -83,7 +83,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @action(detail=False, methods=["post"])
     def check(self, request: Request) -> Response:
         validated = self.validated_body(serializers.JobSubmitSerializer)
-        resolved = services.job_resolve(validated["request"])
+        resolved = services.job_request_resolve(validated["request"])
         return Response(
             {
                 "accepted": not resolved.findings,
@@ -103,7 +103,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @action(detail=False, methods=["post"])
     def render(self, request: Request) -> Response:
         validated = self.validated_body(launch_comparison.LaunchComparisonRequestSerializer)
-        found = services.request_compare_launches(validated["request"], chips=validated["chips"])
+        found = services.compare_launches_of_request(validated["request"], chips=validated["chips"])
         return Response(launch_comparison.launch_comparison_json(found))
 
     @extend_schema(
@@ -117,7 +117,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, uid: str) -> Response:
         job = self.get_object()
-        accounts.require(request.user, Permission.RUN, team=job.team)
+        accounts.require_permission(request.user, Permission.RUN, team=job.team)
         services.job_cancel(job=job, actor=acting_user(request), at=timezone.now())
         return Response(self.get_serializer(self.get_object()).data)
 
@@ -131,7 +131,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, uid: str) -> Response:
         job = self.get_object()
-        accounts.require(request.user, Permission.RUN, team=job.team)
+        accounts.require_permission(request.user, Permission.RUN, team=job.team)
         services.job_retry(job=job, actor=acting_user(request), at=timezone.now())
         return Response(self.get_serializer(self.get_object()).data)
 
@@ -222,8 +222,8 @@ class CodeArchiveView(APIView):
         body = serializers.CodeArchiveSerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         team, file = body.validated_data["team"], body.validated_data["file"]
-        accounts.require(request.user, Permission.RUN, team=team)
-        artifact = storage.code_upload(
+        accounts.require_permission(request.user, Permission.RUN, team=team)
+        artifact = artifact_storage.code_upload(
             actor=acting_user(request), team=team, stream=file.file, filename=file.name
         )
         return Response(ArtifactSerializer(artifact).data, status=status.HTTP_201_CREATED)
@@ -241,12 +241,12 @@ class EnginesView(APIView):
     )
     def get(self, request: Request) -> Response:
         QuerySerializer.read(request)
-        return Response([asdict(engine) for engine in selectors.engines()])
+        return Response([asdict(engine) for engine in selectors.installed_engine_descriptions()])
 
 
 @problem_translator(SpecRefused)
-def _spec_problem(error: SpecRefused) -> Problem:
-    return Problem(
+def _spec_problem(error: SpecRefused) -> ProblemDetails:
+    return ProblemDetails(
         status=422,
         code="spec-refused",
         detail=str(error),
@@ -255,8 +255,8 @@ def _spec_problem(error: SpecRefused) -> Problem:
 
 
 @problem_translator(ReportRefused)
-def _report_problem(error: ReportRefused) -> Problem:
-    return Problem(status=422, code="report-refused", detail=str(error))
+def _attempt_report_refused_problem(error: ReportRefused) -> ProblemDetails:
+    return ProblemDetails(status=422, code="report-refused", detail=str(error))
 
 
 #: Concurrent followers in one process. Each occupies a thread of the web server, which has twice as many.
@@ -313,7 +313,7 @@ class LogFollower:
         until = time.monotonic() + FOLLOW_WITHIN.total_seconds()
         while True:
             # Before the log is read, so that the log is complete if the attempt has ended.
-            attempt = selectors.attempt_reloaded(attempt)
+            attempt = selectors.reload_attempt(attempt)
             chunk = selectors.attempt_log(attempt, offset=offset, limit=_CHUNK)
             if chunk.content:
                 offset = chunk.next_offset

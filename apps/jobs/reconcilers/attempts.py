@@ -24,11 +24,15 @@ from django.db.models import QuerySet, prefetch_related_objects
 
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
-from apps.jobs.reconcilers import launches, termination
-from apps.jobs.reconcilers.context import ReconcileContext, attempt_message_set, reconcile_context
+from apps.jobs.reconcilers import attempt_termination, launches
+from apps.jobs.reconcilers.attempt_context import (
+    AttemptReconcileContext,
+    attempt_message_set,
+    attempt_reconcile_context,
+)
 from apps.models.models import ModelVersion
-from apps.models.services import outputs as registry
-from apps.models.services.storage import RegistrationRefused
+from apps.models.services import job_outputs as registry
+from apps.models.services.artifact_storage import RegistrationRefused
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
@@ -41,17 +45,17 @@ from controlplane.domain.jobs.lifecycle import (
     JobKind,
     JobState,
 )
-from controlplane.domain.jobs.retries import shows_out_of_memory
+from controlplane.domain.jobs.retries import log_shows_out_of_memory
 from controlplane.domain.quantization import QuantizationVerdict, compare_metrics
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.specs.evaluation import METRICS
-from controlplane.persistence.encryption import Undecryptable
+from controlplane.persistence.encryption import DecryptionFailed
 from controlplane.persistence.leases import (
+    keep_leases_renewed,
     lease_rows,
-    release_row,
-    release_rows,
-    renewed_leases,
+    release_row_lease,
+    release_row_leases,
 )
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
 from controlplane.ports.clusters import (
@@ -78,7 +82,7 @@ _SELECT_RELATED = (
 #: State of a claim → states of attempts that have not reacted to it yet.
 _AFFECTED_STATES: Mapping[ClaimState, Collection[AttemptState]] = {
     ClaimState.ADMITTED: (AttemptState.PENDING,),
-    ClaimState.REVOKING: (AttemptState.PENDING, *termination.STOPPABLE),
+    ClaimState.REVOKING: (AttemptState.PENDING, *attempt_termination.STOPPABLE),
 }
 
 
@@ -111,42 +115,43 @@ def attempts_reconcile_for_claim(*, claim_uid: str, at: datetime) -> int:
 
 def _reconcile_attempts(rows: QuerySet[Attempt], *, at: datetime) -> int:
     attempts = lease_rows(rows.select_related(*_SELECT_RELATED), limit=BATCH, ttl=LEASE)
-    with renewed_leases(attempts, ttl=LEASE):
-        _reconcile_leased(attempts, at=at)
+    with keep_leases_renewed(attempts, ttl=LEASE):
+        _reconcile_leased_attempts(attempts, at=at)
     return len(attempts)
 
 
-def _reconcile_leased(attempts: Sequence[Attempt], *, at: datetime) -> None:
+def _reconcile_leased_attempts(attempts: Sequence[Attempt], *, at: datetime) -> None:
     # Logs and messages are masked with their values: read once for the batch.
     prefetch_related_objects([one.job for one in attempts], "secret_variables")
-    context = reconcile_context(attempts, at=at)
+    context = attempt_reconcile_context(attempts, at=at)
     to_stop = [
         one
         for one in attempts
-        if one.state in termination.STOPPABLE and termination.stop_is_requested(one, context)
+        if one.state in attempt_termination.STOPPABLE
+        and attempt_termination.stop_is_requested(one, context)
     ]
     stopping = [one for one in attempts if one.state == AttemptState.STOPPING]
     try:
         # First: an attempt that has to save loses time with each log that is archived before its stop.
-        termination.request_stop(to_stop, context)
-        termination.confirm_stopped(stopping, context)
+        attempt_termination.request_attempt_stop(to_stop, context)
+        attempt_termination.confirm_stopped_attempts(stopping, context)
     except Exception:
         log.exception("attempts could not be stopped", extra={"attempts": len(to_stop + stopping)})
     finally:
-        release_rows((*stopping, *to_stop))
+        release_row_leases((*stopping, *to_stop))
     together = {one.pk for one in (*stopping, *to_stop)}
     for attempt in attempts:
         if attempt.pk in together:
             continue
         try:
-            with context.error_isolation(attempt):
+            with context.isolate_attempt_errors(attempt):
                 if not context.is_unreachable(attempt):
                     STATE_RECONCILERS[AttemptState(attempt.state)](attempt, context)
         finally:
-            release_row(attempt)
+            release_row_lease(attempt)
 
 
-def _reconcile_pending(attempt: Attempt, context: ReconcileContext) -> None:
+def _reconcile_pending(attempt: Attempt, context: AttemptReconcileContext) -> None:
     at = context.at
     claim = context.claim(attempt) if attempt.claim_uid else None
     cancelled = attempt.job.cancel_requested_at is not None
@@ -156,7 +161,7 @@ def _reconcile_pending(attempt: Attempt, context: ReconcileContext) -> None:
             event=AttemptEvent.WITHDRAW,
             job_event=JobEvent.CANCEL,
             at=at,
-            reason=termination.cancelled_by(attempt),
+            reason=attempt_termination.cancelled_by_user_reason(attempt),
             release=ReleaseReason.CANCELLED,
         )
     elif claim is None:
@@ -172,15 +177,15 @@ def _reconcile_pending(attempt: Attempt, context: ReconcileContext) -> None:
             cluster=quotas_selectors.cluster_of_claim(claim),
             admitted_at=at,
         )
-        if termination.stop_is_requested(attempt, context):
-            termination.request_stop((attempt,), context)
+        if attempt_termination.stop_is_requested(attempt, context):
+            attempt_termination.request_attempt_stop((attempt,), context)
         else:
             _reconcile_admitted(attempt, context)
     else:
         attempt_message_set(attempt, claim.explanation)
 
 
-def _reconcile_admitted(attempt: Attempt, context: ReconcileContext) -> None:
+def _reconcile_admitted(attempt: Attempt, context: AttemptReconcileContext) -> None:
     at = context.at
     # Read again: reconciling the attempts before this one may have taken a while.
     if not Claim.objects.filter(uid=attempt.claim_uid, state=ClaimState.ADMITTED).exists():
@@ -189,7 +194,7 @@ def _reconcile_admitted(attempt: Attempt, context: ReconcileContext) -> None:
         launches.attempt_cluster_adapter(attempt).launch(
             launches.render_launch(attempt, claim=context.claim(attempt))
         )
-    except (LaunchRefused, ArtifactError, Undecryptable, ValueError) as refusal:
+    except (LaunchRefused, ArtifactError, DecryptionFailed, ValueError) as refusal:
         reason = selectors.masked_text(str(refusal), job=attempt.job)
         _fail_attempt(
             attempt,
@@ -208,7 +213,7 @@ def _reconcile_admitted(attempt: Attempt, context: ReconcileContext) -> None:
             )
 
 
-def _reconcile_launched(attempt: Attempt, context: ReconcileContext) -> None:
+def _reconcile_launched(attempt: Attempt, context: AttemptReconcileContext) -> None:
     observed, at = context.observed(attempt), context.at
     if observed is None:
         _fail_attempt(
@@ -220,12 +225,12 @@ def _reconcile_launched(attempt: Attempt, context: ReconcileContext) -> None:
             exit_cause=ExitCause.LOST,
         )
     elif observed.ended:
-        _reconcile_exit(attempt, observed, at)
+        _reconcile_exited_launch(attempt, observed, at)
     else:
-        _reconcile_alive(attempt, observed, at)
+        _reconcile_live_launch(attempt, observed, at)
 
 
-def _reconcile_alive(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
+def _reconcile_live_launch(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     phases = {replica.phase for replica in observed.replicas}
     messages = [replica.message for replica in observed.replicas if replica.message]
     if attempt.state == AttemptState.LAUNCHED and phases == {ReplicaPhase.RUNNING}:
@@ -241,7 +246,7 @@ def _reconcile_alive(attempt: Attempt, observed: ObservedLaunch, at: datetime) -
         attempt_message_set(attempt, selectors.masked_text(message, job=attempt.job))
 
 
-def _reconcile_exit(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
+def _reconcile_exited_launch(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     """Handle a Launch of which every process has exited."""
     failed = [
         one for one in observed.replicas if one.cause is not ExitCause.FINISHED or one.exit_code
@@ -270,7 +275,7 @@ def _reconcile_exit(attempt: Attempt, observed: ObservedLaunch, at: datetime) ->
         return
     archived = launches.archive_log(attempt)
     cause = bad.cause or ExitCause.LOST
-    if cause is ExitCause.FAILED and shows_out_of_memory(archived.get("log_tail", "")):
+    if cause is ExitCause.FAILED and log_shows_out_of_memory(archived.get("log_tail", "")):
         cause = ExitCause.OUT_OF_MEMORY
     # Some clusters use the last lines of the log as the message.
     message = selectors.masked_text(bad.message, job=attempt.job)
@@ -281,7 +286,7 @@ def _reconcile_exit(attempt: Attempt, observed: ObservedLaunch, at: datetime) ->
     if cause is ExitCause.OUT_OF_MEMORY:
         _retry_with_smaller_batches(attempt, at, reason=reason, **exit_fields)
     elif services.can_requeue(attempt, cause):
-        _requeue_lost(attempt, at, reason=reason, **exit_fields)
+        _requeue_job_of_lost_attempt(attempt, at, reason=reason, **exit_fields)
     elif services.may_be_hardware_failure(
         archived.get("log_tail", ""), ended_at=bad.ended_at, at=at
     ):
@@ -338,7 +343,9 @@ def _retry_with_smaller_batches(
     )
 
 
-def _requeue_lost(attempt: Attempt, at: datetime, *, reason: str, **exit_fields: Any) -> None:
+def _requeue_job_of_lost_attempt(
+    attempt: Attempt, at: datetime, *, reason: str, **exit_fields: Any
+) -> None:
     """Requeue a job whose attempt was ended by its cluster; it continues from the newest checkpoint."""
     services.attempt_end(
         attempt=attempt,
@@ -365,7 +372,7 @@ def _fail_attempt(attempt: Attempt, at: datetime, *, reason: str, **changes: Any
     )
 
 
-def _reconcile_completing(attempt: Attempt, context: ReconcileContext) -> None:
+def _reconcile_completing(attempt: Attempt, context: AttemptReconcileContext) -> None:
     _complete_attempt(attempt, context.at)
 
 
@@ -400,7 +407,7 @@ def _complete_attempt(attempt: Attempt, at: datetime) -> None:
 
 
 #: States in which attempts are reconciled one by one.
-STATE_RECONCILERS: Mapping[AttemptState, Callable[[Attempt, ReconcileContext], None]] = {
+STATE_RECONCILERS: Mapping[AttemptState, Callable[[Attempt, AttemptReconcileContext], None]] = {
     AttemptState.PENDING: _reconcile_pending,
     AttemptState.ADMITTED: _reconcile_admitted,
     AttemptState.LAUNCHED: _reconcile_launched,
@@ -449,8 +456,8 @@ def attempt_outputs_register(attempt: Attempt) -> str:
             metrics=manifest.get("metrics", {}),
             verdict=_quantization_verdict(job, manifest.get("metrics", {})),
         )
-        return _version_message(version)
-    artifact = registry.outputs_register(origin=origin, files=files)
+        return _created_version_message(version)
+    artifact = registry.script_outputs_register(origin=origin, files=files)
     return (
         Reason("attempt.output.files", "output files: {count}", count=len(artifact.files))
         if artifact.files
@@ -467,7 +474,7 @@ def _quantization_verdict(job: Job, metrics: Mapping[str, Any]) -> QuantizationV
     return compare_metrics(metrics, metric_names=requested, tolerance=tolerance or {})
 
 
-def _version_message(version: ModelVersion) -> str:
+def _created_version_message(version: ModelVersion) -> str:
     if version.acceptance == GateDecision.REJECTED:
         return Reason(
             "attempt.output.version_not_accepted",

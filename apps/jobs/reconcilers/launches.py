@@ -16,8 +16,8 @@ from apps.quotas import selectors as quotas
 from apps.quotas.models import Claim
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import GangShape
-from controlplane.persistence.encryption import Undecryptable
-from controlplane.ports import registry
+from controlplane.persistence.encryption import DecryptionFailed
+from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.clusters import ClusterAdapter, ClusterError
 from controlplane.ports.engines import EngineTask, RenderRequest
@@ -55,19 +55,19 @@ def render_launch(attempt: Attempt, *, claim: Claim) -> Launch:
         "dataset": job.dataset_version.artifact if job.dataset_version else None,
         "code": job.code,
     }
-    launch = registry.engine(job.engine).render(
+    launch = adapter_registry.engine_by_name(job.engine).render(
         RenderRequest(
             task=EngineTask(job.kind),
             name=attempt.launch_name,
             spec={**job.spec, **(attempt.overrides or {})},
-            chip=registry.chips()[claim.chip],
+            chip=adapter_registry.all_chips()[claim.chip],
             placements=quotas.placements_of_claim(claim),
             inputs=tuple(
                 registry_selectors.input_tree(name, artifact)
                 for name, artifact in artifacts.items()
                 if artifact is not None
             ),
-            report_url=f"{fleet.control_url(attempt.cluster)}/api/v1/attempts/{attempt.uid}",
+            report_url=f"{fleet.control_plane_url(attempt.cluster)}/api/v1/attempts/{attempt.uid}",
             token=selectors.attempt_token(attempt),
             continues=attempt.continues.launch_name if attempt.continues else None,
             labels={
@@ -105,7 +105,7 @@ def archive_log(
     tail = bytearray()
     try:
         blob = registry_selectors.artifact_store().put(_log_chunks(attempt, tail, after_chunk))
-    except (ClusterError, ArtifactError, Undecryptable) as error:
+    except (ClusterError, ArtifactError, DecryptionFailed) as error:
         log.warning(
             "a log could not be archived", extra={"attempt": attempt.uid, "error": str(error)}
         )
@@ -123,7 +123,9 @@ def _log_chunks(
     adapter = attempt_cluster_adapter(attempt)
     offset, complete = 0, False
     while not complete:
-        chunk = selectors.cluster_log(adapter, attempt, offset=offset, limit=_CHUNK_BYTES)
+        chunk = selectors.attempt_log_from_cluster(
+            adapter, attempt, offset=offset, limit=_CHUNK_BYTES
+        )
         if not chunk.content:
             return
         yield chunk.content

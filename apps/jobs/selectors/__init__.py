@@ -5,7 +5,7 @@ from apps.jobs.selectors.engines import (
     FieldDescription,
     engine_description,
     engine_task_support,
-    engines,
+    installed_engine_descriptions,
 )
 from apps.jobs.selectors.jobs import (
     OWNER_KIND,
@@ -13,7 +13,6 @@ from apps.jobs.selectors.jobs import (
     attempt_by_number,
     attempt_by_token,
     attempt_claim,
-    attempt_reloaded,
     attempt_token,
     job_attempts,
     job_outputs,
@@ -22,9 +21,10 @@ from apps.jobs.selectors.jobs import (
     jobs_with_latest_attempt,
     latest_attempt,
     pending_claim,
+    reload_attempt,
     saved_filters,
 )
-from apps.jobs.selectors.logs import attempt_log, cluster_log
+from apps.jobs.selectors.logs import attempt_log, attempt_log_from_cluster
 from apps.jobs.selectors.progress import job_curve_points
 from apps.jobs.selectors.secret_variables import masked_text, secret_masker, secret_values
 
@@ -37,12 +37,11 @@ __all__ = [
     "attempt_by_token",
     "attempt_claim",
     "attempt_log",
-    "attempt_reloaded",
+    "attempt_log_from_cluster",
     "attempt_token",
-    "cluster_log",
     "engine_description",
     "engine_task_support",
-    "engines",
+    "installed_engine_descriptions",
     "job_attempts",
     "job_curve_points",
     "job_outputs",
@@ -52,6 +51,7 @@ __all__ = [
     "latest_attempt",
     "masked_text",
     "pending_claim",
+    "reload_attempt",
     "saved_filters",
     "secret_masker",
     "secret_values",

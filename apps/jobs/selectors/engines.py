@@ -9,7 +9,7 @@ from typing import Any
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import replace_in_reason
 from controlplane.domain.common.spec_fields import FieldLimit, SpecField
-from controlplane.ports import registry as ports
+from controlplane.ports import adapter_registry as ports
 from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask
 
 
@@ -65,7 +65,7 @@ class EngineSupport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FieldRestriction:
+class EngineFieldRestriction:
     """Values of a field that are not available."""
 
     #: Labels of its group and of the field.
@@ -83,7 +83,7 @@ class EngineTaskSupport:
     task: EngineTask
     runs: tuple[EngineSupport, ...]
     does_not_run: tuple[EngineSupport, ...]
-    restrictions: tuple[FieldRestriction, ...]
+    restrictions: tuple[EngineFieldRestriction, ...]
 
     @property
     def count(self) -> int:
@@ -91,28 +91,28 @@ class EngineTaskSupport:
         return sum(len(support.chips) for support in self.runs)
 
 
-def engines() -> list[EngineDescription]:
+def installed_engine_descriptions() -> list[EngineDescription]:
     """All installed engines."""
-    return [_describe_engine(ports.engine(name)) for name in ports.engine_names()]
+    return [_describe_engine(ports.engine_by_name(name)) for name in ports.engine_names()]
 
 
 def engine_description(name: str) -> EngineDescription | None:
     """The engine of that name; None if it is not installed."""
-    return _describe_engine(ports.engine(name)) if name in ports.engine_names() else None
+    return _describe_engine(ports.engine_by_name(name)) if name in ports.engine_names() else None
 
 
 def engine_task_support(name: str) -> list[EngineTaskSupport]:
     """Supported chips and restrictions of an engine by task.
 
-    :raises controlplane.ports.registry.UnknownAdapter: if no engine of that name is installed.
+    :raises controlplane.ports.adapter_registry.AdapterNotFound: if no engine of that name is installed.
     """
-    engine = ports.engine(name)
+    engine = ports.engine_by_name(name)
     return [_describe_task(engine, task) for task in sorted(engine.tasks)]
 
 
 def _describe_engine(engine: Engine) -> EngineDescription:
     environment, profile = engine.environment(), engine.profile()
-    known = ports.chips().values()
+    known = ports.all_chips().values()
     images = {
         chip.name: ports.image_template(profile, engine=engine.name, chip=chip) for chip in known
     }
@@ -145,7 +145,7 @@ def _describe_task(engine: Engine, task: EngineTask) -> EngineTaskSupport:
     profile = engine.profile()
     runs: dict[str, list[Chip]] = {}
     refused: dict[str, list[Chip]] = {}
-    for chip in ports.chips().values():
+    for chip in ports.all_chips().values():
         if reason := engine.unsupported_reason(task, chip):
             # Reasons contain the label of the chip; without it, equal reasons are grouped.
             refused.setdefault(replace_in_reason(reason, chip.label, "…"), []).append(chip)
@@ -176,7 +176,7 @@ def _describe_task(engine: Engine, task: EngineTask) -> EngineTaskSupport:
 
 def _field_restrictions(
     engine: Engine, task: EngineTask, *, chips: Sequence[Chip]
-) -> list[FieldRestriction]:
+) -> list[EngineFieldRestriction]:
     """Each restriction once, with the chips that it applies to."""
     table = engine.fields(task)
     found: dict[tuple[Any, ...], tuple[FieldLimit, list[Chip]]] = {}
@@ -186,7 +186,7 @@ def _field_restrictions(
             key = (limit.field, limit.values, reason)
             found.setdefault(key, (limit, []))[1].append(chip)
     return [
-        FieldRestriction(
+        EngineFieldRestriction(
             label=_field_label_path(table, limit.field),
             values=limit.values,
             reason=limit.reason if len(where) == 1 else reason,

@@ -24,7 +24,7 @@ MAX_COUNTED = 1000
 
 
 def jobs_visible(user: accounts.RequestUser) -> QuerySet[Job]:
-    return Job.objects.filter(team__in=accounts.teams_of(user)).select_related(
+    return Job.objects.filter(team__in=accounts.teams_visible(user)).select_related(
         "team",
         "created_by",
         "model_version__line",
@@ -116,6 +116,6 @@ def attempt_by_number(job: Job, number: int | None) -> Attempt:
     return job.attempts.select_related("cluster", "job").get(number=number)
 
 
-def attempt_reloaded(attempt: Attempt) -> Attempt:
+def reload_attempt(attempt: Attempt) -> Attempt:
     """The attempt, read again from the database."""
     return Attempt.objects.select_related("cluster", "job").get(pk=attempt.pk)

@@ -9,7 +9,7 @@ from apps.fleet import selectors as fleet
 from apps.jobs.models import Attempt
 from apps.jobs.selectors.secret_variables import masked_log
 from apps.models import selectors as registry
-from controlplane.persistence.encryption import Undecryptable
+from controlplane.persistence.encryption import DecryptionFailed
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.clusters import ClusterAdapter, ClusterError, LogChunk
 from controlplane.ports.engines import ROLES, EngineTask
@@ -31,13 +31,15 @@ def attempt_log(attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
         return LogChunk(content=b"", next_offset=0, complete=ended)
     adapter = fleet.cluster_adapter(attempt.cluster)
     try:
-        return cluster_log(adapter, attempt, offset=offset, limit=limit)
-    except (ClusterError, Undecryptable):
+        return attempt_log_from_cluster(adapter, attempt, offset=offset, limit=limit)
+    except (ClusterError, DecryptionFailed):
         # A log that cannot be masked is not shown.
         return LogChunk(content=b"", next_offset=max(0, offset), complete=False)
 
 
-def cluster_log(adapter: ClusterAdapter, attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
+def attempt_log_from_cluster(
+    adapter: ClusterAdapter, attempt: Attempt, *, offset: int, limit: int
+) -> LogChunk:
     """A chunk of the log from the cluster, with values of secret variables masked.
 
     :raises ClusterError: if the cluster does not answer.
@@ -84,7 +86,7 @@ class LogSearch:
     complete: bool
 
 
-def log_search(attempt: Attempt, text: str) -> LogSearch:
+def search_attempt_log(attempt: Attempt, text: str) -> LogSearch:
     """Occurrences of the text; ASCII letters match in either case."""
     needle = text.encode().lower()
     if not needle:

@@ -24,12 +24,12 @@ from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.sizing import adapter_parameters
 from controlplane.domain.sizing.training_performance import (
     ClusterThroughput,
-    Utilization,
+    ModelFlopsUtilization,
     model_flops_utilization,
     scaling_efficiency,
     training_operations,
 )
-from controlplane.ports import registry as ports
+from controlplane.ports import adapter_registry as ports
 
 #: Points of one attempt in a chart; more would share pixels.
 MAX_POINTS = 600
@@ -75,12 +75,12 @@ def attempt_curves(jobs: Sequence[Job], *, max_points: int = MAX_POINTS) -> list
     curves = {attempt.pk: AttemptCurve(attempt=attempt) for attempt in attempts}
     stride = max((-(-attempt.reported // max_points) for attempt in attempts), default=1)
     points = ProgressPoint.objects.filter(attempt__in=curves)
-    for point in _thin_out(stride, points).order_by("attempt_id", "step"):
+    for point in _thin_out_points(stride, points).order_by("attempt_id", "step"):
         curves[point.attempt_id].points.append(_metric_point(point))
     return list(curves.values())
 
 
-def _thin_out(stride: int, points: QuerySet[ProgressPoint]) -> QuerySet[ProgressPoint]:
+def _thin_out_points(stride: int, points: QuerySet[ProgressPoint]) -> QuerySet[ProgressPoint]:
     """One point in ``stride``, counted back from the newest, and every validation."""
     if stride == 1:
         return points
@@ -116,7 +116,7 @@ def _metric_point(row: ProgressPoint) -> MetricPoint:
 _LONGEST_BY_DEFAULT = 2048
 
 
-def attempt_utilization(attempt: Attempt) -> Utilization | None:
+def attempt_utilization(attempt: Attempt) -> ModelFlopsUtilization | None:
     """Utilization by the newest report; None unless architecture, tokens per second and the chip's peak are known.
 
     The length of an example is at most its number of characters, so that attention is not overestimated for short
@@ -154,7 +154,7 @@ def jobs_scaling_efficiency(
 
     Empty unless the jobs use one model and one chip with different numbers of cards.
     """
-    speeds = [_speed_on_cards(job, attempts.get(job.pk)) for job in jobs]
+    speeds = [_measured_cluster_throughput(job, attempts.get(job.pk)) for job in jobs]
     known = [speed for speed in speeds if speed is not None]
     settings = {(job.model_version_id, attempts[job.pk].chip) for job in jobs if job.pk in attempts}
     if len(settings) != 1 or len({speed.cards for speed in known}) < 2:
@@ -165,7 +165,7 @@ def jobs_scaling_efficiency(
     )
 
 
-def _speed_on_cards(job: Job, attempt: Attempt | None) -> ClusterThroughput | None:
+def _measured_cluster_throughput(job: Job, attempt: Attempt | None) -> ClusterThroughput | None:
     speed = _reported_throughput(attempt) if attempt is not None else None
     if speed is None:
         return None

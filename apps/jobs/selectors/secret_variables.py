@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from apps.jobs.models import Job
-from controlplane.persistence.encryption import Undecryptable, decrypt
+from controlplane.persistence.encryption import DecryptionFailed, decrypt
 from controlplane.ports.clusters import LogChunk
 
 #: Minimum length of a partial value that is masked at the beginning; shorter ones may be ordinary text.
@@ -42,7 +42,7 @@ def secret_masker(job: Job) -> Callable[[str], str]:
     """A function that masks the job's secret values; it returns an empty text if one cannot be decrypted."""
     try:
         secrets = [value.encode() for value in secret_values(job).values()]
-    except Undecryptable:
+    except DecryptionFailed:
         return lambda _text: ""
     return lambda text: (
         mask_secrets(text.encode(), secrets).decode(errors="replace") if secrets else text

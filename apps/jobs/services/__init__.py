@@ -1,9 +1,35 @@
 """Services that change jobs and attempts."""
 
+from apps.jobs.services.attempt_reports import (
+    ReportRefused,
+    attempt_file_receive,
+    attempt_manifest_store,
+    attempt_progress_store,
+    attempt_upload_record,
+    check_output_path,
+)
+from apps.jobs.services.attempt_termination import (
+    AttemptTermination,
+    OutOfMemoryRetry,
+    attempt_end,
+    attempts_end,
+    can_requeue,
+    may_be_hardware_failure,
+    out_of_memory_retry,
+    retry_decision,
+)
+from apps.jobs.services.job_requests import (
+    JobRequest,
+    ResolvedRequest,
+    SpecRefused,
+    job_request_check,
+    job_request_resolve,
+    merged_spec_of_request,
+)
 from apps.jobs.services.launch_comparison import (
     LaunchComparison,
-    job_compare_launches,
-    request_compare_launches,
+    compare_launches_of_job,
+    compare_launches_of_request,
 )
 from apps.jobs.services.lifecycle import (
     CancelOutcome,
@@ -18,39 +44,17 @@ from apps.jobs.services.lifecycle import (
     jobs_cancel,
     resumable_attempt,
 )
-from apps.jobs.services.reports import (
-    ReportRefused,
-    check_output_path,
-    file_receive,
-    file_record,
-    manifest_record,
-    progress_record,
+from apps.jobs.services.resource_resolution import (
+    DEFAULT_ENGINE,
+    default_engine_for_task,
+    expand_chip_names,
 )
-from apps.jobs.services.requests import (
-    JobRequest,
-    ResolvedRequest,
-    SpecRefused,
-    job_check,
-    job_resolve,
-    spec_of,
-)
-from apps.jobs.services.resources import DEFAULT_ENGINE, engine_for, expand_chip_names
 from apps.jobs.services.saved_filters import (
     FilterRefused,
     saved_filter_delete,
     saved_filter_rename,
     saved_filter_save,
     saved_filter_set_default,
-)
-from apps.jobs.services.termination import (
-    AttemptTermination,
-    OutOfMemoryRetry,
-    attempt_end,
-    attempts_end,
-    can_requeue,
-    may_be_hardware_failure,
-    out_of_memory_retry,
-    retry_decision,
 )
 
 __all__ = [
@@ -66,34 +70,34 @@ __all__ = [
     "SpecRefused",
     "attempt_create",
     "attempt_end",
+    "attempt_file_receive",
     "attempt_log_store",
+    "attempt_manifest_store",
+    "attempt_progress_store",
     "attempt_request_claim",
     "attempt_transition",
+    "attempt_upload_record",
     "attempts_end",
     "can_requeue",
     "check_output_path",
-    "engine_for",
+    "compare_launches_of_job",
+    "compare_launches_of_request",
+    "default_engine_for_task",
     "expand_chip_names",
-    "file_receive",
-    "file_record",
     "job_cancel",
-    "job_check",
-    "job_compare_launches",
-    "job_resolve",
+    "job_request_check",
+    "job_request_resolve",
     "job_retry",
     "job_submit",
     "job_transition",
     "jobs_cancel",
-    "manifest_record",
     "may_be_hardware_failure",
+    "merged_spec_of_request",
     "out_of_memory_retry",
-    "progress_record",
-    "request_compare_launches",
     "resumable_attempt",
     "retry_decision",
     "saved_filter_delete",
     "saved_filter_rename",
     "saved_filter_save",
     "saved_filter_set_default",
-    "spec_of",
 ]

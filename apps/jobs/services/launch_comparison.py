@@ -9,19 +9,24 @@ from itertools import zip_longest
 from typing import Any
 
 from apps.jobs.models import Job
-from apps.jobs.services.requests import JobRequest, SpecRefused, engine_check, job_resolve
-from apps.jobs.services.resources import replicas_of
+from apps.jobs.services.job_requests import (
+    JobRequest,
+    SpecRefused,
+    check_engine_supports_job,
+    job_request_resolve,
+)
+from apps.jobs.services.resource_resolution import replica_and_card_counts
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.claims import GangShape
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, RenderRequest
 from controlplane.ports.launches import (
-    InputTree,
+    InputArtifact,
     Launch,
     LaunchDifference,
     LaunchPlacement,
@@ -86,32 +91,35 @@ class _LaunchPreview:
     launch: Launch | None = None
 
 
-def request_compare_launches(request: JobRequest, *, chips: tuple[Chip, Chip]) -> LaunchComparison:
+def compare_launches_of_request(
+    request: JobRequest, *, chips: tuple[Chip, Chip]
+) -> LaunchComparison:
     """Compare the Launches of a request for the two chips.
 
     :raises SpecRefused: if there is no such engine, or it does not support the kind of job.
     """
-    if findings := engine_check(request):
+    if findings := check_engine_supports_job(request):
         raise SpecRefused(findings)
     return _compare_launches(
-        registry.engine(request.engine), *(_preview_request(request, chip) for chip in chips)
+        adapter_registry.engine_by_name(request.engine),
+        *(_preview_request(request, chip) for chip in chips),
     )
 
 
-def job_compare_launches(job: Job, *, chips: tuple[Chip, Chip]) -> LaunchComparison:
+def compare_launches_of_job(job: Job, *, chips: tuple[Chip, Chip]) -> LaunchComparison:
     """Compare the Launches of a job on the two chips; the cluster fills in placeholders such as ``{work}``."""
     return _compare_launches(
-        registry.engine(job.engine), *(_preview_job(job, chip) for chip in chips)
+        adapter_registry.engine_by_name(job.engine), *(_preview_job(job, chip) for chip in chips)
     )
 
 
 def _preview_request(request: JobRequest, chip: Chip) -> _LaunchPreview:
-    resolved = job_resolve(replace(request, chips=(chip.name,)))
+    resolved = job_request_resolve(replace(request, chips=(chip.name,)))
     if resolved.spec is None:
         return _LaunchPreview(chip=chip, findings=resolved.findings)
-    replicas, cards = replicas_of([chip], request.cards)
+    replicas, cards = replica_and_card_counts([chip], request.cards)
     return _preview_launch(
-        engine=registry.engine(request.engine),
+        engine=adapter_registry.engine_by_name(request.engine),
         task=EngineTask(request.kind),
         spec=resolved.spec,
         chip=chip,
@@ -122,7 +130,7 @@ def _preview_request(request: JobRequest, chip: Chip) -> _LaunchPreview:
 
 
 def _preview_job(job: Job, chip: Chip) -> _LaunchPreview:
-    engine, task = registry.engine(job.engine), EngineTask(job.kind)
+    engine, task = adapter_registry.engine_by_name(job.engine), EngineTask(job.kind)
     if reason := engine.unsupported_reason(task, chip):
         return _LaunchPreview(chip=chip, findings=(FieldFinding(field="chips", message=reason),))
     facts = models.engine_model_facts(job.model_version) if job.model_version else None
@@ -148,7 +156,7 @@ def _preview_launch(
     chip: Chip,
     placements: tuple[LaunchPlacement, ...],
     version: ModelVersion | None,
-    inputs: tuple[InputTree, ...],
+    inputs: tuple[InputArtifact, ...],
 ) -> _LaunchPreview:
     request = RenderRequest(
         task=task,
@@ -180,7 +188,7 @@ def _placeholder_placements(replicas: int, cards: int) -> tuple[LaunchPlacement,
 
 def _input_trees(
     version: ModelVersion | None, dataset: DatasetVersion | None, code: Artifact | None
-) -> tuple[InputTree, ...]:
+) -> tuple[InputArtifact, ...]:
     artifacts = {
         "model": version.artifact if version else None,
         "dataset": dataset.artifact if dataset else None,
@@ -228,16 +236,16 @@ def _changed_fields(
 
 def _compared_sections(left: Launch | None, right: Launch | None) -> Iterator[ComparedSection]:
     lines_by_section = [
-        _section_lines(launch) if launch is not None else {} for launch in (left, right)
+        _launch_lines_by_section(launch) if launch is not None else {} for launch in (left, right)
     ]
     for name in dict.fromkeys((*lines_by_section[0], *lines_by_section[1])):
-        align = _aligned_by_name if name == "environment" else _align_lines
+        align = _align_lines_by_variable_name if name == "environment" else _align_lines
         lines = tuple(align(lines_by_section[0].get(name, ()), lines_by_section[1].get(name, ())))
         if lines:
             yield ComparedSection(name=name, lines=lines)
 
 
-def _section_lines(launch: Launch) -> dict[str, tuple[str, ...]]:
+def _launch_lines_by_section(launch: Launch) -> dict[str, tuple[str, ...]]:
     """The lines of a Launch by section, without its secrets."""
     role = launch.roles[0]
     cards = len(role.placements[0].cards) if role.placements else 0
@@ -251,7 +259,9 @@ def _section_lines(launch: Launch) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _aligned_by_name(left: Sequence[str], right: Sequence[str]) -> Iterator[ComparedLine]:
+def _align_lines_by_variable_name(
+    left: Sequence[str], right: Sequence[str]
+) -> Iterator[ComparedLine]:
     """``NAME=value`` lines paired by name."""
     sides = [{line.partition("=")[0]: line for line in lines} for lines in (left, right)]
     for name in sorted({*sides[0], *sides[1]}):

@@ -13,10 +13,10 @@ from apps.accounts.models import Team, User
 from apps.accounts.selectors import (
     PermissionRefused,
     is_company_administrator,
-    require,
+    require_permission,
     roles_of,
 )
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.jobs.models import (
     Attempt,
     AttemptTransition,
@@ -24,19 +24,22 @@ from apps.jobs.models import (
     JobTransition,
 )
 from apps.jobs.selectors import OWNER_KIND, WORK_KIND
-from apps.jobs.services.requests import (
+from apps.jobs.services.job_requests import (
     JobRequest,
     ResolvedRequest,
     SpecRefused,
-    deleted_inputs_check,
-    job_resolve,
+    deleted_input_findings,
+    job_request_resolve,
 )
-from apps.jobs.services.resources import interchangeable_chips, replicas_of
+from apps.jobs.services.resource_resolution import (
+    interchangeable_chip_count,
+    replica_and_card_counts,
+)
 from apps.jobs.services.secret_variables import (
     secret_variables_missing,
     secret_variables_store,
 )
-from apps.models.services.storage import storage_check_not_full
+from apps.models.services.artifact_storage import check_storage_quota_not_exhausted
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
@@ -68,8 +71,8 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
 
     :raises SpecRefused: if anything is wrong with the request; nothing is stored then.
     """
-    resolved = job_resolve(request)
-    findings = [*resolved.findings, *_check_storage(team), *_check_queue(request.queue)]
+    resolved = job_request_resolve(request)
+    findings = [*resolved.findings, *_check_storage_quota(team), *_check_queue(request.queue)]
     if request.output_shared and not is_company_administrator(actor):
         message = Reason(
             "job.output_shared.not_permitted",
@@ -107,29 +110,31 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
         state_reason=Reason("claim.pending.cards", "waiting for cards"),
     )
     secret_variables_store(job=job, variables=request.secret_variables)
-    audit(actor=actor, action="job.submit", team=team, uid=job.uid, name=job.name, kind=job.kind)
+    record_audit_entry(
+        actor=actor, action="job.submit", team=team, uid=job.uid, name=job.name, kind=job.kind
+    )
     attempt_create(job=job, continues=None)
     return job
 
 
 def _gang_shape(request: JobRequest, resolved: ResolvedRequest) -> GangShape:
-    replicas, cards = replicas_of(resolved.chips, request.cards)
+    replicas, cards = replica_and_card_counts(resolved.chips, request.cards)
     limits = Resources(cpu=Millicpu(cards * 1000), memory=Bytes(request.memory))
     role = ROLES[EngineTask(request.kind)]
     return GangShape(roles=(RoleShape(name=role, replicas=replicas, cards=cards, limits=limits),))
 
 
-def _check_storage(team: Team) -> list[FieldFinding]:
+def _check_storage_quota(team: Team) -> list[FieldFinding]:
     """Refuse a team whose storage quota is exhausted: the size of the outputs is not known yet."""
     try:
-        storage_check_not_full(team=team)
+        check_storage_quota_not_exhausted(team=team)
     except StorageQuotaExceeded as full:
         return [FieldFinding(field="team", message=str(full))]
     return []
 
 
 def _check_queue(queue: Queue) -> list[FieldFinding]:
-    refusal = quotas_selectors.intake_refusal(queue)
+    refusal = quotas_selectors.queue_closed_reason(queue)
     return [FieldFinding(field="queue", message=refusal)] if refusal else []
 
 
@@ -146,8 +151,10 @@ def attempt_create(*, job: Job, continues: Attempt | None) -> Attempt:
         overrides=last.overrides if last is not None else None,
     )
     try:
-        (claim,) = quotas.claims_request(requests=(claim_request_of(attempt, in_line_since=None),))
-    except (quotas.QueueNotAccepting, quotas.PendingLimitExceeded) as refusal:
+        (claim,) = quotas.claims_create(
+            requests=(claim_request_of_attempt(attempt, in_line_since=None),)
+        )
+    except (quotas.QueueNotAcceptingClaims, quotas.PendingLimitExceeded) as refusal:
         raise SpecRefused([FieldFinding(field="queue", message=str(refusal))]) from None
     attempt.claim_uid = claim.uid
     attempt.save(force_insert=True)
@@ -162,7 +169,9 @@ def attempt_request_claim(*, attempt: Attempt) -> None:
     """
     before = attempt.job.attempts.get(number=attempt.number - 1)
     since = quotas_selectors.queued_since_by_claim([before.claim_uid])[before.claim_uid]
-    (claim,) = quotas.claims_request(requests=(claim_request_of(attempt, in_line_since=since),))
+    (claim,) = quotas.claims_create(
+        requests=(claim_request_of_attempt(attempt, in_line_since=since),)
+    )
     rows = Attempt.objects.filter(pk=attempt.pk, lease_token=attempt.lease_token, claim_uid="")
     if not rows.update(
         claim_uid=claim.uid, message=Reason("claim.pending.cards", "waiting for cards")
@@ -173,7 +182,9 @@ def attempt_request_claim(*, attempt: Attempt) -> None:
     )
 
 
-def claim_request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quotas.ClaimRequest:
+def claim_request_of_attempt(
+    attempt: Attempt, *, in_line_since: datetime | None
+) -> quotas.ClaimRequest:
     """The claim request of an attempt. Every job is preemptible: it continues from a checkpoint or restarts.
 
     :param in_line_since: when the previous attempt was queued, whose position it keeps; None if there is none.
@@ -190,7 +201,7 @@ def claim_request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quo
         terms=quotas.ClaimTerms(
             preemptible=True,
             runtime=None if job.run_seconds is None else timedelta(seconds=job.run_seconds),
-            equal_chips=interchangeable_chips(job.asked_chips or job.chips, job.chips),
+            equal_chips=interchangeable_chip_count(job.asked_chips or job.chips, job.chips),
             in_line_since=in_line_since,
             continues=in_line_since is not None,
         ),
@@ -211,7 +222,7 @@ def job_cancel(*, job: Job, actor: User, at: datetime) -> bool:
     row.cancel_requested_at = at
     row.cancel_requested_by = actor.username
     row.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
-    audit(actor=actor, action="job.cancel", team=row.team, uid=row.uid, name=row.name)
+    record_audit_entry(actor=actor, action="job.cancel", team=row.team, uid=row.uid, name=row.name)
     for attempt in row.attempts.exclude(state__in=ATTEMPT.final):
         publish_message("attempt.changed", attempt_uid=attempt.uid)
     return True
@@ -230,7 +241,7 @@ def jobs_cancel(*, jobs: Iterable[Job], actor: User, at: datetime) -> list[Cance
     for job in jobs:
         refusal = ""
         try:
-            require(actor, Permission.RUN, team=job.team)
+            require_permission(actor, Permission.RUN, team=job.team)
             job_cancel(job=job, actor=actor, at=at)
         except (IllegalTransition, PermissionRefused) as refused:
             refusal = str(refused)
@@ -247,7 +258,7 @@ def job_retry(*, job: Job, actor: User, at: datetime) -> Attempt:
     :raises SpecRefused: if one of its inputs has been deleted, or its queue accepts no new work.
     """
     row = Job.objects.select_for_update(no_key=True).get(pk=job.pk)
-    if findings := (*deleted_inputs_check(row), *secret_variables_missing(row)):
+    if findings := (*deleted_input_findings(row), *secret_variables_missing(row)):
         raise SpecRefused(findings)
     job_transition(
         row,
@@ -260,7 +271,7 @@ def job_retry(*, job: Job, actor: User, at: datetime) -> Attempt:
         ended_at=None,
     )
     last = row.attempts.order_by("-number")[0]
-    audit(actor=actor, action="job.retry", team=row.team, uid=row.uid, name=row.name)
+    record_audit_entry(actor=actor, action="job.retry", team=row.team, uid=row.uid, name=row.name)
     return attempt_create(job=row, continues=resumable_attempt(last))
 
 
@@ -294,7 +305,7 @@ def job_transition(
         state_reason=reason,
         **changes,
     )
-    if has_ended(job):
+    if has_job_ended(job):
         publish_message(
             "job.ended",
             event_uid=new_uid(),
@@ -330,5 +341,5 @@ def attempt_log_store(*, attempt: Attempt, message: str, **archived: Any) -> Non
         rows.update(**changes)
 
 
-def has_ended(job: Job) -> bool:
+def has_job_ended(job: Job) -> bool:
     return JobState(job.state) in ENDED_JOB_STATES

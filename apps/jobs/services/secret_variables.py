@@ -18,7 +18,7 @@ from controlplane.domain.common.spec_fields import (
 )
 from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.persistence.encryption import encrypt, reencrypt
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 
 FIELD = "secret_variables"
 MAX_VARIABLES = 32
@@ -42,7 +42,7 @@ def secret_variables_check(
 def _variable_error(name: str, value: str, *, spec: Mapping[str, Any]) -> str | None:
     if message := variable_name_error(name, at=FIELD):
         return message
-    if registry.selects_devices(name):
+    if adapter_registry.is_visible_devices_variable(name):
         return device_variable_error(name, at=FIELD)
     plain = spec.get("environment")
     if isinstance(plain, Mapping) and name in plain:

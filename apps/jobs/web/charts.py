@@ -16,10 +16,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job
-from apps.jobs.selectors.comparisons import (
+from apps.jobs.selectors.job_comparison import (
     MAX_COMPARED,
     comparable_jobs,
     compared_metrics,
@@ -62,7 +62,7 @@ _UNITS = {"tokens_per_second": lazy("tokens/s")}
 
 
 @login_required
-def job_compare(request: AuthenticatedRequest) -> HttpResponse:
+def job_comparison_page(request: AuthenticatedRequest) -> HttpResponse:
     """``?job=…&job=…&metric=loss&by=step``; the job list posts the selected jobs here."""
     if request.method == "POST":
         chosen = request.POST.getlist("uid")
@@ -119,7 +119,7 @@ def job_compare_curve(request: AuthenticatedRequest) -> HttpResponse:
             "x": axis,
             "y": {"label": str(_METRICS[metric]), "unit": str(_UNITS.get(metric, ""))},
             "series": [
-                _run_series(name, curves[job.pk], metric=metric, by=by)
+                _job_chart_series(name, curves[job.pk], metric=metric, by=by)
                 for job, name in zip(jobs, _unique_job_names(jobs), strict=True)
                 if job.pk in curves
             ],
@@ -128,17 +128,17 @@ def job_compare_curve(request: AuthenticatedRequest) -> HttpResponse:
     )
 
 
-def _run_series(name: str, curve: AttemptCurve, *, metric: str, by: str) -> dict[str, Any]:
+def _job_chart_series(name: str, curve: AttemptCurve, *, metric: str, by: str) -> dict[str, Any]:
     points = [point for point in curve.points if metric in point.values]
     return {
         "name": name,
         "kind": "line",
-        "x": [_x_value(point, curve.attempt, by=by) for point in points],
+        "x": [_chart_x_value(point, curve.attempt, by=by) for point in points],
         "y": [point.values[metric] for point in points],
     }
 
 
-def _x_value(point: MetricPoint, attempt: Attempt, *, by: str) -> float:
+def _chart_x_value(point: MetricPoint, attempt: Attempt, *, by: str) -> float:
     """The step, or minutes since the start of the attempt."""
     if by != "time":
         return point.step
@@ -257,7 +257,7 @@ def job_curve(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespon
         "more": f"{reverse('job-curve', args=[uid, chart])}?attempt={at[0]}&step={at[1]}",
     }
     if not attempt:
-        body["marks"] = _attempt_marks(curves)
+        body["marks"] = _attempt_start_marks(curves)
     return JsonResponse(body)
 
 
@@ -266,22 +266,22 @@ def _attempt_series(curve: AttemptCurve, lines: Iterable[JobChartLine]) -> list[
     number = curve.attempt.number
     return [
         {
-            "name": _line_name(line.name, number),
+            "name": _chart_series_name(line.name, number),
             "kind": line.kind,
-            **requested_values(curve, line.metric),
+            **curve_metric_points(curve, line.metric),
         }
         for line in lines
         if any(line.metric in point.values for point in curve.points)
     ]
 
 
-def _line_name(name: str, number: int) -> str:
+def _chart_series_name(name: str, number: int) -> str:
     if number == 1:
         return name
     return _("%(line)s, attempt %(number)d") % {"line": name, "number": number}
 
 
-def requested_values(curve: AttemptCurve, metric: str) -> dict[str, list[Any]]:
+def curve_metric_points(curve: AttemptCurve, metric: str) -> dict[str, list[Any]]:
     """``{"x": steps, "y": values}`` of points with the metric; values that are not numbers are gaps."""
     points = [point for point in curve.points if metric in point.values]
     return {
@@ -290,7 +290,7 @@ def requested_values(curve: AttemptCurve, metric: str) -> dict[str, list[Any]]:
     }
 
 
-def _attempt_marks(curves: Sequence[AttemptCurve]) -> list[dict[str, Any]]:
+def _attempt_start_marks(curves: Sequence[AttemptCurve]) -> list[dict[str, Any]]:
     """Marks at the first step of each later attempt."""
     return [
         {

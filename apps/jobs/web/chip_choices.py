@@ -14,12 +14,12 @@ from django.utils.translation import gettext_lazy as _
 from apps.fleet import selectors as fleet
 from apps.fleet.selectors import FleetChip
 from apps.jobs import services
-from apps.jobs.web.form_fields import LimitedSelect, set_choices
+from apps.jobs.web.form_fields import SelectWithDisabledChoices, set_choices
 from apps.quotas import selectors as quotas
-from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence
-from controlplane.ports import registry
+from controlplane.domain.common.accelerators import Chip, ChipKind, ProfileConfidence
+from controlplane.ports import adapter_registry
 from controlplane.ports.engines import Engine, EngineTask
-from controlplane.web.forms import PlainForm
+from controlplane.web.forms import StyledForm
 
 _CHIP_GROUPS: Mapping[str, Any] = {
     "any": _("any chip (best placement)"),
@@ -29,7 +29,7 @@ _CHIP_GROUPS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetChips:
+class FleetChipChoices:
     """Chips of the fleet, queried once for a page."""
 
     known: tuple[FleetChip, ...]
@@ -37,7 +37,7 @@ class FleetChips:
     free: Mapping[str, int]
 
     @classmethod
-    def load(cls) -> FleetChips:
+    def load(cls) -> FleetChipChoices:
         return cls(known=fleet.fleet_chips(), free=quotas.count_free_cards())
 
     def choices(self, *, chosen: str = "") -> list[tuple[str, Any]]:
@@ -78,11 +78,13 @@ class FleetChips:
         return chips[0].name if chips else group
 
 
-class ChipComparisonForm(PlainForm):
+class ChipComparisonForm(StyledForm):
     """Selection of the two chips to compare."""
 
-    left = forms.ChoiceField(label=_("One chip"), widget=LimitedSelect, required=False)
-    right = forms.ChoiceField(label=_("Another chip"), widget=LimitedSelect, required=False)
+    left = forms.ChoiceField(label=_("One chip"), widget=SelectWithDisabledChoices, required=False)
+    right = forms.ChoiceField(
+        label=_("Another chip"), widget=SelectWithDisabledChoices, required=False
+    )
 
     def __init__(
         self,
@@ -100,11 +102,11 @@ class ChipComparisonForm(PlainForm):
         }
         running = [one for one in known if one.chip.name not in reasons] or known
         usable = [one.chip for one in running]
-        left = registry.chip_by_name(str(data.get("left") or preferred))
+        left = adapter_registry.chip_by_name(str(data.get("left") or preferred))
         left = left if left in usable else usable[0]
-        right = registry.chip_by_name(str(data.get("right") or "")) or _contrasting_chip(
-            left, running
-        )
+        right = adapter_registry.chip_by_name(
+            str(data.get("right") or "")
+        ) or _default_comparison_chip(left, running)
         #: The chips that are compared; defaults replace invalid values.
         self.chips: tuple[Chip, Chip] = (left, right)
         super().__init__(initial={"left": left.name, "right": right.name})
@@ -114,7 +116,7 @@ class ChipComparisonForm(PlainForm):
             set_choices(self.choice(name), choices, reasons=reasons)
 
 
-def _contrasting_chip(left: Chip, known: Sequence[FleetChip]) -> Chip:
+def _default_comparison_chip(left: Chip, known: Sequence[FleetChip]) -> Chip:
     """The default second chip: one of another kind, in the fleet, and verified, as far as there is one."""
 
     def rank(one: FleetChip) -> tuple[bool, ...]:
@@ -123,7 +125,7 @@ def _contrasting_chip(left: Chip, known: Sequence[FleetChip]) -> Chip:
             chip.kind is left.kind,
             chip.kind is ChipKind.CPU,
             not one.cards,
-            chip.confidence is not Confidence.VERIFIED,
+            chip.confidence is not ProfileConfidence.VERIFIED,
         )
 
     others = sorted((one for one in known if one.chip.name != left.name), key=rank)

@@ -13,17 +13,17 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.jobs import selectors
 from apps.jobs.selectors.engines import (
     EngineDescription,
+    EngineFieldRestriction,
     EngineSupport,
     EngineTaskSupport,
-    FieldRestriction,
 )
 from controlplane.domain.common.accelerators import Chip
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.engines import ArgumentVerification, EngineTask
 from controlplane.web.reasons import render_reason
 
@@ -79,7 +79,7 @@ class EngineRow:
 
 
 @login_required
-def engines(request: AuthenticatedRequest) -> HttpResponse:
+def engine_list(request: AuthenticatedRequest) -> HttpResponse:
     rows = [
         EngineRow(
             engine=engine,
@@ -87,13 +87,13 @@ def engines(request: AuthenticatedRequest) -> HttpResponse:
             flags=FLAG_LABELS[engine.flags][0],
             chips=len({chip for chips in engine.chips.values() for chip in chips}),
         )
-        for engine in selectors.engines()
+        for engine in selectors.installed_engine_descriptions()
     ]
     return render(request, "jobs/engines.html", {"rows": rows})
 
 
 @login_required
-def engine(request: AuthenticatedRequest, name: str) -> HttpResponse:
+def engine_detail(request: AuthenticatedRequest, name: str) -> HttpResponse:
     described = selectors.engine_description(name)
     if described is None:
         raise Http404(f"no engine is called {name!r}")
@@ -145,7 +145,7 @@ def _support_context(
     }
 
 
-def _restriction_context(restriction: FieldRestriction) -> dict[str, Any]:
+def _restriction_context(restriction: EngineFieldRestriction) -> dict[str, Any]:
     return {
         "label": " › ".join(gettext(part) for part in restriction.label),
         "values": [str(value) for value in restriction.values],
@@ -160,4 +160,4 @@ def _chip_labels(chips: Sequence[Chip]) -> str:
 
 def _has_run_on(chip: Chip) -> bool:
     """Whether Ninefold workloads have been run on such a card."""
-    return registry.chip_plugin(chip).profile().run_on_hardware
+    return adapter_registry.plugin_of_chip(chip).profile().run_on_hardware

@@ -18,14 +18,14 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.models import Team, User
 from apps.jobs.models import Job
-from apps.jobs.selectors.estimates import FinetuneEstimate, FinetunePlan, finetune_estimate
+from apps.jobs.selectors.finetune_estimates import FinetuneEstimate, FinetunePlan, finetune_estimate
 from apps.jobs.services import DEFAULT_ENGINE, ResolvedRequest
 from apps.jobs.web.form_fields import (
-    LimitedSelect,
+    SelectWithDisabledChoices,
     SpecFormField,
+    apply_field_limits,
     flatten_fields,
-    form_field,
-    limit_field,
+    form_field_of_spec_field,
     set_choices,
 )
 from apps.jobs.web.forms import RETRY_NAMES, ModelJobForm
@@ -33,9 +33,9 @@ from apps.models import selectors as models
 from apps.models.models import ModelVersion
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
-from controlplane.domain.common.spec_fields import FieldKind, at_path
+from controlplane.domain.common.spec_fields import FieldKind, value_at_path
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.engines import Engine, EngineTask
 
 #: Groups that apply to some methods or objectives only; for others they are left out of the spec.
@@ -58,7 +58,7 @@ class FieldGroup:
 
 def finetune_engines() -> tuple[Engine, ...]:
     """Installed engines that support fine-tuning, the default engine first."""
-    engines = (registry.engine(name) for name in registry.engine_names())
+    engines = (adapter_registry.engine_by_name(name) for name in adapter_registry.engine_names())
     found = [engine for engine in engines if EngineTask.FINETUNE in engine.tasks]
     return tuple(sorted(found, key=lambda engine: (engine.name != DEFAULT_ENGINE, engine.name)))
 
@@ -84,8 +84,8 @@ class FinetuneForm(ModelJobForm):
         max_length=80,
         help_text=_("Letters, digits, - and _. An existing name adds a version to that model."),
     )
-    engine = forms.ChoiceField(label=_("Engine"), widget=LimitedSelect, required=False)
-    queue = forms.ChoiceField(label=_("Queue"), required=False, widget=LimitedSelect)
+    engine = forms.ChoiceField(label=_("Engine"), widget=SelectWithDisabledChoices, required=False)
+    queue = forms.ChoiceField(label=_("Queue"), required=False, widget=SelectWithDisabledChoices)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
@@ -101,7 +101,9 @@ class FinetuneForm(ModelJobForm):
     def engine_fields(self) -> tuple[SpecFormField, ...]:
         """Fields of the selected engine."""
         return tuple(
-            flatten_fields(registry.engine(self.engine_name()).fields(EngineTask.FINETUNE))
+            flatten_fields(
+                adapter_registry.engine_by_name(self.engine_name()).fields(EngineTask.FINETUNE)
+            )
         )
 
     def paths(self) -> Mapping[str, str]:
@@ -115,7 +117,7 @@ class FinetuneForm(ModelJobForm):
 
     def _add_fields(self, user: User) -> None:
         for each in self.engine_fields:
-            field = form_field(each.field)
+            field = form_field_of_spec_field(each.field)
             self.dress(field)
             self.fields[each.name] = field
         names = dict.fromkeys(queue.name for queue in quotas.queues_visible(user))
@@ -125,11 +127,11 @@ class FinetuneForm(ModelJobForm):
 
     def _disable_unavailable(self, user: User) -> None:
         """Disable values that the selected engine, chip or model does not support, with the reason."""
-        engine, task = registry.engine(self.engine_name()), EngineTask.FINETUNE
-        chip = registry.chip_by_name(self.preferred_chip())
+        engine, task = adapter_registry.engine_by_name(self.engine_name()), EngineTask.FINETUNE
+        chip = adapter_registry.chip_by_name(self.preferred_chip())
         limits = engine.limits(task, chip=chip, model=self._model_facts(user))
         for each in self.engine_fields:
-            limit_field(self.fields[each.name], each, limits)
+            apply_field_limits(self.fields[each.name], each, limits)
         chips = self.fleet_chips.choices(chosen=self.chosen("chip"))
         reasons = self.fleet_chips.reasons(dict(chips), engine=engine, task=task)
         set_choices(self.choice("chip"), chips, reasons=reasons)
@@ -180,7 +182,7 @@ class FinetuneForm(ModelJobForm):
     def more_groups(self) -> list[FieldGroup]:
         """Collapsed fields: those without a group first, then the table's groups and the retry policy."""
         in_steps = {name for names in self.steps.values() for name in names}
-        table = registry.engine(self.engine_name()).fields(EngineTask.FINETUNE)
+        table = adapter_registry.engine_by_name(self.engine_name()).fields(EngineTask.FINETUNE)
         alone = [
             self[field.name]
             for field in table
@@ -216,18 +218,18 @@ class FinetuneForm(ModelJobForm):
         known = {each.path: each.field.choices for each in self.engine_fields}
         return {name: value for name, value in chosen.items() if value in known[name]}
 
-    def queue_of(self, team: Team) -> Queue | None:
+    def selected_queue(self, team: Team) -> Queue | None:
         """The selected queue, if the team may use it."""
         name = self.cleaned_data.get("queue")
         if not name:
-            return super().queue_of(team)
-        queues = {queue.name: queue for queue in quotas.queues_for(team)}
+            return super().selected_queue(team)
+        queues = {queue.name: queue for queue in quotas.queues_for_team(team)}
         if name not in queues:
             message = _("Team %(team)s cannot use queue %(queue)s. Available queues: %(right)s.")
             self.add_error(
                 "queue", message % {"team": team, "queue": name, "right": ", ".join(queues)}
             )
-            return super().queue_of(team)
+            return super().selected_queue(team)
         return queues[name]
 
     def spec(self) -> dict[str, Any]:
@@ -238,21 +240,25 @@ class FinetuneForm(ModelJobForm):
         return spec
 
     @classmethod
-    def initial_of(cls, job: Job) -> dict[str, Any]:
+    def initial_values_of_job(cls, job: Job) -> dict[str, Any]:
         values = {
-            **super().initial_of(job),
+            **super().initial_values_of_job(job),
             "engine": job.engine,
             "queue": job.queue.name,
         }
-        for each in flatten_fields(registry.engine(job.engine).fields(EngineTask.FINETUNE)):
-            values[each.name] = at_path(job.spec, each.path)
+        for each in flatten_fields(
+            adapter_registry.engine_by_name(job.engine).fields(EngineTask.FINETUNE)
+        ):
+            values[each.name] = value_at_path(job.spec, each.path)
         return values
 
     def default_name(self) -> str:
         return f"fine-tune {self.cleaned_data['output_name']}"
 
 
-def estimate_for(form: FinetuneForm, resolved: ResolvedRequest, *, user: User) -> FinetuneEstimate:
+def estimate_of_finetune_form(
+    form: FinetuneForm, resolved: ResolvedRequest, *, user: User
+) -> FinetuneEstimate:
     """The resource estimate of a valid form."""
     values = form.cleaned_data
     plan = FinetunePlan(

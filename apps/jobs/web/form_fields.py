@@ -30,7 +30,7 @@ from controlplane.domain.common.spec_fields import FieldKind, FieldLimit, SpecFi
 from controlplane.web.reasons import render_reason
 
 
-def limited_label(choice: Any, reason: str) -> str:
+def disabled_choice_label(choice: Any, reason: str) -> str:
     """The label of a disabled choice, with the reason."""
     return gettext("%(choice)s; not available: %(reason)s") % {
         "choice": choice,
@@ -43,12 +43,12 @@ def _disabled_option(option: dict[str, Any], reasons: Mapping[str, str]) -> dict
     reason = reasons.get(str(option["value"]))
     if not reason:
         return option
-    label = limited_label(option["label"], reason)
+    label = disabled_choice_label(option["label"], reason)
     attributes = option["attrs"] if option["selected"] else {**option["attrs"], "disabled": True}
     return {**option, "label": label, "attrs": attributes}
 
 
-class LimitedSelect(forms.Select):
+class SelectWithDisabledChoices(forms.Select):
     """A select box; ``reasons`` are those of disabled choices."""
 
     reasons: Mapping[str, str] = {}
@@ -57,7 +57,7 @@ class LimitedSelect(forms.Select):
         return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
 
 
-class LimitedRadios(forms.RadioSelect):
+class RadiosWithDisabledChoices(forms.RadioSelect):
     """Radio buttons; ``reasons`` are those of disabled choices."""
 
     reasons: Mapping[str, str] = {}
@@ -66,7 +66,7 @@ class LimitedRadios(forms.RadioSelect):
         return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
 
 
-class LimitedChecks(forms.CheckboxSelectMultiple):
+class CheckboxesWithDisabledChoices(forms.CheckboxSelectMultiple):
     """Check boxes; ``reasons`` are those of disabled choices."""
 
     reasons: Mapping[str, str] = {}
@@ -80,8 +80,13 @@ def disable_choices(field: forms.Field, reasons: Mapping[str, str]) -> None:
 
     :raises TypeError: if the field's widget cannot show reasons.
     """
-    if not isinstance(field.widget, LimitedSelect | LimitedRadios | LimitedChecks):
-        raise TypeError(f"a {type(field.widget).__name__} shows no reasons; use a LimitedSelect")
+    if not isinstance(
+        field.widget,
+        SelectWithDisabledChoices | RadiosWithDisabledChoices | CheckboxesWithDisabledChoices,
+    ):
+        raise TypeError(
+            f"a {type(field.widget).__name__} shows no reasons; use a SelectWithDisabledChoices"
+        )
     field.widget.reasons = reasons
 
 
@@ -93,14 +98,17 @@ def set_choices(
     disable_choices(field, reasons)
 
 
-def choice_states(form: forms.Form) -> dict[str, Any]:
+def form_choice_states(form: forms.Form) -> dict[str, Any]:
     """The choices of the form, to update an open page.
 
     :return: ``[{"value", "label", "disabled"}]`` for fields with choices, ``{"hint", "disabled"}`` for numbers.
     """
     offered: dict[str, Any] = {}
     for name, field in form.fields.items():
-        if isinstance(field.widget, LimitedSelect | LimitedRadios | LimitedChecks):
+        if isinstance(
+            field.widget,
+            SelectWithDisabledChoices | RadiosWithDisabledChoices | CheckboxesWithDisabledChoices,
+        ):
             offered[name] = [
                 {
                     "value": str(option.data["value"]),
@@ -137,7 +145,11 @@ class PriorityField(forms.TypedChoiceField):
 
     def __init__(self) -> None:
         super().__init__(
-            label=_("Priority"), required=False, coerce=int, empty_value=None, widget=LimitedSelect
+            label=_("Priority"),
+            required=False,
+            coerce=int,
+            empty_value=None,
+            widget=SelectWithDisabledChoices,
         )
 
     def offer(self, *, user: User, chosen: str) -> None:
@@ -284,7 +296,7 @@ class SpecFormField:
         return self.path.replace(".", "_")
 
 
-class TextsField(forms.CharField):
+class CommaSeparatedField(forms.CharField):
     """Names, separated by commas."""
 
     def to_python(self, value: Any) -> Any:
@@ -304,7 +316,7 @@ def flatten_fields(fields: Sequence[SpecField], prefix: str = "") -> Iterator[Sp
             yield SpecFormField(path=prefix + field.name, field=field)
 
 
-def form_field(field: SpecField) -> forms.Field:
+def form_field_of_spec_field(field: SpecField) -> forms.Field:
     """The form field. None is required: empty fields have the engine's recommendation."""
     shared = {"label": _(field.label), "help_text": _help_text(field), "required": False}
     if field.kind is FieldKind.INTEGER:
@@ -316,13 +328,15 @@ def form_field(field: SpecField) -> forms.Field:
         return forms.FloatField(widget=forms.NumberInput(attrs={"step": "any"}), **shared)
     choices = [(choice, CHOICE_LABELS.get(choice, choice)) for choice in field.choices]
     if field.kind is FieldKind.CHOICE:
-        radios = LimitedRadios(attrs={"class": "form-check-input"})
-        widget = radios if field.name in _RADIOS else LimitedSelect()
+        radios = RadiosWithDisabledChoices(attrs={"class": "form-check-input"})
+        widget = radios if field.name in _RADIOS else SelectWithDisabledChoices()
         return forms.ChoiceField(choices=choices, widget=widget, **shared)
     if field.kind is FieldKind.CHOICES:
-        return forms.MultipleChoiceField(choices=choices, widget=LimitedChecks(), **shared)
+        return forms.MultipleChoiceField(
+            choices=choices, widget=CheckboxesWithDisabledChoices(), **shared
+        )
     if field.kind is FieldKind.TEXTS:
-        return TextsField(widget=forms.TextInput(attrs={"spellcheck": "false"}), **shared)
+        return CommaSeparatedField(widget=forms.TextInput(attrs={"spellcheck": "false"}), **shared)
     return forms.CharField(**shared)
 
 
@@ -334,7 +348,9 @@ def show_default(field: forms.Field, value: Any) -> None:
         field.widget.attrs["placeholder"] = f"{value:g}" if value.__class__ is float else value
 
 
-def unavailable_choices(limits: Sequence[FieldLimit], spec_field: SpecFormField) -> dict[str, str]:
+def unavailable_choice_reasons(
+    limits: Sequence[FieldLimit], spec_field: SpecFormField
+) -> dict[str, str]:
     """Reasons by unavailable choice; a limit without values applies to all but the default."""
     reasons: dict[str, str] = {}
     for limit in limits:
@@ -347,12 +363,15 @@ def unavailable_choices(limits: Sequence[FieldLimit], spec_field: SpecFormField)
     return reasons
 
 
-def limit_field(
+def apply_field_limits(
     field: forms.Field, spec_field: SpecFormField, limits: Sequence[FieldLimit]
 ) -> None:
     """Disable choices or the whole field by its limits, with the reasons."""
-    reasons = unavailable_choices(limits, spec_field)
-    if isinstance(field.widget, LimitedSelect | LimitedRadios | LimitedChecks):
+    reasons = unavailable_choice_reasons(limits, spec_field)
+    if isinstance(
+        field.widget,
+        SelectWithDisabledChoices | RadiosWithDisabledChoices | CheckboxesWithDisabledChoices,
+    ):
         field.widget.reasons = reasons
         return
     whole = next(
@@ -360,10 +379,10 @@ def limit_field(
     )
     if whole is not None:
         field.widget.attrs["disabled"] = True
-        field.help_text = limited_label(field.help_text, whole.reason)
+        field.help_text = disabled_choice_label(field.help_text, whole.reason)
     elif reasons:
         reason = next(iter(reasons.values()))
-        field.help_text = limited_label(
+        field.help_text = disabled_choice_label(
             gettext("%(help)s Not %(values)s")
             % {"help": field.help_text, "values": ", ".join(reasons)},
             reason,

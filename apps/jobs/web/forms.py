@@ -21,38 +21,38 @@ from apps.accounts.models import Team, User
 from apps.accounts.web.forms import TeamForm
 from apps.jobs.models import Job
 from apps.jobs.services import DEFAULT_ENGINE, JobRequest
-from apps.jobs.web.chip_choices import FleetChips
+from apps.jobs.web.chip_choices import FleetChipChoices
 from apps.jobs.web.form_fields import (
-    LimitedSelect,
     PriorityField,
     SecretVariablesField,
+    SelectWithDisabledChoices,
     SpecFormField,
     flatten_fields,
-    form_field,
+    form_field_of_spec_field,
     show_default,
 )
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
-from controlplane.domain.common.spec_fields import at_path, put_at
+from controlplane.domain.common.spec_fields import set_value_at_path, value_at_path
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.specs.evaluation import default_evaluation_split, recommended_metrics
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.engines import EngineTask, ModelFacts
 
 
-class QueuedForm(TeamForm):
+class QueuedWorkloadForm(TeamForm):
     """A form of a team whose workload is queued; ``queue`` is one of its cleaned values."""
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         if values.get("team") is not None:
-            values["queue"] = self.queue_of(values["team"])
+            values["queue"] = self.selected_queue(values["team"])
             if values["queue"] is None:
                 raise ValidationError(
                     gettext("Team %(team)s has no open queue. Ask an administrator to open one.")
@@ -60,9 +60,9 @@ class QueuedForm(TeamForm):
                 )
         return values
 
-    def queue_of(self, team: Team) -> Queue | None:
+    def selected_queue(self, team: Team) -> Queue | None:
         """The queue of the workload; None if the team may use none."""
-        return quotas.queue_default(team)
+        return quotas.default_queue_of_team(team)
 
 
 VersionRow = TypeVar("VersionRow", ModelVersion, DatasetVersion)
@@ -72,7 +72,7 @@ RETRY_FIELDS: tuple[SpecFormField, ...] = tuple(flatten_fields(retries.FIELDS, f
 RETRY_NAMES = tuple(each.name for each in RETRY_FIELDS)
 
 
-class JobForm(QueuedForm):
+class JobForm(QueuedWorkloadForm):
     """Base form of all kinds of jobs."""
 
     kind: ClassVar[JobKind]
@@ -81,7 +81,7 @@ class JobForm(QueuedForm):
     finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip"}
 
     name = forms.CharField(label=_("Job name"), max_length=120, required=False)
-    chip = forms.ChoiceField(label=_("Chip"), initial="any", widget=LimitedSelect)
+    chip = forms.ChoiceField(label=_("Chip"), initial="any", widget=SelectWithDisabledChoices)
     cards = forms.IntegerField(label=_("Cards"), initial=1)
     priority = PriorityField()
     secret_variables = SecretVariablesField()
@@ -106,13 +106,13 @@ class JobForm(QueuedForm):
         """The chip that the selection resolves to now; empty if there is none."""
         return self.fleet_chips.preferred(
             self.chosen("chip") or "any",
-            engine=registry.engine(self.engine_name()),
+            engine=adapter_registry.engine_by_name(self.engine_name()),
             task=EngineTask(self.kind),
         )
 
     @cached_property
-    def fleet_chips(self) -> FleetChips:
-        return FleetChips.load()
+    def fleet_chips(self) -> FleetChipChoices:
+        return FleetChipChoices.load()
 
     def paths(self) -> Mapping[str, str]:
         """Form field → dotted path in the spec."""
@@ -123,18 +123,18 @@ class JobForm(QueuedForm):
 
     def _add_retry_fields(self) -> None:
         for each in RETRY_FIELDS:
-            field = form_field(each.field)
+            field = form_field_of_spec_field(each.field)
             self.dress(field)
             show_default(field, each.field.default)
             self.fields[each.name] = field
 
     def _show_defaults(self, user: User) -> None:
         """Show the defaults of the engine for the selected model."""
-        engine, task = registry.engine(self.engine_name()), EngineTask(self.kind)
+        engine, task = adapter_registry.engine_by_name(self.engine_name()), EngineTask(self.kind)
         recommended = engine.recommended_values(task, model=self._model_facts(user))
         defaults = engine.normalise(task, {**recommended, **self._selected_values()})
         for name, path in self.paths().items():
-            value = at_path(defaults, path)
+            value = value_at_path(defaults, path)
             field = self.fields[name]
             show_default(field, value)
             # A null of a cloned job means the default as well.
@@ -163,7 +163,7 @@ class JobForm(QueuedForm):
         for name, path in self.paths().items():
             value = self.cleaned_data.get(name)
             if value not in (None, "", []):
-                put_at(spec, path, value)
+                set_value_at_path(spec, path, value)
         return spec
 
     def retry_policy(self) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class JobForm(QueuedForm):
         raise NotImplementedError
 
     @classmethod
-    def initial_of(cls, job: Job) -> dict[str, Any]:
+    def initial_values_of_job(cls, job: Job) -> dict[str, Any]:
         """Initial values of a form that clones the job."""
         values: dict[str, Any] = {
             "team": job.team.uid,
@@ -196,7 +196,7 @@ class JobForm(QueuedForm):
             "secret_variables": [each.name for each in job.secret_variables.all()],
         }
         for name, path in cls.spec_fields.items():
-            values[name] = at_path(job.spec, path)
+            values[name] = value_at_path(job.spec, path)
         policy = job.resolved_retry_policy.as_json()
         values |= {each.name: policy[each.field.name] for each in RETRY_FIELDS}
         return values
@@ -251,16 +251,18 @@ class ModelJobForm(JobForm):
         if not args:
             initial = kwargs.get("initial") or {}
             # Users mostly continue with what they registered or created last.
-            model = _initial_row(
+            model = _initially_selected_version(
                 versions, initial.get("model_version"), newest=self.default_models(versions)
             )
-            dataset = _initial_row(datasets, initial.get("dataset_version"), newest=datasets)
+            dataset = _initially_selected_version(
+                datasets, initial.get("dataset_version"), newest=datasets
+            )
             kwargs["initial"] = (
                 self._initial_values(model, dataset, initial, datasets=datasets) | initial
             )
         super().__init__(*args, user=user, **kwargs)
-        self.row_choice("model_version").queryset = versions
-        self.row_choice("dataset_version").queryset = datasets
+        self.model_choice_field("model_version").queryset = versions
+        self.model_choice_field("dataset_version").queryset = datasets
 
     @staticmethod
     def default_models(versions: QuerySet[ModelVersion]) -> QuerySet[ModelVersion]:
@@ -297,11 +299,11 @@ class ModelJobForm(JobForm):
 
     def _has_choices(self, name: str) -> bool:
         """Whether there is anything to select; the newest is selected by default."""
-        rows = self.row_choice(name).queryset
+        rows = self.model_choice_field(name).queryset
         return bool(self.initial.get(name)) or (rows is not None and rows.exists())
 
 
-def _initial_row(
+def _initially_selected_version(
     rows: QuerySet[VersionRow], uid: str | None, *, newest: QuerySet[VersionRow]
 ) -> VersionRow | None:
     """The row of that uid, or without uid the newest; None if there is none."""
@@ -470,15 +472,15 @@ class ScriptForm(JobForm):
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
-        self.row_choice("earlier_code").queryset = models.code_visible(user)
+        self.model_choice_field("earlier_code").queryset = models.code_archives_visible(user)
         if self["earlier_code"].value():
             self.fields["code"].help_text = _(
                 "The code of the cloned job is used unless you select another archive."
             )
 
     @classmethod
-    def initial_of(cls, job: Job) -> dict[str, Any]:
-        values = super().initial_of(job)
+    def initial_values_of_job(cls, job: Job) -> dict[str, Any]:
+        values = super().initial_values_of_job(job)
         variables = values["environment"] or {}
         return {
             **values,

@@ -23,16 +23,16 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts.models import User
 from apps.accounts.web.forms import TeamFilterForm
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs import selectors, services
 from apps.jobs.models import Job, SavedFilter
 from apps.jobs.selectors.jobs import MAX_COUNTED
 from apps.jobs.selectors.progress import JobProgress, job_progress_of
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
-from controlplane.web.pages import Tab, render_page, run_action
+from controlplane.web.pages import PageTab, render_page, run_action
 from controlplane.web.reasons import render_reason
 from controlplane.web.state_badges import state_badge
-from controlplane.web.tables import BulkAction, Column, Table
+from controlplane.web.tables import BulkAction, ListTable, TableColumn
 
 #: URL parameter with the uid of the open saved filter.
 SAVED_FILTER_PARAMETER = "filter"
@@ -108,27 +108,27 @@ def _run_seconds_csv(job: Any) -> object:
 
 
 COLUMNS = (
-    Column(key="name", label=lazy("Name"), sort="name"),
-    Column(key="state", label=lazy("State"), sort="state"),
-    Column(key="kind", label=lazy("Kind"), sort="kind"),
-    Column(key="progress", label=lazy("Status"), csv=_progress_csv),
-    Column(
+    TableColumn(key="name", label=lazy("Name"), sort="name"),
+    TableColumn(key="state", label=lazy("State"), sort="state"),
+    TableColumn(key="kind", label=lazy("Kind"), sort="kind"),
+    TableColumn(key="progress", label=lazy("Status"), csv=_progress_csv),
+    TableColumn(
         key="created_by",
         label=lazy("Created by"),
         sort="created_by__username",
         csv=lambda job: job.created_by.username,
     ),
-    Column(
+    TableColumn(
         key="created_at",
         label=lazy("Submitted"),
         sort="pk",
         csv=lambda job: job.created_at.isoformat(),
     ),
-    Column(key="ran", label=lazy("Duration"), numeric=True, csv=_run_seconds_csv),
+    TableColumn(key="ran", label=lazy("Duration"), numeric=True, csv=_run_seconds_csv),
 )
 
 
-def query_to_save(query: str) -> str:
+def saved_filter_query(query: str) -> str:
     """The query string without parameters that are not filters."""
     query_dict = QueryDict(query, mutable=True)
     for name in (SAVED_FILTER_PARAMETER, "after", "format"):
@@ -143,7 +143,7 @@ def saved_filter_url(saved: SavedFilter) -> str:
 @login_required
 @require_POST
 def filter_save(request: AuthenticatedRequest) -> HttpResponse:
-    query = query_to_save(request.POST.get("query", ""))
+    query = saved_filter_query(request.POST.get("query", ""))
     try:
         saved = services.saved_filter_save(
             owner=request.user, name=request.POST.get("name", ""), query=query
@@ -161,7 +161,7 @@ def filter_save(request: AuthenticatedRequest) -> HttpResponse:
 
 @login_required
 @require_POST
-def filter_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def job_filter_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """``act`` is ``rename``, ``default``, ``no-default`` or ``delete``."""
     saved = get_object_or_404(selectors.saved_filters(request.user), uid=uid)
     actions = {
@@ -201,7 +201,7 @@ class JobRow:
 
 
 @login_required
-def jobs(request: AuthenticatedRequest) -> HttpResponseBase:
+def job_list_page(request: AuthenticatedRequest) -> HttpResponseBase:
     """The list by the filters in the URL; without any, redirect to the user's default filter."""
     saved = list(selectors.saved_filters(request.user))
     default = next((one for one in saved if one.is_default), None)
@@ -211,7 +211,7 @@ def jobs(request: AuthenticatedRequest) -> HttpResponseBase:
     state = request.GET.get("state", "")
     form = JobFilter(request.GET, user=request.user)
     every = selectors.jobs_visible(request.user)
-    table = Table(
+    table = ListTable(
         request,
         selectors.jobs_with_latest_attempt(_jobs_in_state(every, state)),
         columns=COLUMNS,
@@ -227,7 +227,7 @@ def jobs(request: AuthenticatedRequest) -> HttpResponseBase:
         "state": state,
         "tabs": _state_tabs(request, selectors.jobs_by_state(form.apply(every)), chosen=state),
         "saved": [(one, saved_filter_url(one)) for one in saved],
-        "open_filter": _open_filter(request, saved),
+        "open_filter": _selected_saved_filter(request, saved),
         "filtered": bool(state) or table.filtered,
     }
     changing = any(row.job.state in LIVE_STATES for row in rows)
@@ -238,7 +238,9 @@ def _jobs_in_state(rows: QuerySet[Job], state: str) -> QuerySet[Job]:
     return rows.filter(state=state) if state in set(JobState) else rows
 
 
-def _open_filter(request: AuthenticatedRequest, saved: list[SavedFilter]) -> SavedFilter | None:
+def _selected_saved_filter(
+    request: AuthenticatedRequest, saved: list[SavedFilter]
+) -> SavedFilter | None:
     return next((one for one in saved if one.uid == request.GET.get(SAVED_FILTER_PARAMETER)), None)
 
 
@@ -256,7 +258,7 @@ def _job_row(job: Any, *, at: datetime) -> JobRow:
 
 def _state_tabs(
     request: AuthenticatedRequest, counts: Mapping[str, int], *, chosen: str
-) -> list[Tab]:
+) -> list[PageTab]:
     """One tab per state, with the number of jobs that match the other filters."""
     parameters = request.GET.copy()
     parameters.pop("after", None)
@@ -265,7 +267,7 @@ def _state_tabs(
         parameters["state"] = state
         return f"?{parameters.urlencode()}"
 
-    every = Tab(
+    every = PageTab(
         label=_("all"),
         href=href(""),
         current=chosen not in set(JobState),
@@ -274,7 +276,7 @@ def _state_tabs(
     return [
         every,
         *(
-            Tab(
+            PageTab(
                 label=state_badge(state).label,
                 href=href(state),
                 current=state == chosen,

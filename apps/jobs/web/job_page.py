@@ -19,20 +19,20 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
-from apps.jobs.selectors.history import (
+from apps.jobs.selectors.job_history import (
     AttemptTimeline,
     attempt_timelines,
     job_history,
     spec_changes,
 )
 from apps.jobs.selectors.progress import attempt_utilization, job_progress_of
+from apps.jobs.web.job_submission import job_launch_comparison_context
 from apps.jobs.web.logs import log_context
-from apps.jobs.web.submissions import job_launch_comparison
 from apps.models import selectors as registry
 from apps.models.models import Artifact
 from apps.quotas import selectors as quotas
@@ -49,7 +49,7 @@ from controlplane.ports.clusters import (
     ClusterObject,
     InspectableCluster,
 )
-from controlplane.web.pages import Tab, is_fragment, render_page, row_action
+from controlplane.web.pages import PageTab, is_htmx_fragment_request, render_page, row_action_view
 from controlplane.web.reasons import render_reason
 
 
@@ -64,7 +64,7 @@ class JobActionRefusals:
 
 
 @login_required
-def job(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
+def job_detail(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``overview``, ``log``, ``events``, ``spec`` or ``rendered``."""
     found = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     attempts = list(found.attempts.select_related("cluster", "job").order_by("-number"))
@@ -74,7 +74,7 @@ def job(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         "events": _events_context,
         "spec": _spec_context,
         "rendered": _launch_context,
-        "cluster": cluster_context,
+        "cluster": job_cluster_context,
     }
     part = parts.get(tab, _overview_context)
     tab = tab if tab in parts else "overview"
@@ -84,7 +84,7 @@ def job(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         "attempt": attempts[0],
         **part(request, found, attempts),
     }
-    if tab == "cluster" and is_fragment(request):
+    if tab == "cluster" and is_htmx_fragment_request(request):
         return render(request, "jobs/cluster.html#seen", context)
     if tab in ("log", "spec", "rendered", "cluster"):
         return render(request, f"jobs/{tab}.html", context)
@@ -102,22 +102,24 @@ def job_context(
         "job": found,
         "refusals": _action_refusals(request, found),
         "tabs": [
-            Tab(label=_("Overview"), href=page, current=tab == "overview"),
-            Tab(label=_("Log"), href=f"{page}?tab=log", current=tab == "log"),
-            Tab(label=_("Events"), href=f"{page}?tab=events", current=tab == "events"),
-            Tab(label=_("Files"), href=files, current=tab == "files"),
-            Tab(label=_("Spec"), href=f"{page}?tab=spec", current=tab == "spec"),
-            Tab(label=_("Rendered launch"), href=f"{page}?tab=rendered", current=tab == "rendered"),
+            PageTab(label=_("Overview"), href=page, current=tab == "overview"),
+            PageTab(label=_("Log"), href=f"{page}?tab=log", current=tab == "log"),
+            PageTab(label=_("Events"), href=f"{page}?tab=events", current=tab == "events"),
+            PageTab(label=_("Files"), href=files, current=tab == "files"),
+            PageTab(label=_("Spec"), href=f"{page}?tab=spec", current=tab == "spec"),
+            PageTab(
+                label=_("Rendered launch"), href=f"{page}?tab=rendered", current=tab == "rendered"
+            ),
             *_cluster_tab(attempts, href=f"{page}?tab=cluster", current=tab == "cluster"),
         ],
     }
 
 
-def _cluster_tab(attempts: list[Attempt], *, href: str, current: bool) -> list[Tab]:
+def _cluster_tab(attempts: list[Attempt], *, href: str, current: bool) -> list[PageTab]:
     """The tab, if an attempt is on a cluster that can be inspected."""
-    if not current and not inspected_attempts(attempts):
+    if not current and not attempts_on_inspectable_clusters(attempts):
         return []
-    return [Tab(label=_("Cluster objects"), href=href, current=current)]
+    return [PageTab(label=_("Cluster objects"), href=href, current=current)]
 
 
 def _action_refusals(request: AuthenticatedRequest, found: Job) -> JobActionRefusals:
@@ -204,7 +206,7 @@ def _spec_context(
     request: AuthenticatedRequest, found: Job, _attempts: list[Attempt]
 ) -> dict[str, Any]:
     return {
-        "spec": spec_rows(found.spec),
+        "spec": flattened_spec_rows(found.spec),
         "secret_variables": found.secret_variables.all(),
         "spec_json": spec_json(found),
         "call": curl_command(found, url=request.build_absolute_uri("/api/v1/jobs")),
@@ -214,26 +216,28 @@ def _spec_context(
 def _launch_context(
     request: AuthenticatedRequest, found: Job, _attempts: list[Attempt]
 ) -> dict[str, Any]:
-    return job_launch_comparison(found, request.GET)
+    return job_launch_comparison_context(found, request.GET)
 
 
-def _visible_job(request: AuthenticatedRequest, uid: str) -> Job:
+def _controllable_job_or_404(request: AuthenticatedRequest, uid: str) -> Job:
     """A job that the user may cancel and retry.
 
     :raises PermissionRefused: if the user may only view it.
     """
     found: Job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
-    accounts.require(request.user, Permission.RUN, team=found.team)
+    accounts.require_permission(request.user, Permission.RUN, team=found.team)
     return found
 
 
-@row_action(load=_visible_job, page="job")
+@row_action_view(load=_controllable_job_or_404, page="job")
 def job_cancel(request: AuthenticatedRequest, found: Job) -> str:
     services.job_cancel(job=found, actor=request.user, at=timezone.now())
     return _("The job is being cancelled.")
 
 
-@row_action(load=_visible_job, page="job", refusals=(IllegalTransition, services.SpecRefused))
+@row_action_view(
+    load=_controllable_job_or_404, page="job", refusals=(IllegalTransition, services.SpecRefused)
+)
 def job_retry(request: AuthenticatedRequest, found: Job) -> str:
     services.job_retry(job=found, actor=request.user, at=timezone.now())
     return _("The job is pending again.")
@@ -252,7 +256,9 @@ def job_files(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 
 @login_required
-def job_file(request: AuthenticatedRequest, uid: str, path: str) -> HttpResponseBase:
+def job_output_file_download(
+    request: AuthenticatedRequest, uid: str, path: str
+) -> HttpResponseBase:
     """Download of one output file."""
     job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     artifact = _output_artifact(job)
@@ -273,20 +279,20 @@ def _output_artifact(job: Job) -> Artifact | None:
 MAX_SHOWN = 100
 
 
-def inspected_attempts(attempts: list[Attempt]) -> list[Attempt]:
+def attempts_on_inspectable_clusters(attempts: list[Attempt]) -> list[Attempt]:
     """Attempts on clusters that can be inspected, in the same order."""
     return [one for one in attempts if fleet.supports_inspection(one.cluster)]
 
 
-def cluster_context(
+def job_cluster_context(
     request: AuthenticatedRequest, _found: Job, attempts: list[Attempt]
 ) -> dict[str, Any]:
     """Objects and events of an attempt, the newest or that of ``?attempt=``; a second request queries them."""
-    known = inspected_attempts(attempts)
+    known = attempts_on_inspectable_clusters(attempts)
     named = request.GET.get("attempt", "")
     shown = next((one for one in known if str(one.number) == named), known[0] if known else None)
     context: dict[str, Any] = {"shown": shown, "known": known}
-    requested = is_fragment(request) or bool(request.GET.get("asked"))
+    requested = is_htmx_fragment_request(request) or bool(request.GET.get("asked"))
     if shown is None or shown.cluster is None or not requested:
         return context
     return {**context, "asked": True, **_cluster_details(shown, shown.cluster)}
@@ -375,12 +381,12 @@ def attempt_tracks(runs: Sequence[AttemptTimeline], *, at: datetime) -> list[Att
     return tracks
 
 
-def spec_rows(spec: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+def flattened_spec_rows(spec: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     """Names and values of the spec; fields of a group have its name as prefix."""
     rows: list[tuple[str, Any]] = []
     for name, value in sorted(spec.items()):
         if isinstance(value, Mapping):
-            rows += spec_rows(value, f"{prefix}{name} ")
+            rows += flattened_spec_rows(value, f"{prefix}{name} ")
         else:
             rows.append((prefix + name, value))
     return rows
@@ -405,7 +411,7 @@ def job_request_body(job: Job) -> dict[str, Any]:
         "memory": shape.roles[0].limits.memory or None,
         "priority": job.priority or None,
         "run_seconds": job.run_seconds,
-        "retry_policy": _changed_retry_policy(job) or None,
+        "retry_policy": _non_default_retry_policy(job) or None,
         "spec": _without_nulls(job.spec),
         # Values are never shown: the client has to enter them.
         "secret_variables": [
@@ -416,7 +422,7 @@ def job_request_body(job: Job) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _changed_retry_policy(job: Job) -> dict[str, Any]:
+def _non_default_retry_policy(job: Job) -> dict[str, Any]:
     defaults = RetryPolicy.from_json({}).as_json()
     policy = job.resolved_retry_policy.as_json()
     return {name: value for name, value in policy.items() if value != defaults[name]}

@@ -15,10 +15,10 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job
-from apps.jobs.selectors.logs import LogMatch, log_search
+from apps.jobs.selectors.logs import LogMatch, search_attempt_log
 from controlplane.web.pages import STOP_POLLING
 
 #: Maximum number of bytes of a log that are shown at once.
@@ -105,7 +105,7 @@ def _highlight_matches(text: str, query: str, *, current: int) -> SafeString | s
     """Wrap occurrences in ``<mark>``; the one at character ``current`` has the id ``match``."""
     if not query:
         return text
-    # Only ASCII letters match in either case, as in ``log_search``.
+    # Only ASCII letters match in either case, as in ``search_attempt_log``.
     lowered, needle = _ascii_lower(text), _ascii_lower(query)
     parts: list[str] = []
     done = 0
@@ -143,7 +143,7 @@ def _search_log(
     attempt: Attempt, query: str, *, at: int | None
 ) -> tuple[LogSearchPosition, int | None]:
     """The search position and the offset to show: the first match from ``at`` on, else the last one."""
-    search = log_search(attempt, query)
+    search = search_attempt_log(attempt, query)
     offsets = [match.offset for match in search.matches]
     if not offsets:
         found = LogSearchPosition(

@@ -10,13 +10,17 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.models import User
 from apps.jobs.models import Job
-from apps.jobs.web.form_fields import LimitedRadios, LimitedSelect, disable_choices
+from apps.jobs.web.form_fields import (
+    RadiosWithDisabledChoices,
+    SelectWithDisabledChoices,
+    disable_choices,
+)
 from apps.jobs.web.forms import RETRY_NAMES, ModelJobForm, number_field
 from controlplane.domain.common.spec_fields import FieldLimit
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.specs.evaluation import SCHEMES
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.engines import Engine, EngineTask
 
 _SCHEME_LABELS: Mapping[str, Any] = {
@@ -29,7 +33,7 @@ _SPLITS = [(split.value, split.value) for split in Split]
 
 def quantization_engines() -> tuple[Engine, ...]:
     """Installed engines that support quantization."""
-    engines = (registry.engine(name) for name in registry.engine_names())
+    engines = (adapter_registry.engine_by_name(name) for name in adapter_registry.engine_names())
     return tuple(engine for engine in engines if EngineTask.QUANTIZE in engine.tasks)
 
 
@@ -76,10 +80,10 @@ class QuantizeForm(ModelJobForm):
     scheme = forms.ChoiceField(
         label=_("Scheme"),
         choices=[(name, _SCHEME_LABELS[name]) for name in SCHEMES],
-        widget=LimitedRadios(attrs={"class": "form-check-input"}),
+        widget=RadiosWithDisabledChoices(attrs={"class": "form-check-input"}),
         required=False,
     )
-    engine = forms.ChoiceField(label=_("Engine"), widget=LimitedSelect)
+    engine = forms.ChoiceField(label=_("Engine"), widget=SelectWithDisabledChoices)
     calibration_split = forms.ChoiceField(
         label=_("Calibration split"),
         choices=_SPLITS,
@@ -148,9 +152,11 @@ class QuantizeForm(ModelJobForm):
 
     def _disable_unavailable(self, user: User, engines: tuple[Engine, ...]) -> None:
         """Disable values that the selected engine, chip or model does not support, with the reason."""
-        chip = registry.chips().get(self.data.get("chip") or self.initial.get("chip") or "cpu")
+        chip = adapter_registry.all_chips().get(
+            self.data.get("chip") or self.initial.get("chip") or "cpu"
+        )
         model = self._model_facts(user)
-        chosen = registry.engine(self.engine_name())
+        chosen = adapter_registry.engine_by_name(self.engine_name())
         limits = chosen.limits(EngineTask.QUANTIZE, chip=chip, model=model)
         disable_choices(self.fields["scheme"], _reasons_by_choice(limits, "scheme"))
         if chip is not None:
@@ -171,8 +177,8 @@ class QuantizeForm(ModelJobForm):
         return [name.strip() for name in text.split(",") if name.strip()]
 
     @classmethod
-    def initial_of(cls, job: Job) -> dict[str, Any]:
-        values = super().initial_of(job)
+    def initial_values_of_job(cls, job: Job) -> dict[str, Any]:
+        values = super().initial_values_of_job(job)
         return {**values, "engine": job.engine, "ignore": ", ".join(values["ignore"] or ())}
 
     @property

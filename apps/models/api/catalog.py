@@ -19,10 +19,10 @@ from apps.models import selectors as registry
 from apps.models.models import CatalogCell
 from apps.models.selectors import catalog as selectors
 from apps.models.selectors.catalog import (
+    CatalogSupportClaim,
     MatrixRow,
-    SupportClaim,
+    chip_vendors,
     compatibility_matrix,
-    vendors,
 )
 from controlplane.domain.catalog import CatalogEntry, Modality
 from controlplane.domain.catalog.entries import CatalogFacet, SizeClass
@@ -54,16 +54,16 @@ class CatalogFilters(QuerySerializer):
     licence = serializers.CharField(required=False, max_length=60)
     task = serializers.CharField(required=False, max_length=40)
     train = serializers.MultipleChoiceField(
-        choices=sorted(vendors()),
+        choices=sorted(chip_vendors()),
         required=False,
         help_text="Vendors; entries match if an installed engine supports the task on chips of "
         "all of them.",
     )
-    serve = serializers.MultipleChoiceField(choices=sorted(vendors()), required=False)
-    quantize = serializers.MultipleChoiceField(choices=sorted(vendors()), required=False)
+    serve = serializers.MultipleChoiceField(choices=sorted(chip_vendors()), required=False)
+    quantize = serializers.MultipleChoiceField(choices=sorted(chip_vendors()), required=False)
 
     @staticmethod
-    def choice_of(given: dict[str, Any]) -> dict[CatalogFacet, frozenset[str]]:
+    def facet_selection(given: dict[str, Any]) -> dict[CatalogFacet, frozenset[str]]:
         """The selected values of each facet."""
         return {
             facet: frozenset([value] if isinstance(value, str) else value)
@@ -143,7 +143,7 @@ class CatalogSourceSerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
 
 
-class CatalogClaimSerializer(serializers.Serializer[SupportClaim]):
+class CatalogClaimSerializer(serializers.Serializer[CatalogSupportClaim]):
     engine = serializers.CharField()
     title = serializers.CharField()
     status = serializers.ChoiceField(choices=CatalogCell.STATUSES)
@@ -182,7 +182,7 @@ class CatalogDetailSerializer(CatalogEntrySerializer):
     )
 
 
-def entry_document(entry: CatalogEntry) -> dict[str, Any]:
+def catalog_entry_json(entry: CatalogEntry) -> dict[str, Any]:
     """The entry as ``CatalogEntrySerializer`` describes it."""
     return asdict(entry)
 
@@ -192,7 +192,7 @@ def entry_documents_at(revision: str) -> dict[str, bytes]:
     """Every entry of that revision as JSON, by key; cached because reads are far more frequent than changes."""
     encoder = JSONRenderer()
     return {
-        key: encoder.render(entry_document(entry))
+        key: encoder.render(catalog_entry_json(entry))
         for key, entry in selectors.catalog_snapshot_at(revision).entries.items()
     }
 
@@ -214,7 +214,7 @@ class CatalogView(APIView):
     def get(self, request: Request) -> HttpResponse:
         given = CatalogFilters.read(request)
         index = selectors.catalog_index()
-        found = index.fitting(choice=CatalogFilters.choice_of(given), text=given.get("q", ""))
+        found = index.fitting(choice=CatalogFilters.facet_selection(given), text=given.get("q", ""))
         documents = entry_documents_at(index.revision)
         body = b"[%s]" % b",".join(documents[entry.key] for entry in found)
         return HttpResponse(body, content_type="application/json")
@@ -241,7 +241,7 @@ class CatalogEntryView(APIView):
         keys = {*entry.evidence, *(name for cell in entry.cells for name in cell.evidence)}
         versions = registry.model_versions_visible(request.user).filter(catalog_model__key=key)
         answer = {
-            **entry_document(entry),
+            **catalog_entry_json(entry),
             "withdrawn": withdrawn,
             "matrix": compatibility_matrix(entry),
             "sources": [known[name] for name in sorted(keys) if name in known],

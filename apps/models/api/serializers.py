@@ -17,12 +17,12 @@ from apps.models.models import (
     ModelLine,
     ModelVersion,
 )
-from apps.models.selectors.versions import hub_import_of
+from apps.models.selectors.model_versions import hub_import_of
 from controlplane.domain.datasets import ColumnMapping, FileFormat, MessageRole, Schema, Split
 from controlplane.domain.datasets.inspection import WarningKind
 from controlplane.domain.registry.versions import ModelState
-from controlplane.ports import registry
-from controlplane.web.reasons import ReasonSerializerField, reason_response
+from controlplane.ports import adapter_registry
+from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
     ListFilters,
     ObjectReference,
@@ -34,7 +34,7 @@ from controlplane.web.rest import (
 _SPLITS = [(split.value, split.value) for split in Split]
 
 
-class FileSerializer(serializers.Serializer[Any]):
+class ArtifactFileSerializer(serializers.Serializer[Any]):
     path = serializers.CharField()
     digest = serializers.CharField(help_text="sha256:<64 hex>")
     size = serializers.IntegerField(help_text="Size in bytes.")
@@ -42,7 +42,7 @@ class FileSerializer(serializers.Serializer[Any]):
 
 class ArtifactSerializer(serializers.ModelSerializer[Artifact]):
     team = ObjectReference(allow_null=True, help_text="Owning team; null: available to all teams.")
-    files = FileSerializer(many=True)
+    files = ArtifactFileSerializer(many=True)
 
     class Meta:
         model = Artifact
@@ -66,7 +66,7 @@ class RowWarningSerializer(serializers.Serializer[Any]):
     )
 
 
-class StatisticsSerializer(serializers.Serializer[Any]):
+class DatasetStatisticsSerializer(serializers.Serializer[Any]):
     format = serializers.ChoiceField(choices=[(each.value, each.value) for each in FileFormat])
     schema = serializers.ChoiceField(choices=[(each.value, each.value) for each in Schema])
     rows_by_split = serializers.DictField(child=serializers.IntegerField())
@@ -91,7 +91,7 @@ class StatisticsSerializer(serializers.Serializer[Any]):
     )
 
 
-class MessageSerializer(serializers.Serializer[Any]):
+class ChatMessageSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField(choices=[(role.value, role.value) for role in MessageRole])
     content = serializers.CharField()
 
@@ -99,7 +99,7 @@ class MessageSerializer(serializers.Serializer[Any]):
 class PreviewRowSerializer(serializers.Serializer[Any]):
     row = serializers.IntegerField()
     split = serializers.ChoiceField(choices=_SPLITS)
-    messages = MessageSerializer(many=True)
+    messages = ChatMessageSerializer(many=True)
     rejected = serializers.CharField(
         required=False, default="", help_text="Rejected answer of a preference row; else empty."
     )
@@ -126,7 +126,7 @@ class DatasetVersionSerializer(serializers.ModelSerializer[DatasetVersion]):
     team = ObjectReference(source="dataset.team")
     artifact = serializers.CharField(source="artifact.uid")
     created_by = serializers.CharField(source="created_by.username")
-    statistics = StatisticsSerializer()
+    statistics = DatasetStatisticsSerializer()
 
     class Meta:
         model = DatasetVersion
@@ -189,21 +189,21 @@ class DatasetInspectRequestSerializer(StrictSerializer[Any]):
         return ColumnMapping(**columns.validated_data)
 
 
-class UploadSerializer(DatasetInspectRequestSerializer, TeamOwnedSerializer):
+class DatasetUploadSerializer(DatasetInspectRequestSerializer, TeamOwnedSerializer):
     name = serializers.SlugField(
         max_length=80, help_text="Name of the dataset. An existing name adds a version."
     )
     description = serializers.CharField(required=False, allow_blank=True, default="")
 
 
-class InspectionSerializer(serializers.Serializer[Any]):
+class DatasetInspectionSerializer(serializers.Serializer[Any]):
     columns = ColumnMappingSerializer()
     rows = serializers.IntegerField()
     splits_given = serializers.BooleanField(
         help_text="Whether the file contains the split of each row."
     )
     content_hash = serializers.CharField()
-    statistics = StatisticsSerializer()
+    statistics = DatasetStatisticsSerializer()
     preview = PreviewRowSerializer(many=True)
 
 
@@ -301,7 +301,7 @@ class ModelVersionDetailSerializer(ModelVersionSerializer):
     @extend_schema_field(ReasonSerializerField)
     def get_state_reason(self, version: ModelVersion) -> dict[str, Any]:
         last = version.transitions.last()
-        return reason_response(last.reason if last else "")
+        return reason_as_response_data(last.reason if last else "")
 
 
 @extend_schema_serializer(
@@ -326,7 +326,7 @@ class HubImportRequestSerializer(TeamOwnedSerializer):
     name = serializers.SlugField(
         max_length=80, help_text="Name of the model. An existing name adds a version."
     )
-    hub = serializers.ChoiceField(choices=registry.hub_names())
+    hub = serializers.ChoiceField(choices=adapter_registry.hub_names())
     repository = serializers.CharField(
         max_length=200, help_text="Owner and name of the repository, for example Qwen/Qwen3-8B."
     )
@@ -364,14 +364,18 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
 class DatasetFilters(ListFilters):
     lookups = {"team": "team", "name": "name"}
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
     name = serializers.CharField(required=False)
 
 
 class DatasetVersionFilters(ListFilters):
     lookups = {"team": "dataset__team", "dataset": "dataset"}
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
     dataset = VisibleUidField(
         visible=selectors.datasets_visible, required=False, help_text="Uid of the dataset."
     )
@@ -380,7 +384,9 @@ class DatasetVersionFilters(ListFilters):
 class ModelLineFilters(ListFilters):
     lookups = {"team": "team", "name": "name"}
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
     name = serializers.CharField(required=False)
 
 
@@ -392,7 +398,9 @@ class ModelVersionFilters(ListFilters):
         "job": "job_uid",
     }
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
     model = serializers.CharField(required=False, help_text="Name of the model.")
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ModelState], required=False

@@ -24,11 +24,11 @@ from apps.models.models import Artifact, StorageRun
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.storage import artifact_title
-from apps.models.services import storage as services
+from apps.models.services import artifact_storage as services
 from apps.models.services.storage_cleanup import retention_plan, retention_preview
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.storage.retention import RetentionPlan, RetentionRules
-from controlplane.domain.storage.usage import StorageKind, StorageLevel
+from controlplane.domain.storage.usage import StorageKind, StorageQuotaLevel
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     ListFilters,
@@ -49,7 +49,7 @@ class TeamStorageSerializer(serializers.Serializer[Any]):
         source="use.limit", allow_null=True, help_text="Limit in bytes; null: no limit."
     )
     level = serializers.ChoiceField(
-        source="use.level", choices=[(level.value, level.value) for level in StorageLevel]
+        source="use.level", choices=[(level.value, level.value) for level in StorageQuotaLevel]
     )
     deleted = serializers.IntegerField(
         help_text="Bytes of deleted objects that can be restored; included in `used`."
@@ -60,7 +60,7 @@ class TeamStorageSerializer(serializers.Serializer[Any]):
         return dict(row.use.by_kind)
 
 
-class StoreUsageSerializer(serializers.Serializer[Any]):
+class ArtifactStoreUsageSerializer(serializers.Serializer[Any]):
     logical = serializers.IntegerField(help_text="Bytes charged to teams.")
     physical = serializers.IntegerField(
         allow_null=True, help_text="Bytes on disk; equal content is stored once."
@@ -73,9 +73,9 @@ class StoreUsageSerializer(serializers.Serializer[Any]):
     counted_at = serializers.DateTimeField(allow_null=True)
 
 
-class StorageSerializer(serializers.Serializer[Any]):
+class StorageUsageSerializer(serializers.Serializer[Any]):
     teams = TeamStorageSerializer(many=True)
-    store = StoreUsageSerializer(
+    store = ArtifactStoreUsageSerializer(
         allow_null=True, help_text="Only for administrators of the company; null for other users."
     )
 
@@ -148,7 +148,7 @@ class RetentionPlanQuery(QuerySerializer):
     )
 
 
-class StorageRunSerializer(serializers.ModelSerializer[StorageRun]):
+class StorageCleanupRunSerializer(serializers.ModelSerializer[StorageRun]):
     details = serializers.ListField(child=serializers.DictField())
 
     class Meta:
@@ -201,7 +201,9 @@ class StoredArtifactSerializer(serializers.ModelSerializer[Artifact]):
 class StoredArtifactFilters(ListFilters):
     lookups = {"team": "team", "kind": "kind"}
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
     kind = serializers.ChoiceField(choices=Artifact.KINDS, required=False)
 
 
@@ -210,18 +212,20 @@ _TEAM = OpenApiParameter(
 )
 
 
-class StorageView(APIView):
+class StorageUsageView(APIView):
     token_scope = Scope.ADMIN
 
-    @extend_schema(summary="Storage usage by team", tags=["storage"], responses=StorageSerializer)
+    @extend_schema(
+        summary="Storage usage by team", tags=["storage"], responses=StorageUsageSerializer
+    )
     def get(self, request: Request) -> Response:
         QuerySerializer.read(request)
         company = accounts.is_company_administrator(request.user)
         answer = {
-            "teams": selectors.storage_by_team(request.user),
+            "teams": selectors.visible_team_storage(request.user),
             "store": selectors.store_statistics() if company else None,
         }
-        return Response(StorageSerializer(answer).data)
+        return Response(StorageUsageSerializer(answer).data)
 
 
 class StorageQuotaView(APIView):
@@ -237,12 +241,12 @@ class StorageQuotaView(APIView):
     )
     def put(self, request: Request, team: str) -> Response:
         QuerySerializer.read(request)
-        row = get_object_or_404(accounts.teams_of(request.user), uid=team)
-        accounts.require(request.user, Permission.MANAGE_TEAM, team=None)
+        row = get_object_or_404(accounts.teams_visible(request.user), uid=team)
+        accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
         body = StorageQuotaSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         services.storage_quota_set(team=row, actor=acting_user(request), **body.validated_data)
-        shown = next(one for one in selectors.storage_by_team(request.user) if one.team == row)
+        shown = next(one for one in selectors.visible_team_storage(request.user) if one.team == row)
         return Response(TeamStorageSerializer(shown).data)
 
 
@@ -261,7 +265,7 @@ class RetentionRulesListView(APIView):
         rows: list[dict[str, Team | RetentionRules | None]] = [{"team": None, "rules": default}]
         rows += [
             {"team": team, "rules": own[team.uid]}
-            for team in accounts.teams_of(request.user)
+            for team in accounts.teams_visible(request.user)
             if team.uid in own
         ]
         return Response(TeamRetentionRulesSerializer(rows, many=True).data)
@@ -275,9 +279,11 @@ class RetentionRulesView(APIView):
     def _requested_team(self, request: Request, uid: str) -> Team | None:
         QuerySerializer.read(request)
         found = (
-            None if uid == "others" else get_object_or_404(accounts.teams_of(request.user), uid=uid)
+            None
+            if uid == "others"
+            else get_object_or_404(accounts.teams_visible(request.user), uid=uid)
         )
-        accounts.require(request.user, Permission.MANAGE_TEAM, team=found)
+        accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=found)
         return found
 
     @extend_schema(
@@ -320,7 +326,7 @@ class RetentionPlanView(APIView):
     def get(self, request: Request) -> Response:
         uid = RetentionPlanQuery.read(request).get("team")
         found = self._preview_plan(request, uid) if uid else retention_plan(at=timezone.now())
-        seen = frozenset(accounts.teams_of(request.user).values_list("uid", flat=True))
+        seen = frozenset(accounts.teams_visible(request.user).values_list("uid", flat=True))
         shown = RetentionPlan(
             removals=tuple(one for one in found.removals if one.item.team in seen),
             spared=tuple(item for item in found.spared if item.team in seen),
@@ -328,7 +334,7 @@ class RetentionPlanView(APIView):
         return Response(RetentionPlanSerializer(shown).data)
 
     def _preview_plan(self, request: Request, uid: str) -> RetentionPlan:
-        team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
+        team = get_object_or_404(accounts.teams_visible(request.user), uid=uid)
         own, default = selectors.retention_rules_by_team()
         now = own.get(uid, default)
         rules = RetentionRules(
@@ -350,11 +356,11 @@ class RetentionPlanView(APIView):
     ),
     retrieve=extend_schema(summary="A retention or garbage-collection run", tags=["storage"]),
 )
-class StorageRunViewSet(
+class StorageCleanupRunViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[StorageRun]
 ):
     token_scope = Scope.ADMIN
-    serializer_class = StorageRunSerializer
+    serializer_class = StorageCleanupRunSerializer
     queries = {"list": StorageRunFilters}
 
     def get_queryset(self) -> QuerySet[StorageRun]:
@@ -386,7 +392,7 @@ class StoredArtifactViewSet(
     def _apply_action(self, action: Callable[[Artifact], None]) -> Response:
         artifact = self.get_object()
         owner = selectors.artifact_owner(artifact)
-        accounts.require(self.request.user, Permission.CONTRIBUTE, team=owner)
+        accounts.require_permission(self.request.user, Permission.CONTRIBUTE, team=owner)
         action(artifact)
         return Response(self.get_serializer(self.get_object()).data)
 

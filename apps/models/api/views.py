@@ -31,12 +31,12 @@ from apps.models.models import (
     ModelLine,
     ModelVersion,
 )
-from apps.models.services import datasets, hub_imports, versions
+from apps.models.services import datasets, hub_imports, model_versions
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.downloads import file_download
 from controlplane.web.rest import (
-    AcceptHeaderIgnored,
     BoundedMultiPartParser,
+    IgnoreAcceptHeaderNegotiation,
     ResourceViewSet,
     StrictSerializer,
 )
@@ -48,7 +48,7 @@ class GateOverrideReasonSerializer(StrictSerializer[Any]):
     )
 
 
-class GateOverrideActions(ResourceViewSet[ModelVersion]):
+class GateOverrideActionsMixin(ResourceViewSet[ModelVersion]):
     """The two decisions that a person can take about a quantized version."""
 
     @extend_schema(
@@ -60,7 +60,7 @@ class GateOverrideActions(ResourceViewSet[ModelVersion]):
     @idempotent
     @action(detail=True, methods=["post"])
     def accept(self, request: Request, uid: str) -> Response:
-        return self._override_gate(request, versions.model_version_accept)
+        return self._override_gate(request, model_versions.model_version_accept)
 
     @extend_schema(
         summary="Reject a quantized version",
@@ -72,11 +72,11 @@ class GateOverrideActions(ResourceViewSet[ModelVersion]):
     @idempotent
     @action(detail=True, methods=["post"])
     def reject(self, request: Request, uid: str) -> Response:
-        return self._override_gate(request, versions.model_version_reject)
+        return self._override_gate(request, model_versions.model_version_reject)
 
-    def _override_gate(self, request: Request, decide: versions.GateOverride) -> Response:
+    def _override_gate(self, request: Request, decide: model_versions.GateOverride) -> Response:
         version = self.get_object()
-        accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
+        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
         given = self.validated_body(GateOverrideReasonSerializer)
         decide(version=version, actor=acting_user(request), **given)
         return Response(self.get_serializer(self.get_object()).data)
@@ -108,13 +108,13 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
             "rows as an existing version is refused with that version (409)."
         ),
         tags=["datasets"],
-        request=serializers.UploadSerializer,
+        request=serializers.DatasetUploadSerializer,
         responses={201: serializers.DatasetVersionDetailSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.validated_body(serializers.UploadSerializer)
-        accounts.require(request.user, Permission.CONTRIBUTE, team=given["team"])
+        given = self.validated_body(serializers.DatasetUploadSerializer)
+        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=given["team"])
         file = given.pop("file")
         version = datasets.dataset_upload(
             actor=acting_user(request), stream=file.file, filename=file.name, **given
@@ -127,7 +127,7 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         description="Returns a preview and statistics, or the invalid rows (422).",
         tags=["datasets"],
         request=serializers.DatasetInspectRequestSerializer,
-        responses=serializers.InspectionSerializer,
+        responses=serializers.DatasetInspectionSerializer,
     )
     @action(detail=False, methods=["post"])
     def inspect(self, request: Request) -> Response:
@@ -181,7 +181,7 @@ class DatasetVersionViewSet(
         parameters=[serializers.RowsQuery],
         responses=DOWNLOAD,
     )
-    @action(detail=True, content_negotiation_class=AcceptHeaderIgnored)
+    @action(detail=True, content_negotiation_class=IgnoreAcceptHeaderNegotiation)
     def rows(self, request: Request, uid: str) -> FileResponse:
         version = self.get_object()
         path = f"{self.query['split']}.jsonl"
@@ -217,7 +217,9 @@ class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
         responses=serializers.ModelVersionDetailSerializer,
     ),
 )
-class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GateOverrideActions):
+class ModelVersionViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, GateOverrideActionsMixin
+):
     token_scope = Scope.MODELS
     queries = {"list": serializers.ModelVersionFilters}
 
@@ -256,8 +258,8 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
     @action(detail=False, methods=["post"], url_path="import", url_name="import")
     def import_folder(self, request: Request) -> Response:
         given = self.validated_body(serializers.FolderImportRequestSerializer)
-        accounts.require(request.user, Permission.CONTRIBUTE, team=given["team"])
-        version = versions.model_version_import(actor=acting_user(request), **given)
+        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=given["team"])
+        version = model_versions.model_version_import(actor=acting_user(request), **given)
         return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -273,7 +275,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
     def fetch(self, request: Request) -> Response:
         given = self.validated_body(serializers.HubImportRequestSerializer)
         team, name = given.pop("team"), given.pop("name")
-        accounts.require(request.user, Permission.CONTRIBUTE, team=team)
+        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=team)
         # The hub is asked before the transaction that keeps a key begins.
         return self._import_from_hub(request, team, name, hub_imports.hub_lookup(**given))
 
@@ -297,7 +299,7 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, uid: str) -> Response:
         version = self.get_object()
-        accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
+        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
         hub_imports.hub_import_cancel(
             version=version, actor=acting_user(request), at=timezone.now()
         )
@@ -322,8 +324,10 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gate
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, uid: str) -> Response:
         version = self.get_object()
-        accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
-        versions.model_version_retry(version=version, actor=acting_user(request), at=timezone.now())
+        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
+        model_versions.model_version_retry(
+            version=version, actor=acting_user(request), at=timezone.now()
+        )
         return Response(self.get_serializer(version).data)
 
 
@@ -344,7 +348,7 @@ class EvaluationViewSet(
         return selectors.evaluations_visible(self.request.user)
 
     @extend_schema(summary="Evaluation report as JSON", tags=["models"], responses=DOWNLOAD)
-    @action(detail=True, content_negotiation_class=AcceptHeaderIgnored)
+    @action(detail=True, content_negotiation_class=IgnoreAcceptHeaderNegotiation)
     def report(self, request: Request, uid: str) -> FileResponse:
         evaluation = self.get_object()
         stream, size = selectors.artifact_file(evaluation.artifact, REPORT)
@@ -368,7 +372,9 @@ class ArtifactViewSet(mixins.RetrieveModelMixin, ResourceViewSet[Artifact]):
         responses=DOWNLOAD,
     )
     @action(
-        detail=True, url_path="files/(?P<path>.+)", content_negotiation_class=AcceptHeaderIgnored
+        detail=True,
+        url_path="files/(?P<path>.+)",
+        content_negotiation_class=IgnoreAcceptHeaderNegotiation,
     )
     def files(self, request: Request, uid: str, path: str) -> FileResponse:
         stream, size = selectors.artifact_file(self.get_object(), path)

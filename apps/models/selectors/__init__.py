@@ -7,15 +7,7 @@ from apps.models.selectors.datasets import (
     datasets_with_newest_version,
     datasets_with_versions,
 )
-from apps.models.selectors.storage import (
-    ArtifactFileMissing,
-    artifact_file,
-    artifact_store,
-    artifacts_visible,
-    code_visible,
-    input_tree,
-)
-from apps.models.selectors.versions import (
+from apps.models.selectors.model_versions import (
     ComparedEvaluation,
     ComparedMetric,
     JobOutputs,
@@ -30,6 +22,14 @@ from apps.models.selectors.versions import (
     outputs_of_job,
     training_dataset_version,
 )
+from apps.models.selectors.storage import (
+    ArtifactFileMissing,
+    artifact_file,
+    artifact_store,
+    artifacts_visible,
+    code_archives_visible,
+    input_tree,
+)
 
 __all__ = [
     "ArtifactFileMissing",
@@ -39,7 +39,7 @@ __all__ = [
     "artifact_file",
     "artifact_store",
     "artifacts_visible",
-    "code_visible",
+    "code_archives_visible",
     "dataset_versions_usable",
     "dataset_versions_visible",
     "datasets_visible",

@@ -47,14 +47,14 @@ from controlplane.domain.catalog.entries import (
     IndexedEntry,
     architecture_facts,
     index_entries,
+    search_catalog_with_counts,
     search_entries,
-    search_with_counts,
     sort_cells,
 )
 from controlplane.domain.catalog.parsing import Catalog, read_catalog
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import Reason
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import ChipPlugin
 from controlplane.ports.engines import Engine, EngineProfile, EngineTask, ModelFacts
 
@@ -91,11 +91,11 @@ def catalog_snapshot_at(revision: str) -> CatalogSnapshot:
     """The catalog of that revision, which must be the current one or a recently cached one."""
     rows = CatalogModel.objects.filter(withdrawn_at=None).prefetch_related("cells")
     return CatalogSnapshot(
-        revision=revision, entries={row.key: entry_from_row(row) for row in rows}
+        revision=revision, entries={row.key: catalog_entry_from_row(row) for row in rows}
     )
 
 
-def entry_from_row(row: CatalogModel) -> CatalogEntry:
+def catalog_entry_from_row(row: CatalogModel) -> CatalogEntry:
     """The catalog entry stored in a row, including its cells."""
     facts: dict[str, Any] = {
         name: tuple(value) if name in _LISTS else value
@@ -133,7 +133,7 @@ class CatalogIndex:
 
     def search(self, *, choice: FacetSelection, text: str = "") -> CatalogSearchResult:
         """Matching entries, with the count of each further facet value."""
-        return search_with_counts(self.rows, choice=choice, text=text)
+        return search_catalog_with_counts(self.rows, choice=choice, text=text)
 
     def fitting(self, *, choice: FacetSelection, text: str = "") -> tuple[CatalogEntry, ...]:
         """Matching entries only."""
@@ -151,15 +151,15 @@ def catalog_index_at(revision: str, engines: frozenset[str]) -> CatalogIndex:
     entries = sorted(
         catalog_snapshot_at(revision).entries.values(), key=lambda entry: entry.title.lower()
     )
-    rows = index_entries(entries, renders=_is_rendered)
+    rows = index_entries(entries, renders=_is_cell_rendered)
     values = {
         facet: frozenset().union(*(row.values[facet] for row in rows)) for facet in CatalogFacet
     }
     return CatalogIndex(revision=revision, engines=engines, rows=rows, values=values)
 
 
-def _is_rendered(entry: CatalogEntry, cell: CompatibilityCell) -> bool:
-    return is_rendered(entry, task=cell.task, vendor=cell.vendor, engine=cell.engine)
+def _is_cell_rendered(entry: CatalogEntry, cell: CompatibilityCell) -> bool:
+    return is_task_rendered(entry, task=cell.task, vendor=cell.vendor, engine=cell.engine)
 
 
 def catalog_entry(key: str) -> tuple[CatalogEntry, bool] | None:
@@ -167,7 +167,7 @@ def catalog_entry(key: str) -> tuple[CatalogEntry, bool] | None:
     if (entry := catalog_snapshot().entries.get(key)) is not None:
         return entry, False
     row = CatalogModel.objects.filter(key=key).prefetch_related("cells").first()
-    return None if row is None else (entry_from_row(row), row.withdrawn_at is not None)
+    return None if row is None else (catalog_entry_from_row(row), row.withdrawn_at is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,15 +253,17 @@ _NOT_IN_CATALOG: Mapping[str, Any] = {
 
 def installed_engines() -> frozenset[str]:
     """Names of the engine plug-ins of this installation."""
-    return frozenset(registry.engine_names())
+    return frozenset(adapter_registry.engine_names())
 
 
-def is_rendered(entry: CatalogEntry, *, task: CatalogTask, vendor: str, engine: str) -> bool:
+def is_task_rendered(entry: CatalogEntry, *, task: CatalogTask, vendor: str, engine: str) -> bool:
     """Whether an installed engine renders the task for the model on some chip of the vendor."""
-    return not rendering_refusal(entry, task=task, vendor=vendor, engine=engine)
+    return not task_rendering_refusal(entry, task=task, vendor=vendor, engine=engine)
 
 
-def rendering_refusal(entry: CatalogEntry, *, task: CatalogTask, vendor: str, engine: str) -> str:
+def task_rendering_refusal(
+    entry: CatalogEntry, *, task: CatalogTask, vendor: str, engine: str
+) -> str:
     """Why the engine does not render the task, by its check on the first chip that it runs on; or empty."""
     return _rendering_refusal(entry, task, vendor, engine, installed_engines())
 
@@ -273,11 +275,11 @@ def _rendering_refusal(
 ) -> str:
     if engine not in installed:
         return Reason("engine.plugin.not_installed", "no plug-in for this engine is installed")
-    if (plugin := registry.chip_plugins().get(vendor)) is None:
+    if (plugin := adapter_registry.chip_plugins().get(vendor)) is None:
         return Reason(
             "chip.plugin.not_installed", "no plug-in for chips of this vendor is installed"
         )
-    plug_in, asked = registry.engine(engine), TASKS[task]
+    plug_in, asked = adapter_registry.engine_by_name(engine), TASKS[task]
     if asked not in plug_in.tasks:
         return Reason(
             "engine.plugin.task_not_supported",
@@ -296,7 +298,7 @@ def _rendering_refusal(
             if chips
             else Reason("chip.vendor.no_chips", "no chip of this vendor is known")
         )
-    return _first_refusal(
+    return _refusal_unless_any_accepted(
         _refusal_on_chip(chip, entry, task=asked, engine=plug_in) for chip in running
     )
 
@@ -307,10 +309,10 @@ def _refusal_on_chip(chip: Chip, entry: CatalogEntry, *, task: EngineTask, engin
     checks = (
         engine.check(task, spec, chip=chip, model=model) for spec in _minimal_specs(engine, task)
     )
-    return _first_refusal(found[0].message if found else "" for found in checks)
+    return _refusal_unless_any_accepted(found[0].message if found else "" for found in checks)
 
 
-def _first_refusal(refusals: Iterable[str]) -> str:
+def _refusal_unless_any_accepted(refusals: Iterable[str]) -> str:
     """The first of them; empty if any is empty, and those after an empty one are not computed."""
     first = ""
     for refusal in refusals:
@@ -363,7 +365,7 @@ class ChipVendor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SupportClaim:
+class CatalogSupportClaim:
     """One engine in one cell of the matrix."""
 
     engine: str
@@ -395,7 +397,7 @@ class SupportClaim:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
     vendor: ChipVendor
-    cells: Mapping[CatalogTask, tuple[SupportClaim, ...]]
+    cells: Mapping[CatalogTask, tuple[CatalogSupportClaim, ...]]
 
     @property
     def has_claims(self) -> bool:
@@ -407,14 +409,17 @@ class MatrixRow:
         return strongest_support(claim.status for claim in self.cells[task] if claim.renderable)
 
 
-def vendors() -> Mapping[str, ChipVendor]:
+def chip_vendors() -> Mapping[str, ChipVendor]:
     """Every vendor with a plug-in, by name."""
-    return _cached_vendors(tuple(registry.chip_plugins()), installed_engines())
+    return _cached_vendors(tuple(adapter_registry.chip_plugins()), installed_engines())
 
 
 @lru_cache(maxsize=4)
 def _cached_vendors(names: tuple[str, ...], engines: frozenset[str]) -> Mapping[str, ChipVendor]:
-    return {name: _catalog_vendor(registry.chip_plugins()[name], engines=engines) for name in names}
+    return {
+        name: _catalog_vendor(adapter_registry.chip_plugins()[name], engines=engines)
+        for name in names
+    }
 
 
 def _catalog_vendor(plugin: ChipPlugin, *, engines: frozenset[str]) -> ChipVendor:
@@ -431,17 +436,19 @@ def _catalog_vendor(plugin: ChipPlugin, *, engines: frozenset[str]) -> ChipVendo
 
 
 def _engine_runs_task(engine: str, task: EngineTask, chips: Iterable[Chip]) -> bool:
-    found = registry.engine(engine)
+    found = adapter_registry.engine_by_name(engine)
     return task in found.tasks and any(not found.unsupported_reason(task, chip) for chip in chips)
 
 
 def vendor_by_name(name: str) -> ChipVendor:
     """The plug-in's vendor, or one that only the evidence names."""
-    return vendors().get(name) or ChipVendor(name=name, title=name, kind=None, engines={})
+    return chip_vendors().get(name) or ChipVendor(name=name, title=name, kind=None, engines={})
 
 
 def _find_engine_profile(engine: str) -> EngineProfile | None:
-    return registry.engine(engine).profile() if engine in installed_engines() else None
+    return (
+        adapter_registry.engine_by_name(engine).profile() if engine in installed_engines() else None
+    )
 
 
 def engine_title(name: str) -> str:
@@ -452,7 +459,10 @@ def engine_title(name: str) -> str:
 
 def compatibility_matrix(entry: CatalogEntry) -> tuple[MatrixRow, ...]:
     """One row for each vendor: vendors named by the entry first, then GPUs before NPUs."""
-    names = [*vendors(), *(cell.vendor for cell in entry.cells if cell.vendor not in vendors())]
+    names = [
+        *chip_vendors(),
+        *(cell.vendor for cell in entry.cells if cell.vendor not in chip_vendors()),
+    ]
     rows = [_matrix_row(entry, vendor_by_name(name)) for name in dict.fromkeys(names)]
     named = {cell.vendor for cell in entry.cells}
     return tuple(
@@ -488,9 +498,9 @@ def _matrix_row(entry: CatalogEntry, vendor: ChipVendor) -> MatrixRow:
 
 def _support_claim(
     entry: CatalogEntry, cell: CompatibilityCell, vendor: ChipVendor
-) -> SupportClaim:
+) -> CatalogSupportClaim:
     profile = _find_engine_profile(cell.engine)
-    return SupportClaim(
+    return CatalogSupportClaim(
         engine=cell.engine,
         title=engine_title(cell.engine),
         status=cell.status,
@@ -500,13 +510,15 @@ def _support_claim(
         caveat=cell.caveat,
         installed=profile is not None,
         renders=profile.versions if profile else "",
-        refusal=rendering_refusal(entry, task=cell.task, vendor=vendor.name, engine=cell.engine),
+        refusal=task_rendering_refusal(
+            entry, task=cell.task, vendor=vendor.name, engine=cell.engine
+        ),
     )
 
 
 def _unattested_claims(
     entry: CatalogEntry, task: CatalogTask, vendor: ChipVendor
-) -> list[SupportClaim]:
+) -> list[CatalogSupportClaim]:
     """Claims of installed engines for the task on the vendor's chips that no source names for this model."""
     attested = {cell.engine for cell in entry.claims(task, vendor=vendor.name)}
     cells = (
@@ -516,10 +528,10 @@ def _unattested_claims(
     return [_support_claim(entry, cell, vendor) for cell in cells]
 
 
-def is_rendered_anywhere(entry: CatalogEntry, task: CatalogTask) -> bool:
+def is_task_rendered_on_any_chip(entry: CatalogEntry, task: CatalogTask) -> bool:
     """Whether any engine of this installation renders the task for the model on any chip."""
     return any(
-        not rendering_refusal(entry, task=task, vendor=vendor.name, engine=engine)
-        for vendor in vendors().values()
+        not task_rendering_refusal(entry, task=task, vendor=vendor.name, engine=engine)
+        for vendor in chip_vendors().values()
         for engine in vendor.engines.get(task, frozenset())
     )

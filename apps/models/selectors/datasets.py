@@ -19,13 +19,13 @@ from apps.models.models import (
     DatasetVersion,
     ModelVersion,
 )
+from apps.models.selectors.model_versions import model_versions_visible
 from apps.models.selectors.storage import (
     ArtifactFileMissing,
     artifact_file,
     artifact_store,
     parse_json_or_none,
 )
-from apps.models.selectors.versions import model_versions_visible
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import BlobMissing
 
@@ -89,12 +89,14 @@ def dataset_row_changes(older: DatasetVersion, newer: DatasetVersion) -> Dataset
     if any(one.removed_at is not None or one.size > MAX_COMPARED_SIZE for one in artifacts):
         return None
     try:
-        return _count_row_changes(_row_blobs(older.artifact), _row_blobs(newer.artifact))
+        return _count_row_changes(
+            _row_blob_digests(older.artifact), _row_blob_digests(newer.artifact)
+        )
     except BlobMissing:
         return None
 
 
-def _row_blobs(artifact: Artifact) -> tuple[str, ...]:
+def _row_blob_digests(artifact: Artifact) -> tuple[str, ...]:
     return tuple(sorted(artifact.tree.values()))
 
 
@@ -115,13 +117,13 @@ def _rows_of_split(blobs: tuple[str, ...]) -> Counter[bytes]:
 
 
 def datasets_visible(user: accounts.RequestUser) -> QuerySet[Dataset]:
-    return Dataset.objects.filter(team__in=accounts.teams_of(user)).select_related("team")
+    return Dataset.objects.filter(team__in=accounts.teams_visible(user)).select_related("team")
 
 
 def dataset_versions_visible(user: accounts.RequestUser) -> QuerySet[DatasetVersion]:
-    return DatasetVersion.objects.filter(dataset__team__in=accounts.teams_of(user)).select_related(
-        "dataset__team", "artifact", "created_by"
-    )
+    return DatasetVersion.objects.filter(
+        dataset__team__in=accounts.teams_visible(user)
+    ).select_related("dataset__team", "artifact", "created_by")
 
 
 def dataset_versions_usable(user: accounts.RequestUser) -> QuerySet[DatasetVersion]:
@@ -208,7 +210,7 @@ def dataset_rows(
                 return DatasetRowsPage(
                     rows=tuple(found), next_at=(at, row), cut=len(found) < ROWS_PER_PAGE
                 )
-            shown = _matching_row(line, row, pattern)
+            shown = _row_if_matching(line, row, pattern)
             if shown is not None:
                 found.append(shown)
             at, row = at + len(line), row + 1
@@ -219,7 +221,7 @@ def _read_lines(stream: Any) -> Iterator[bytes]:
     yield from stream
 
 
-def _matching_row(line: bytes, number: int, pattern: str) -> DatasetRow | None:
+def _row_if_matching(line: bytes, number: int, pattern: str) -> DatasetRow | None:
     """The row if it contains the pattern, else None."""
     content = parse_json_or_none(line.decode(errors="replace"))
     row = content if isinstance(content, dict) else {}

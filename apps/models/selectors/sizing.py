@@ -32,7 +32,7 @@ from controlplane.domain.sizing import (
     serving_workload,
 )
 from controlplane.domain.specs.sizing import SIZING, STORED
-from controlplane.ports import registry as ports
+from controlplane.ports import adapter_registry as ports
 from controlplane.ports.artifacts import ArtifactError
 
 #: Bytes. Larger files are not read.
@@ -130,7 +130,7 @@ def sizing_subject_of_config(config: Any) -> SizingSubject:
     return SizingSubject(name=built.name, architecture=built)
 
 
-def sizing_subject(name: str, *, user: accounts.RequestUser) -> SizingSubject:
+def sizing_subject_by_name(name: str, *, user: accounts.RequestUser) -> SizingSubject:
     """The subject with the name ``catalog:KEY`` or ``version:UID``.
 
     :raises SizingRefused: if the user can see no such model, or it cannot be sized.
@@ -160,7 +160,7 @@ def estimate_memory(
     memory = _engine_memory(engine)
     found = ports.chip_by_name(chip)
     if found is None:
-        known = ", ".join(sorted(ports.chips()))
+        known = ", ".join(sorted(ports.all_chips()))
         raise SizingRefused(
             (
                 FieldFinding(
@@ -203,7 +203,7 @@ def _engine_memory(engine: str) -> EngineMemory:
             engines=", ".join(known),
         )
         raise SizingRefused((FieldFinding(field="engine", message=message),))
-    return ports.engine(engine).profile().memory
+    return ports.engine_by_name(engine).profile().memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

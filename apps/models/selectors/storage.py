@@ -31,14 +31,14 @@ from apps.models.selectors.storage_consumers import storage_consumers
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.storage.retention import RetentionItem, RetentionItemKind, RetentionRules
 from controlplane.domain.storage.usage import StorageKind, StorageUse
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import ArtifactStore, BlobMissing
-from controlplane.ports.launches import InputTree
+from controlplane.ports.launches import InputArtifact
 
 
 @cache
 def _cached_artifact_store(kind: str, root: str) -> ArtifactStore:
-    return registry.artifact_store(kind, {"root": root})
+    return adapter_registry.artifact_store(kind, {"root": root})
 
 
 def artifact_store() -> ArtifactStore:
@@ -49,7 +49,7 @@ def shared_or_team_filter(teams: QuerySet[Team], path: str) -> Q:
     return Q(**{f"{path}__in": teams}) | Q(**{f"{path}__isnull": True})
 
 
-def input_tree(name: str, artifact: Artifact) -> InputTree:
+def input_tree(name: str, artifact: Artifact) -> InputArtifact:
     """The files of an artifact as the input of a launch.
 
     :raises BlobMissing: if its bytes have been removed.
@@ -64,17 +64,17 @@ def input_tree(name: str, artifact: Artifact) -> InputTree:
                 reason=artifact.deletion_reason,
             )
         )
-    return InputTree(name=name, files=artifact.tree)
+    return InputArtifact(name=name, files=artifact.tree)
 
 
 def artifacts_visible(user: accounts.RequestUser) -> QuerySet[Artifact]:
     """Artifacts of the user's teams and those shared with every team."""
     return Artifact.objects.filter(
-        shared_or_team_filter(accounts.teams_of(user), "team")
+        shared_or_team_filter(accounts.teams_visible(user), "team")
     ).select_related("team")
 
 
-def code_visible(user: accounts.RequestUser) -> QuerySet[Artifact]:
+def code_archives_visible(user: accounts.RequestUser) -> QuerySet[Artifact]:
     """Code archives that a script job may run."""
     return artifacts_visible(user).filter(
         kind=ArtifactKind.CODE, team__isnull=False, deleted_at=None, removed_at=None
@@ -134,24 +134,24 @@ KIND_OF: Mapping[str, StorageKind] = {
 }
 
 
-def storage_use(team: Team) -> StorageUse:
+def storage_usage_of_team(team: Team) -> StorageUse:
     """Current usage of one team."""
-    return storage_uses([team.pk])[team.pk]
+    return storage_usage_by_team([team.pk])[team.pk]
 
 
-def storage_uses(team_keys: Iterable[int]) -> dict[int, StorageUse]:
+def storage_usage_by_team(team_keys: Iterable[int]) -> dict[int, StorageUse]:
     """Usage of each team by primary key: everything charged to it, including deleted artifacts that can still be
     restored.
     """
     keys = list(team_keys)
     sums: dict[int, dict[StorageKind, int]] = {key: dict.fromkeys(StorageKind, 0) for key in keys}
-    for team, kind, size in _artifact_charges(keys):
+    for team, kind, size in _storage_charges(keys):
         sums[team][kind] += size
     limits = dict(StorageQuota.objects.filter(team__in=keys).values_list("team_id", "limit"))
     return {key: StorageUse(by_kind=sums[key], limit=limits.get(key)) for key in keys}
 
 
-def _artifact_charges(keys: list[int]) -> Iterator[tuple[int, StorageKind, int]]:
+def _storage_charges(keys: list[int]) -> Iterator[tuple[int, StorageKind, int]]:
     artifacts = Artifact.objects.filter(team__in=keys, removed_at=None).order_by()
     for team, kind, size in artifacts.values_list("team_id", "kind").annotate(total=Sum("size")):
         yield team, KIND_OF[kind], size
@@ -171,10 +171,10 @@ class TeamStorage:
     deleted: int
 
 
-def storage_by_team(user: accounts.RequestUser) -> list[TeamStorage]:
+def visible_team_storage(user: accounts.RequestUser) -> list[TeamStorage]:
     """Usage of each team that the user may see, largest first."""
-    teams = list(accounts.teams_of(user))
-    uses = storage_uses([team.pk for team in teams])
+    teams = list(accounts.teams_visible(user))
+    uses = storage_usage_by_team([team.pk for team in teams])
     deleted = dict(
         Artifact.objects.filter(team__in=teams, removed_at=None, deleted_at__isnull=False)
         .order_by()
@@ -295,7 +295,7 @@ def deletion_blockers(artifact: Artifact, *, at: datetime, by_rule: bool = False
 ADAPTER_FILE = "adapter_config.json"
 
 
-def required_versions(version: ModelVersion) -> frozenset[str]:
+def versions_required_to_load(version: ModelVersion) -> frozenset[str]:
     """Uids of the versions without whose bytes it cannot be loaded."""
     artifact, base = version.artifact, version.base
     if artifact is None or base is None:
@@ -403,12 +403,12 @@ def largest_stored_items(
 ) -> list[StoredItem]:
     """The largest items of the user's teams, largest first."""
     artifacts = _items_from_artifacts(list(artifacts_with_bytes(user)[:count]))
-    teams = list(accounts.teams_of(user))
+    teams = list(accounts.teams_visible(user))
     names = {team.uid: team.name for team in teams}
     left = [
         _item_from_attempt(item, team=names[item.team])
         for consumer in storage_consumers()
-        for item in consumer.items_largest(teams=[team.pk for team in teams], count=count)
+        for item in consumer.largest_items(teams=[team.pk for team in teams], count=count)
         if item.size
     ]
     return sorted([*artifacts, *left], key=lambda item: -item.size)[:count]
@@ -419,15 +419,15 @@ def deleted_items(user: accounts.RequestUser) -> list[StoredItem]:
     return _items_from_artifacts(list(artifacts_deleted(user)))
 
 
-def attempt_item(
+def attempt_storage_item(
     kind: RetentionItemKind, uid: str, *, user: accounts.RequestUser
 ) -> RetentionItem | None:
     """An item of an attempt of one of the user's teams; None if there is none."""
-    teams = frozenset(accounts.teams_of(user).values_list("uid", flat=True))
+    teams = frozenset(accounts.teams_visible(user).values_list("uid", flat=True))
     found = (
         item
         for consumer in storage_consumers()
-        for item in consumer.items_of(uid)
+        for item in consumer.items_of_attempt(uid)
         if item.kind is kind and item.team in teams
     )
     return next(found, None)
@@ -452,7 +452,7 @@ def _attempt_uid(artifact: Artifact) -> str:
 def _item_from_artifact(
     artifact: Artifact, attempt_labels: Mapping[str, tuple[str, str]]
 ) -> StoredItem:
-    name, page, page_uid = artifact_title(artifact), *_items_page(artifact)
+    name, page, page_uid = artifact_title(artifact), *_artifact_page_and_uid(artifact)
     if not page and (label := attempt_labels.get(_attempt_uid(artifact))) is not None:
         name, page, page_uid = label[0], "job", label[1]
     deleted = artifact.deleted_at
@@ -471,7 +471,7 @@ def _item_from_artifact(
     )
 
 
-def _items_page(artifact: Artifact) -> tuple[str, str]:
+def _artifact_page_and_uid(artifact: Artifact) -> tuple[str, str]:
     for relation, page in (
         ("modelversion", "model-version"),
         ("datasetversion", "dataset-version"),

@@ -45,11 +45,11 @@ class StorageConsumer(Protocol):
         """Items of its own that a retention rule may remove."""
         ...
 
-    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
+    def largest_items(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
         """At least the ``count`` largest items of the teams (by primary key), in any order."""
         ...
 
-    def items_of(self, uid: str) -> Iterable[RetentionItem]:
+    def items_of_attempt(self, uid: str) -> Iterable[RetentionItem]:
         """Items of the attempt with that uid."""
         ...
 
@@ -79,10 +79,10 @@ class ReferencingConsumer:
     def items(self) -> Iterable[RetentionItem]:
         return ()
 
-    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
+    def largest_items(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
         return ()
 
-    def items_of(self, uid: str) -> Iterable[RetentionItem]:
+    def items_of_attempt(self, uid: str) -> Iterable[RetentionItem]:
         return ()
 
     def usage(self) -> Iterable[tuple[int, StorageKind, int]]:

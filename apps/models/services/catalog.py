@@ -17,7 +17,7 @@ from controlplane.domain.catalog import CatalogEntry, CompatibilityCell
 from controlplane.domain.catalog.entries import match_entry
 from controlplane.domain.catalog.parsing import Catalog
 from controlplane.domain.registry.versions import ModelConfig
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class CatalogChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogDiff:
+class CatalogLoadChanges:
     """Changes of a load, by entry key."""
 
     added: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ _COLUMNS = tuple(name for name in selectors.COLUMNS if name != "key")
 
 
 @transaction.atomic
-def catalog_load(*, catalog: Catalog, at: datetime) -> CatalogDiff:
+def catalog_load(*, catalog: Catalog, at: datetime) -> CatalogLoadChanges:
     """Update the rows to the catalog; idempotent.
 
     Entries that the catalog no longer has are marked as withdrawn, never deleted, because versions refer to them.
@@ -80,7 +80,8 @@ def catalog_load(*, catalog: Catalog, at: datetime) -> CatalogDiff:
     returned = [rows[key] for key in catalog.entries if key in rows and rows[key].withdrawn_at]
     gone = [row for key, row in rows.items() if key not in catalog.entries and not row.withdrawn_at]
     changed = {
-        row.key: _entry_changes(selectors.entry_from_row(row), entry) for row, entry in outdated
+        row.key: _entry_changes(selectors.catalog_entry_from_row(row), entry)
+        for row, entry in outdated
     }
     created = CatalogModel.objects.bulk_create(
         CatalogModel(key=entry.key, digest=entry.digest, **_entry_columns(entry)) for entry in added
@@ -93,21 +94,21 @@ def catalog_load(*, catalog: Catalog, at: datetime) -> CatalogDiff:
     _cells_replace([*zip(created, added, strict=True), *outdated])
     CatalogModel.objects.filter(pk__in=[row.pk for row in returned]).update(withdrawn_at=None)
     CatalogModel.objects.filter(pk__in=[row.pk for row in gone]).update(withdrawn_at=at)
-    return CatalogDiff(
+    return CatalogLoadChanges(
         added=tuple(entry.key for entry in added),
         changed=changed,
         withdrawn=tuple(row.key for row in gone),
         returned=tuple(row.key for row in returned),
         unchanged=len(catalog.entries) - len(added) - len(outdated),
-        linked=_versions_link(catalog),
+        linked=_link_versions_to_catalog(catalog),
     )
 
 
 def _entry_columns(entry: CatalogEntry) -> dict[str, Any]:
-    return {name: _column_value(getattr(entry, name)) for name in _COLUMNS}
+    return {name: _list_if_tuple(getattr(entry, name)) for name in _COLUMNS}
 
 
-def _column_value(value: Any) -> Any:
+def _list_if_tuple(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -134,8 +135,8 @@ def _entry_changes(before: CatalogEntry, after: CatalogEntry) -> tuple[CatalogCh
     fields = [
         CatalogChange(what=name, before=old, after=new)
         for name in _COLUMNS
-        if (old := _column_value(getattr(before, name)))
-        != (new := _column_value(getattr(after, name)))
+        if (old := _list_if_tuple(getattr(before, name)))
+        != (new := _list_if_tuple(getattr(after, name)))
     ]
     old_cells, new_cells = _cells_by_name(before), _cells_by_name(after)
     cells = [
@@ -161,7 +162,7 @@ def _format_cell(cell: CompatibilityCell | None) -> str:
     return "; ".join((cell.status.value, *(part for part in more if part)))
 
 
-def _versions_link(catalog: Catalog) -> int:
+def _link_versions_to_catalog(catalog: Catalog) -> int:
     """Link versions without an entry; return the number of versions linked."""
     open_versions = ModelVersion.objects.filter(catalog_model=None, base=None).exclude(config=None)
     found = 0
@@ -179,7 +180,7 @@ def _versions_link(catalog: Catalog) -> int:
     return found
 
 
-def version_facts(
+def version_columns_from_config(
     *, config: ModelConfig, parameters: int, names: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Columns of a version derived from its ``config.json`` and its weights."""

@@ -11,15 +11,20 @@ from django.db import transaction
 from django.db.models import Max
 
 from apps.accounts.models import Team, User
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.models import selectors
 from apps.models.models import ArtifactKind, Dataset, DatasetVersion
-from apps.models.services.storage import File, artifact_create, artifact_revive, storage_check_fits
+from apps.models.services.artifact_storage import (
+    File,
+    artifact_create,
+    artifact_restore_on_reupload,
+    precheck_storage_quota,
+)
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.datasets.inspection import Inspection, inspect_dataset
 from controlplane.domain.datasets.schemas import ColumnMapping
 from controlplane.domain.datasets.validation import FileLimits
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 
 #: Length of the column; file names can be longer.
 _MAX_SOURCE_NAME_LENGTH = 200
@@ -78,7 +83,7 @@ def dataset_upload(
     )
     if known is not None and known.artifact.usable:
         raise DuplicateUpload(known)
-    storage_check_fits(team=team, size=sum(file.size for file in inspection.files.values()))
+    precheck_storage_quota(team=team, size=sum(file.size for file in inspection.files.values()))
     stream.seek(0)
     files = _store_splits(inspection, stream)
     return _dataset_version_create(
@@ -124,7 +129,7 @@ def _dataset_version_create(
         dataset.versions.filter(content_hash=inspection.digest).select_related("artifact").first()
     )
     if known is not None:
-        return _dataset_version_revive(known, actor=actor)
+        return _restore_dataset_version(known, actor=actor)
     last = dataset.versions.aggregate(last=Max("number"))["last"] or 0
     version = DatasetVersion.objects.create(
         dataset=dataset,
@@ -138,7 +143,7 @@ def _dataset_version_create(
         preview=[asdict(row) for row in inspection.preview],
         created_by=actor,
     )
-    audit(
+    record_audit_entry(
         actor=actor,
         action="dataset.create" if created else "dataset.add_version",
         team=team,
@@ -149,15 +154,15 @@ def _dataset_version_create(
     return version
 
 
-def _dataset_version_revive(known: DatasetVersion, *, actor: User) -> DatasetVersion:
+def _restore_dataset_version(known: DatasetVersion, *, actor: User) -> DatasetVersion:
     """Restore a deleted version because the same rows were uploaded again.
 
     :raises DuplicateUpload: if it was not deleted.
     """
     if known.artifact.usable:
         raise DuplicateUpload(known)
-    artifact_revive(artifact=known.artifact)
-    audit(
+    artifact_restore_on_reupload(artifact=known.artifact)
+    record_audit_entry(
         actor=actor,
         action="dataset.revive",
         team=known.dataset.team,

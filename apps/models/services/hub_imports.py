@@ -19,24 +19,24 @@ from urllib.parse import urljoin
 from django.db import transaction
 
 from apps.accounts.models import Team, User
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.models import selectors as registry
 from apps.models.models import HubImport, ModelVersion, ModelVersionTransition
-from apps.models.selectors import versions as selectors
-from apps.models.services.storage import read_chunks, storage_check_fits
-from apps.models.services.versions import (
+from apps.models.selectors import model_versions as selectors
+from apps.models.services.artifact_storage import precheck_storage_quota, read_chunks
+from apps.models.services.model_versions import (
     iterate_with_progress,
-    model_line_next_number,
-    model_version_failed,
-    model_version_imported,
+    model_version_complete_import,
+    model_version_fail_import,
+    reserve_model_version_number,
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import MIB
 from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
-from controlplane.domain.registry.hubs import (
+from controlplane.domain.registry.model_hubs import (
     DigestVerifier,
     HubFile,
-    HubRefused,
+    HubImportRefused,
     RepositoryListing,
     check_repository,
     importable_files,
@@ -46,9 +46,9 @@ from controlplane.domain.registry.versions import MODEL, ModelEvent, ModelRefuse
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
-from controlplane.ports.hubs import HubUnreachable
-from controlplane.ports.outbound import Outbound, OutboundFailed, OutboundResponse
-from controlplane.web.outbound import configured_outbound
+from controlplane.ports.model_hubs import HubUnreachable
+from controlplane.ports.outbound_http import OutboundFailed, OutboundHttpClient, OutboundResponse
+from controlplane.web.outbound_http import configured_outbound
 
 #: Duration of one time slice, so that imports alternate.
 FETCH_SLICE = timedelta(seconds=15)
@@ -79,7 +79,7 @@ class HubLookup:
 def hub_lookup(*, hub: str, repository: str, revision: str) -> HubLookup:
     """Query the hub for the files that an import would download.
 
-    :raises HubRefused: if the repository cannot be imported.
+    :raises HubImportRefused: if the repository cannot be imported.
     :raises HubUnreachable: if the hub does not answer.
     :raises EgressRefused: if the policy forbids its address.
     """
@@ -100,11 +100,11 @@ def hub_lookup(*, hub: str, repository: str, revision: str) -> HubLookup:
         repository=repository,
         revision=revision,
         listing=listing,
-        stored_bytes=sum(file.size for file in listing.files if _is_stored(file)),
+        stored_bytes=sum(file.size for file in listing.files if _is_hub_file_stored(file)),
     )
 
 
-def _is_stored(file: HubFile) -> bool:
+def _is_hub_file_stored(file: HubFile) -> bool:
     if not file.sha256:
         return False
     try:
@@ -120,8 +120,8 @@ def hub_import_request(*, actor: User, team: Team, name: str, lookup: HubLookup)
     :raises StorageQuotaExceeded: if it exceeds the team's quota together with the running imports.
     """
     hub_import = selectors.importing_bytes(team)
-    storage_check_fits(team=team, size=lookup.listing.size + hub_import)
-    line, number = model_line_next_number(team=team, name=name)
+    precheck_storage_quota(team=team, size=lookup.listing.size + hub_import)
+    line, number = reserve_model_version_number(team=team, name=name)
     version = ModelVersion.objects.create(line=line, number=number, created_by=actor)
     HubImport.objects.create(
         version=version,
@@ -133,7 +133,7 @@ def hub_import_request(*, actor: User, team: Team, name: str, lookup: HubLookup)
         files=[file.as_json() for file in lookup.listing.files],
         size=lookup.listing.size,
     )
-    audit(
+    record_audit_entry(
         actor=actor,
         action="model.fetch",
         team=team,
@@ -150,7 +150,7 @@ def hub_import_cancel(*, version: ModelVersion, actor: User, at: datetime) -> No
 
     :raises IllegalTransition: if it is no longer being imported.
     """
-    audit(
+    record_audit_entry(
         actor=actor,
         action="model.cancel",
         team=version.line.team,
@@ -179,23 +179,23 @@ def hub_import_fetch(row: HubImport, *, at: datetime, on_progress: Callable[[], 
         if not _fetch_files(row, on_progress=on_progress):
             return False
         stored = [(path, digest, size) for path, digest, size in row.stored]
-        model_version_imported(version=row.version, files=stored, at=at)
+        model_version_complete_import(version=row.version, files=stored, at=at)
     except ImportCancelled:
         return False
     except HubUnreachable as trouble:
         _schedule_retry(row, error=str(trouble), at=at)
         return False
     except (
-        HubRefused,
+        HubImportRefused,
         EgressRefused,
         ModelRefused,
         StorageQuotaExceeded,
         ArtifactError,
         OSError,
     ) as error:
-        model_version_failed(version=row.version, reason=str(error), at=at)
+        model_version_fail_import(version=row.version, reason=str(error), at=at)
         return False
-    shutil.rmtree(_import_folder(row), ignore_errors=True)
+    shutil.rmtree(_partial_downloads_folder_of_import(row), ignore_errors=True)
     return True
 
 
@@ -209,14 +209,14 @@ def _schedule_retry(row: HubImport, *, error: str, at: datetime) -> None:
             attempts=failures,
         )
         HubImport.objects.filter(pk=row.pk).update(failures=0, error="", retry_at=None)
-        model_version_failed(version=row.version, reason=reason, at=at)
+        model_version_fail_import(version=row.version, reason=reason, at=at)
         return
     HubImport.objects.filter(pk=row.pk).update(
         failures=failures, error=error, retry_at=at + RETRY_DELAYS[failures - 1]
     )
 
 
-def _import_folder(row: HubImport) -> Path:
+def _partial_downloads_folder_of_import(row: HubImport) -> Path:
     return selectors.partial_downloads_folder() / row.version.uid
 
 
@@ -224,7 +224,7 @@ def _fetch_files(row: HubImport, *, on_progress: Callable[[], None]) -> bool:
     """Whether every file is in the store; False if the time slice ends before.
 
     :raises HubUnreachable: if a range cannot be downloaded.
-    :raises HubRefused: if a file is damaged.
+    :raises HubImportRefused: if a file is damaged.
     """
     until = time.monotonic() + FETCH_SLICE.total_seconds()
     done = {path for path, _, _ in row.stored}
@@ -232,10 +232,10 @@ def _fetch_files(row: HubImport, *, on_progress: Callable[[], None]) -> bool:
         file = HubFile.from_json(value)
         if file.path in done:
             continue
-        if _is_stored(file):
+        if _is_hub_file_stored(file):
             _record_stored(row, file, digest=f"sha256:{file.sha256}", spared=file.size)
             continue
-        part = _import_folder(row) / f"{number}.part"
+        part = _partial_downloads_folder_of_import(row) / f"{number}.part"
         if not _fetch_file(row, file, part, until=until, on_progress=on_progress):
             return False
         _record_stored(row, file, digest=_store_file(file, part, on_progress=on_progress))
@@ -289,7 +289,7 @@ def _record_progress(row: HubImport, *, received: int, speed: float) -> None:
 
 
 def _store_file(file: HubFile, part: Path, *, on_progress: Callable[[], None]) -> str:
-    """:raises HubRefused: if the digest differs from the hub's; the partial file is removed."""
+    """:raises HubImportRefused: if the digest differs from the hub's; the partial file is removed."""
     verifier = DigestVerifier(file)
     with part.open("rb") as stream:
         blob = registry.artifact_store().put(
@@ -297,7 +297,7 @@ def _store_file(file: HubFile, part: Path, *, on_progress: Callable[[], None]) -
         )
     try:
         verifier.verify()
-    except HubRefused:
+    except HubImportRefused:
         part.unlink(missing_ok=True)
         raise
     return blob.digest
@@ -336,7 +336,7 @@ class RangeDownloader:
     """
 
     def __init__(
-        self, *, outbound: Outbound, url: str, headers: Mapping[str, str], size: int
+        self, *, outbound: OutboundHttpClient, url: str, headers: Mapping[str, str], size: int
     ) -> None:
         self._outbound = outbound
         self._url = url
@@ -351,7 +351,7 @@ class RangeDownloader:
         """Bytes of the file from ``offset``; at least one.
 
         :raises HubUnreachable: if the request fails.
-        :raises HubRefused: if the hub denies access to the file.
+        :raises HubImportRefused: if the hub denies access to the file.
         :raises EgressRefused: if a redirect leads to a forbidden address.
         """
         last = min(offset + self._length, self._size) - 1
@@ -371,7 +371,7 @@ class RangeDownloader:
 
     def _range_body(self, answer: OutboundResponse, *, offset: int, last: int) -> bytes:
         if answer.status in (401, 403, 404):
-            raise HubRefused(
+            raise HubImportRefused(
                 Reason(
                     "model_import.file.access_denied",
                     "the hub refused {url} (status {status}); accept the terms of the "

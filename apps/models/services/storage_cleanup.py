@@ -26,24 +26,24 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.models import Team
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.models.models import Artifact, ArtifactKind, StorageRun, StorageRunKind, StoreSize
 from apps.models.selectors import artifact_store
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.storage import digests_referenced
 from apps.models.selectors.storage_consumers import storage_consumers
-from apps.models.services.storage import artifact_remove, lock_for_removal
+from apps.models.services.artifact_storage import artifact_bytes_remove, lock_for_removal
 from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.storage.retention import (
-    Removal,
     RetentionItem,
     RetentionItemKind,
     RetentionPlan,
+    RetentionRemoval,
     RetentionRules,
     plan_retention,
 )
-from controlplane.persistence.leases import LeaderLease, leader_lease
-from controlplane.persistence.locks import AdvisoryLock, session_lock
+from controlplane.persistence.advisory_locks import AdvisoryLock, session_lock
+from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.ports.artifacts import ArtifactStore, StoredBlob
 
 #: Longer than the time between storing a blob and committing the row that references it.
@@ -69,8 +69,10 @@ def garbage_collect(
         if not acquired:
             return None
         cursor = "" if dry_run else _last_checked_digest()
-        with storage_run(StorageRunKind.GARBAGE, at=at, dry_run=dry_run, cursor=cursor) as run:
-            _collect_garbage(run, old=at - grace, limit=limit)
+        with record_cleanup_run(
+            StorageRunKind.GARBAGE, at=at, dry_run=dry_run, cursor=cursor
+        ) as run:
+            _delete_unreferenced_blobs(run, old=at - grace, limit=limit)
         return run
 
 
@@ -80,14 +82,16 @@ def _last_checked_digest() -> str:
     return runs.values_list("cursor", flat=True).first() or ""
 
 
-def _collect_garbage(run: StorageRun, *, old: datetime, limit: int) -> None:
+def _delete_unreferenced_blobs(run: StorageRun, *, old: datetime, limit: int) -> None:
     store = artifact_store()
     needed = _referenced_keys()
     if not run.dry_run:
-        run.removed_bytes += store.clear_unfinished(before=old)
+        run.removed_bytes += store.delete_unfinished_writes(before=old)
     blobs = list(islice(store.blobs(after=run.cursor), limit))
     for blob in blobs:
-        _collect_blob(store, blob, run=run, needed=_digest_key(blob.digest) in needed, old=old)
+        _delete_unreferenced_blob(
+            store, blob, run=run, needed=_digest_to_bytes(blob.digest) in needed, old=old
+        )
         run.examined += 1
         if run.examined % CURSOR_SAVED_EVERY == 0 and not run.dry_run:
             run.cursor = blob.digest
@@ -97,14 +101,14 @@ def _collect_garbage(run: StorageRun, *, old: datetime, limit: int) -> None:
 
 def _referenced_keys() -> set[bytes]:
     """Binary digests of referenced blobs: half the size of their text, of which there may be millions."""
-    return {_digest_key(digest) for digest in digests_referenced()}
+    return {_digest_to_bytes(digest) for digest in digests_referenced()}
 
 
-def _digest_key(digest: str) -> bytes:
+def _digest_to_bytes(digest: str) -> bytes:
     return bytes.fromhex(digest.removeprefix("sha256:"))
 
 
-def _collect_blob(
+def _delete_unreferenced_blob(
     store: ArtifactStore, blob: StoredBlob, *, run: StorageRun, needed: bool, old: datetime
 ) -> None:
     if needed:
@@ -124,7 +128,7 @@ def _collect_blob(
         store.set_aside(blob.digest)
 
 
-def storage_measure(*, at: datetime) -> bool:
+def measure_artifact_storage(*, at: datetime) -> bool:
     """Count the store, and have every storage source measure its own data.
 
     False if another worker is active: counting a large store takes longer than the interval.
@@ -146,12 +150,13 @@ def storage_measure(*, at: datetime) -> bool:
 
 
 INTERRUPTED = Reason(
-    "storage_run.state.interrupted", "interrupted; the next run continued from the same position"
+    "storage_run.state.interrupted",
+    "interrupted; the next run continued from the same position",
 )
 
 
 @contextmanager
-def storage_run(
+def record_cleanup_run(
     kind: StorageRunKind, *, at: datetime, dry_run: bool = False, cursor: str = ""
 ) -> Iterator[StorageRun]:
     """Record a run, including an error that ends it.
@@ -193,12 +198,12 @@ def retention_items(*, at: datetime) -> list[RetentionItem]:
     """Every item that a rule could remove, with its hold."""
     reasons = selectors.retention_holds(at=at)
     return [
-        *_version_items(reasons),
+        *_model_version_retention_items(reasons),
         *(item for consumer in storage_consumers() for item in consumer.items()),
     ]
 
 
-def _version_items(reasons: dict[int, list[str]]) -> Iterator[RetentionItem]:
+def _model_version_retention_items(reasons: dict[int, list[str]]) -> Iterator[RetentionItem]:
     rows = Artifact.objects.filter(
         kind=ArtifactKind.MODEL,
         removed_at=None,
@@ -221,7 +226,7 @@ def _version_items(reasons: dict[int, list[str]]) -> Iterator[RetentionItem]:
             number=version.number,
             pinned=artifact.pinned_at is not None,
             held=join_reasons(reasons.get(artifact.pk, ())),
-            needs=selectors.required_versions(version),
+            needs=selectors.versions_required_to_load(version),
         )
 
 
@@ -249,26 +254,26 @@ def retention_preview(*, team: Team | None, rules: RetentionRules, at: datetime)
     )
 
 
-def retention_run(*, at: datetime) -> StorageRun | None:
+def run_retention(*, at: datetime) -> StorageRun | None:
     """Run retention: remove expired deleted artifacts, then what the rules do not keep.
 
     None if another worker is active.
     """
-    with leader_lease(RETENTION_LEASE, ttl=RETENTION_LEASE_TTL) as lease:
+    with hold_leader_lease(RETENTION_LEASE, ttl=RETENTION_LEASE_TTL) as lease:
         if lease is None:
             return None
-        with storage_run(StorageRunKind.RETENTION, at=at) as run:
+        with record_cleanup_run(StorageRunKind.RETENTION, at=at) as run:
             run.removed, run.removed_bytes = _remove_expired(at=at)
             found = retention_plan(at=at)
             run.examined = len(found.removals) + len(found.spared)
-            for removal in _renewing_lease(found, lease):
-                if removal_apply(removal, at=at):
+            for removal in _removals_while_leased(found, lease):
+                if apply_retention_removal(removal, at=at):
                     _record_removal(run, removal)
         _delete_old_runs()
         return run
 
 
-def _renewing_lease(found: RetentionPlan, lease: LeaderLease) -> Iterator[Removal]:
+def _removals_while_leased(found: RetentionPlan, lease: LeaderLease) -> Iterator[RetentionRemoval]:
     for removal in found.removals[:RETENTION_BATCH]:
         if not lease.renew(ttl=RETENTION_LEASE_TTL):
             log.warning("a round of retention took too long and was cut off")
@@ -276,7 +281,7 @@ def _renewing_lease(found: RetentionPlan, lease: LeaderLease) -> Iterator[Remova
         yield removal
 
 
-def _record_removal(run: StorageRun, removal: Removal) -> None:
+def _record_removal(run: StorageRun, removal: RetentionRemoval) -> None:
     run.removed += 1
     run.removed_bytes += removal.item.size
     if len(run.details) < DETAILS_PER_RUN:
@@ -300,12 +305,12 @@ def _remove_expired(*, at: datetime) -> tuple[int, int]:
             if selectors.deletion_blockers(row, at=at):
                 # It came into use just before it was deleted; a later run removes it.
                 continue
-            artifact_remove(row, at=at, reason=row.deletion_reason, by=row.deleted_by)
+            artifact_bytes_remove(row, at=at, reason=row.deletion_reason, by=row.deleted_by)
         count, size = count + 1, size + row.size
     return count, size
 
 
-def removal_apply(removal: Removal, *, at: datetime) -> bool:
+def apply_retention_removal(removal: RetentionRemoval, *, at: datetime) -> bool:
     """Remove the item unless it has come into use since the plan; return whether it was removed."""
     item = removal.item
     if item.kind is RetentionItemKind.VERSION:
@@ -317,14 +322,14 @@ def removal_apply(removal: Removal, *, at: datetime) -> bool:
 
 
 @transaction.atomic
-def _remove_version(removal: Removal, *, at: datetime) -> bool:
+def _remove_version(removal: RetentionRemoval, *, at: datetime) -> bool:
     artifact = Artifact.objects.filter(modelversion__uid=removal.item.uid).first()
     if artifact is None:
         return False
     row = lock_for_removal(artifact)
     if not row.usable or selectors.deletion_blockers(row, at=at, by_rule=True):
         return False
-    artifact_remove(
+    artifact_bytes_remove(
         row,
         at=at,
         reason=Reason(
@@ -334,7 +339,7 @@ def _remove_version(removal: Removal, *, at: datetime) -> bool:
         ),
         by=REMOVED_BY_RULE,
     )
-    audit(
+    record_audit_entry(
         actor=None,
         action="storage.retention",
         team=row.team,

@@ -16,31 +16,31 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.models import selectors as registry
 from apps.models.models import ModelVersion
 from apps.models.selectors import catalog as selectors
 from apps.models.selectors import sizing
-from apps.models.selectors.catalog import MatrixRow, SupportClaim, compatibility_matrix
+from apps.models.selectors.catalog import CatalogSupportClaim, MatrixRow, compatibility_matrix
 from apps.models.web.catalog_labels import (
     CAVEATS,
     FIELDS,
     TASKS,
     catalog_facts,
     compared_facts,
-    support_state,
+    support_display_state,
 )
 from apps.models.web.catalog_list import (
     MAX_COMPARED,
-    VendorSupport,
+    VendorTaskSupport,
     render_catalog_list,
     vendor_support,
 )
-from apps.models.web.models import models_tabs
+from apps.models.web.model_version_actions import models_tabs
 from controlplane.domain.catalog import CatalogEntry, CatalogTask, Modality
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.registry.versions import ModelState
-from controlplane.web.pages import is_fragment
+from controlplane.web.pages import is_htmx_fragment_request
 
 #: Newest registered versions that an entry's page shows.
 _MAX_VERSIONS = 20
@@ -50,28 +50,28 @@ _MAX_VERSIONS = 20
 def catalog(request: AuthenticatedRequest) -> HttpResponse:
     """``?q=``, one parameter per facet, ``?sort=``, ``?page=`` and ``?ids=`` for the comparison."""
     rendered = render_catalog_list(request)
-    if is_fragment(request):
+    if is_htmx_fragment_request(request):
         return HttpResponse(rendered.html)
     context = {"listing": rendered.listing, "found": rendered.html, "tabs": models_tabs("catalog")}
     return render(request, "registry/catalog.html", context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixCellView:
+class MatrixCellDisplay:
     """One cell of the matrix with the display state of each claim."""
 
     label: str
-    claims: tuple[tuple[str, SupportClaim, str], ...]
+    claims: tuple[tuple[str, CatalogSupportClaim, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixRowView:
+class MatrixRowDisplay:
     row: MatrixRow
-    cells: tuple[MatrixCellView, ...]
+    cells: tuple[MatrixCellDisplay, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogVersionView:
+class CatalogVersionDisplay:
     """A registered version, and how its configuration differs from the catalog."""
 
     version: ModelVersion
@@ -81,7 +81,7 @@ class CatalogVersionView:
 
 
 @login_required
-def entry(request: AuthenticatedRequest, key: str) -> HttpResponse:
+def catalog_entry_page(request: AuthenticatedRequest, key: str) -> HttpResponse:
     """One catalog entry: facts, matrix, memory, registered versions."""
     found = selectors.catalog_entry(key)
     if found is None:
@@ -96,13 +96,13 @@ def entry(request: AuthenticatedRequest, key: str) -> HttpResponse:
         "withdrawn": withdrawn,
         "facts": catalog_facts(one),
         "tasks": TASKS,
-        "rows": [_row_view(row) for row in rows if row.has_claims],
+        "rows": [_matrix_row_display(row) for row in rows if row.has_claims],
         "unattested": [row.vendor for row in rows if not row.has_claims],
         "sources": _entry_sources(one),
         "catalog_actions": buttons,
         "reasons": _disabled_reasons(buttons),
         **_memory_links(one),
-        "import_href": import_href(one),
+        "catalog_import_url": catalog_import_url(one),
         "versions": [_version_view(version, one) for version in versions],
     }
     return render(request, "registry/catalog_entry.html", context)
@@ -136,15 +136,15 @@ def _disabled_reasons(buttons: Sequence[CatalogAction]) -> list[tuple[str, str]]
     return [(reason, str(_(", ")).join(labels)) for reason, labels in labels_by_reason.items()]
 
 
-def _row_view(row: MatrixRow) -> MatrixRowView:
-    return MatrixRowView(
+def _matrix_row_display(row: MatrixRow) -> MatrixRowDisplay:
+    return MatrixRowDisplay(
         row=row,
         cells=tuple(
-            MatrixCellView(
+            MatrixCellDisplay(
                 label=str(label),
                 claims=tuple(
                     (
-                        support_state(claim.status),
+                        support_display_state(claim.status),
                         claim,
                         str(CAVEATS[claim.caveat]) if claim.caveat else "",
                     )
@@ -163,9 +163,9 @@ def _entry_sources(one: CatalogEntry) -> list[tuple[str, str]]:
     return [(key, known[key].title if key in known else key) for key in sorted(keys)]
 
 
-def _version_view(version: ModelVersion, one: CatalogEntry) -> CatalogVersionView:
+def _version_view(version: ModelVersion, one: CatalogEntry) -> CatalogVersionDisplay:
     found = selectors.catalog_differences(version, entry=one)
-    return CatalogVersionView(
+    return CatalogVersionDisplay(
         version=version,
         contradictions=tuple(
             (str(FIELDS.get(each.field, each.field)), each.config, each.catalog)
@@ -188,11 +188,11 @@ def catalog_context(version: ModelVersion) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTask:
     label: str
-    columns: tuple[list[VendorSupport], ...]
+    columns: tuple[list[VendorTaskSupport], ...]
 
 
 @login_required
-def compare(request: AuthenticatedRequest) -> HttpResponse:
+def catalog_comparison_page(request: AuthenticatedRequest) -> HttpResponse:
     """``?ids=`` names up to four entries, separated by commas or repeated."""
     requested = [key for given in request.GET.getlist("ids") for key in given.split(",") if key]
     known = selectors.catalog_snapshot().entries
@@ -264,7 +264,7 @@ def catalog_actions(
     return [_catalog_action(entry, task, versions=versions, granted=granted) for task in _LABELS]
 
 
-def import_href(entry: CatalogEntry) -> str:
+def catalog_import_url(entry: CatalogEntry) -> str:
     """Import page for its weights: from its hub repository, or else from a folder."""
     if entry.hf_repo:
         hub, repository = "huggingface", entry.hf_repo
@@ -309,7 +309,7 @@ def _missing_weights_reason(versions: Sequence[ModelVersion], task: CatalogTask)
 
 def _missing_engine_reason(entry: CatalogEntry, task: CatalogTask) -> str:
     """Why no installed engine renders the task; empty if one does."""
-    if selectors.is_rendered_anywhere(entry, task):
+    if selectors.is_task_rendered_on_any_chip(entry, task):
         return ""
     named = sorted({selectors.engine_title(cell.engine) for cell in entry.claims(task)})
     if named:

@@ -49,7 +49,7 @@ def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
     source = "params_context_dtype"
     said = (
         (_("Modality"), str(MODALITIES[entry.modality]), ""),
-        (pgettext("of a model", "Tasks"), _task_list(entry.tasks), ""),
+        (pgettext("of a model", "Tasks"), _task_names_label(entry.tasks), ""),
         (_("Family"), entry.family, ""),
         (_("Parameters"), _parameters_label(entry), source),
         (_("Context"), _context_label(entry), source),
@@ -97,7 +97,7 @@ def compared_facts(entries: Sequence[CatalogEntry]) -> list[ComparedFact]:
     return [line for line in lines if any(line.values)]
 
 
-def _task_list(tasks: Sequence[str]) -> str:
+def _task_names_label(tasks: Sequence[str]) -> str:
     return str(_(", ")).join(str(ABILITIES.get(task, task)) for task in tasks)
 
 
@@ -256,6 +256,6 @@ FIELDS: Mapping[str, Promise] = {
 }
 
 
-def support_state(status: SupportLevel) -> str:
+def support_display_state(status: SupportLevel) -> str:
     """Display state of a support status."""
     return "unsaid" if status is SupportLevel.UNKNOWN else status.value

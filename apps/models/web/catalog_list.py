@@ -19,11 +19,11 @@ from django.utils.translation import gettext_lazy as lazy
 from apps.models.selectors import catalog as selectors
 from apps.models.selectors.catalog import (
     ChipVendor,
+    chip_vendors,
     engine_title,
-    is_rendered,
+    is_task_rendered,
     vendor_by_name,
     vendor_sort_key,
-    vendors,
 )
 from apps.models.web.catalog_labels import (
     ABILITIES,
@@ -31,7 +31,7 @@ from apps.models.web.catalog_labels import (
     MODALITIES,
     SIZES,
     TASKS,
-    support_state,
+    support_display_state,
 )
 from controlplane.domain.catalog import (
     CatalogEntry,
@@ -41,7 +41,7 @@ from controlplane.domain.catalog import (
     strongest_support,
 )
 from controlplane.domain.catalog.entries import VENDOR_FACETS, CatalogFacet, SizeClass
-from controlplane.web.tables import Heading
+from controlplane.web.tables import TableHeading
 
 PAGE_SIZE = 30
 #: Entries in one comparison.
@@ -72,7 +72,7 @@ class FacetOption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FacetView:
+class FacetDisplay:
     name: str
     label: str | Promise
     options: tuple[FacetOption, ...]
@@ -82,7 +82,7 @@ class FacetView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VendorSupport:
+class VendorTaskSupport:
     """Support of one task on one vendor's chips, in short form."""
 
     #: Chip kind if only one vendor has it, else the vendor.
@@ -99,9 +99,9 @@ class CatalogList:
 
     total: int
     count: int
-    facets: tuple[FacetView, ...]
+    facets: tuple[FacetDisplay, ...]
     rows: tuple[SafeString, ...]
-    columns: tuple[Heading, ...]
+    columns: tuple[TableHeading, ...]
     #: ``(title, URL without it)`` of the entries selected for comparison.
     compared: tuple[tuple[str, str], ...]
     compare_href: str
@@ -132,13 +132,13 @@ def render_catalog_list(request: HttpRequest) -> RenderedCatalogList:
     The list is the same for every user, so rendered lists are cached.
     """
     index = selectors.catalog_index()
-    return _render_list(
+    return _cached_catalog_list(
         index.revision, index.engines, get_language() or "", request.GET.urlencode()
     )
 
 
 @lru_cache(maxsize=64)
-def _render_list(
+def _cached_catalog_list(
     revision: str, engines: frozenset[str], language: str, query: str
 ) -> RenderedCatalogList:
     index = selectors.catalog_index_at(revision, engines)
@@ -179,7 +179,9 @@ def _build_list(query: QueryDict, index: selectors.CatalogIndex, *, language: st
 
 def _selectable_values(index: selectors.CatalogIndex, facet: CatalogFacet) -> frozenset[str]:
     """Selectable values of a facet: those of entries, and every vendor with a plug-in."""
-    return index.values[facet] | (frozenset(vendors()) if facet in VENDOR_FACETS else frozenset())
+    return index.values[facet] | (
+        frozenset(chip_vendors()) if facet in VENDOR_FACETS else frozenset()
+    )
 
 
 def _selected_facets(
@@ -252,9 +254,9 @@ def _compared_entries(
     return tuple(links)
 
 
-def _column_headings(query: QueryDict, sort: str, *, descending: bool) -> list[Heading]:
+def _column_headings(query: QueryDict, sort: str, *, descending: bool) -> list[TableHeading]:
     headings = [
-        Heading(
+        TableHeading(
             key=key,
             label=label,
             numeric=numeric,
@@ -266,7 +268,7 @@ def _column_headings(query: QueryDict, sort: str, *, descending: bool) -> list[H
         for key, label, numeric in _COLUMNS
     ]
     tasks = [
-        Heading(key=task.value, label=label, numeric=False, href="", direction="")
+        TableHeading(key=task.value, label=label, numeric=False, href="", direction="")
         for task, label in TASKS.items()
     ]
     return [*headings, *tasks]
@@ -274,7 +276,7 @@ def _column_headings(query: QueryDict, sort: str, *, descending: bool) -> list[H
 
 def _facet_view(
     facet: CatalogFacet, counts: Mapping[str, int], chosen: frozenset[str], known: frozenset[str]
-) -> FacetView:
+) -> FacetDisplay:
     options = [
         FacetOption(
             value=value,
@@ -286,7 +288,7 @@ def _facet_view(
     ]
     shown = [one for one in options if one.count or one.chosen]
     unattested = [one for one in options if facet in VENDOR_FACETS and one not in shown]
-    return FacetView(
+    return FacetDisplay(
         name=facet.value,
         label=FACETS[facet],
         options=tuple(shown),
@@ -332,27 +334,27 @@ def _table_row(row_key: tuple[str, frozenset[str], str], key: str, *, chosen: bo
     return render_to_string("registry/catalog_row.html", context)
 
 
-def vendor_support(entry: CatalogEntry, task: CatalogTask) -> list[VendorSupport]:
+def vendor_support(entry: CatalogEntry, task: CatalogTask) -> list[VendorTaskSupport]:
     """For each vendor named by a source, the support by engines that this installation renders."""
     names = {cell.vendor for cell in entry.claims(task)}
     found = sorted((vendor_by_name(name) for name in names), key=vendor_sort_key)
     kinds = [vendor.kind for vendor in found]
     return [
-        _vendor_support(
+        _support_on_vendor(
             entry, task, vendor, alone=bool(vendor.kind) and kinds.count(vendor.kind) == 1
         )
         for vendor in found
     ]
 
 
-def _vendor_support(
+def _support_on_vendor(
     entry: CatalogEntry, task: CatalogTask, vendor: ChipVendor, *, alone: bool
-) -> VendorSupport:
+) -> VendorTaskSupport:
     every = entry.claims(task, vendor=vendor.name)
     ours = [
         claim
         for claim in every
-        if is_rendered(entry, task=task, vendor=vendor.name, engine=claim.engine)
+        if is_task_rendered(entry, task=task, vendor=vendor.name, engine=claim.engine)
     ]
     status = strongest_support(claim.status for claim in ours)
     anywhere = strongest_support(claim.status for claim in every)
@@ -361,8 +363,8 @@ def _vendor_support(
     named = [
         engine_title(claim.engine) for claim in (ours or every) if claim.status is shown_support
     ]
-    return VendorSupport(
+    return VendorTaskSupport(
         chips=vendor.kind.value.upper() if alone and vendor.kind else vendor.title,
-        support_state="elsewhere" if elsewhere else support_state(status),
+        support_state="elsewhere" if elsewhere else support_display_state(status),
         title=f"{vendor.title}: {str(_(', ')).join(named)}",
     )

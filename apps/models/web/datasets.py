@@ -21,7 +21,7 @@ from django.views.decorators.http import require_POST
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.accounts.web.forms import TeamFilterForm
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.models.models import DatasetVersion
 from apps.models.selectors import (
     ArtifactFileMissing,
@@ -34,14 +34,14 @@ from apps.models.selectors.datasets import dataset_rows, next_version_number
 from apps.models.selectors.storage import deletion_blockers
 from apps.models.services import datasets as services
 from apps.models.web.forms import DatasetForm
-from apps.models.web.models import artifact_file_response
+from apps.models.web.model_version_actions import artifact_file_response
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.datasets import HISTOGRAM_EDGES, DatasetRefused, Split
 from controlplane.domain.datasets.inspection import LONG_ROW, WarningKind
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.artifacts import BlobMissing, StorageFull
-from controlplane.web.pages import Tab
-from controlplane.web.tables import Column, Table
+from controlplane.web.pages import PageTab
+from controlplane.web.tables import ListTable, TableColumn
 
 #: Models trained on a version that its page shows; the lineage has all.
 _MODELS_SHOWN = 5
@@ -56,40 +56,42 @@ class DatasetFilter(TeamFilterForm):
 
 
 _DATASETS = (
-    Column(key="name", label=lazy("Name"), sort="name"),
-    Column(key="newest_number", label=lazy("Newest version"), sort="newest_number", numeric=True),
-    Column(key="rows", label=lazy("Rows"), sort="rows", numeric=True),
-    Column(key="size", label=lazy("Size"), sort="size", numeric=True),
-    Column(key="description", label=lazy("Description")),
-    Column(key="team", label=lazy("Team"), sort="team__name"),
-    Column(key="newest_at", label=lazy("Uploaded"), sort="newest_at"),
+    TableColumn(key="name", label=lazy("Name"), sort="name"),
+    TableColumn(
+        key="newest_number", label=lazy("Newest version"), sort="newest_number", numeric=True
+    ),
+    TableColumn(key="rows", label=lazy("Rows"), sort="rows", numeric=True),
+    TableColumn(key="size", label=lazy("Size"), sort="size", numeric=True),
+    TableColumn(key="description", label=lazy("Description")),
+    TableColumn(key="team", label=lazy("Team"), sort="team__name"),
+    TableColumn(key="newest_at", label=lazy("Uploaded"), sort="newest_at"),
 )
 _VERSIONS = (
-    Column(key="number", label=lazy("Version"), sort="number"),
-    Column(key="row_count", label=lazy("Rows"), sort="row_count", numeric=True),
-    Column(
+    TableColumn(key="number", label=lazy("Version"), sort="number"),
+    TableColumn(key="row_count", label=lazy("Rows"), sort="row_count", numeric=True),
+    TableColumn(
         key="grown",
         label=lazy("Row change"),
         sort="grown",
         numeric=True,
     ),
-    Column(
+    TableColumn(
         key="size",
         label=lazy("Size"),
         sort="artifact__size",
         numeric=True,
         csv=lambda row: row.artifact.size,
     ),
-    Column(key="tuned", label=lazy("Trained models"), sort="tuned", numeric=True),
-    Column(key="measured", label=lazy("Evaluations"), sort="measured", numeric=True),
-    Column(key="created_by", label=lazy("Created by"), sort="created_by__username"),
-    Column(key="created_at", label=lazy("Uploaded"), sort="pk"),
+    TableColumn(key="tuned", label=lazy("Trained models"), sort="tuned", numeric=True),
+    TableColumn(key="measured", label=lazy("Evaluations"), sort="measured", numeric=True),
+    TableColumn(key="created_by", label=lazy("Created by"), sort="created_by__username"),
+    TableColumn(key="created_at", label=lazy("Uploaded"), sort="pk"),
 )
 
 
 @login_required
-def datasets(request: AuthenticatedRequest) -> HttpResponseBase:
-    table = Table(
+def dataset_list(request: AuthenticatedRequest) -> HttpResponseBase:
+    table = ListTable(
         request,
         datasets_with_newest_version(request.user),
         columns=_DATASETS,
@@ -102,10 +104,10 @@ def datasets(request: AuthenticatedRequest) -> HttpResponseBase:
 
 
 @login_required
-def dataset(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
+def dataset_detail(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """The versions of a dataset, with the growth in rows."""
     found = get_object_or_404(datasets_visible(request.user), uid=uid)
-    table = Table(
+    table = ListTable(
         request,
         selectors.dataset_versions_with_counts(found),
         columns=_VERSIONS,
@@ -122,7 +124,7 @@ def dataset(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
 
 
 @login_required
-def dataset_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def dataset_version_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Content, warnings, and changes from the previous version."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
     before = selectors.previous_dataset_version(version)
@@ -131,7 +133,7 @@ def dataset_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "version": version,
         "tabs": dataset_tabs(version, "overview"),
         **_deletion_context(request, version),
-        "splits": _split_rows(version),
+        "splits": _split_table_rows(version),
         "findings": _upload_warnings(version),
         "before": before,
         "changes": selectors.dataset_row_changes(before, version) if before else None,
@@ -153,7 +155,7 @@ def _can_contribute(request: AuthenticatedRequest, team: Team) -> bool:
     return roles_grant(accounts.roles_of(request.user, team), Permission.CONTRIBUTE)
 
 
-def _split_rows(version: DatasetVersion) -> list[dict[str, Any]]:
+def _split_table_rows(version: DatasetVersion) -> list[dict[str, Any]]:
     rows = version.statistics.get("rows_by_split", {})
     total = max(1, sum(rows.values()))
     sizes = {file["path"]: file["size"] for file in version.artifact.files}
@@ -181,7 +183,7 @@ def _upload_warnings(version: DatasetVersion) -> list[dict[str, Any]]:
         noted = [{"kind": WarningKind.REPEATED, "total": repeated, "rows": []}] if repeated else []
     found = [
         {
-            "text": warning_text(WarningKind(one["kind"]), one["total"]),
+            "text": format_upload_warning(WarningKind(one["kind"]), one["total"]),
             "rows": one["rows"],
             "more": one["total"] - len(one["rows"]) if one["rows"] else 0,
         }
@@ -193,7 +195,7 @@ def _upload_warnings(version: DatasetVersion) -> list[dict[str, Any]]:
     return found
 
 
-def warning_text(kind: WarningKind, total: int) -> str:
+def format_upload_warning(kind: WarningKind, total: int) -> str:
     """The warning in the user's language."""
     labels = {
         WarningKind.REPEATED: ngettext(
@@ -224,12 +226,12 @@ def warning_text(kind: WarningKind, total: int) -> str:
 def dataset_rows_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Rows of ``?split=`` that contain ``?q=``, from byte ``?at=``, where row ``?row=`` begins."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
-    splits = [one["name"] for one in _split_rows(version)]
+    splits = [one["name"] for one in _split_table_rows(version)]
     split = request.GET.get("split") or splits[0]
     if split not in splits:
         raise Http404(f"{version} has no split {split!r}")
     text = request.GET.get("q", "")[:200]
-    offset = _whole_number(request, "at", default=0)
+    offset = _integer_parameter_or_default(request, "at", default=0)
     context: dict[str, Any] = {
         "version": version,
         "tabs": dataset_tabs(version, "rows"),
@@ -245,21 +247,21 @@ def dataset_rows_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             split=split,
             text=text,
             offset=offset,
-            number=_whole_number(request, "row", default=1),
+            number=_integer_parameter_or_default(request, "row", default=1),
         )
     except (ArtifactFileMissing, BlobMissing) as missing:
         context["missing"] = str(missing)
     return render(request, "registry/dataset_rows.html", context)
 
 
-def _whole_number(request: AuthenticatedRequest, name: str, *, default: int) -> int:
+def _integer_parameter_or_default(request: AuthenticatedRequest, name: str, *, default: int) -> int:
     """The query parameter as a number, or the default if it is not a plausible one."""
     text = request.GET.get(name, "")
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 else default
 
 
 @login_required
-def dataset_lengths(request: AuthenticatedRequest, uid: str) -> JsonResponse:
+def dataset_length_histogram(request: AuthenticatedRequest, uid: str) -> JsonResponse:
     """Histogram of row lengths for a chart; see ``static/js/charts.js``."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
     buckets = _histogram_buckets(version.statistics.get("histogram", []))
@@ -291,7 +293,7 @@ def _range_label(low: int | None, high: int | None) -> str:
 
 
 @login_required
-def dataset_file(request: AuthenticatedRequest, uid: str, split: str) -> HttpResponseBase:
+def dataset_split_download(request: AuthenticatedRequest, uid: str, split: str) -> HttpResponseBase:
     """Download a split as JSON Lines."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
     prefix = f"{version.dataset.name}-v{version.number}"
@@ -343,7 +345,7 @@ def _redirect_to_version(request: AuthenticatedRequest, version: DatasetVersion)
 
 def _upload_version(request: AuthenticatedRequest, form: DatasetForm) -> DatasetVersion:
     values = form.cleaned_data
-    accounts.require(request.user, Permission.CONTRIBUTE, team=values["team"])
+    accounts.require_permission(request.user, Permission.CONTRIBUTE, team=values["team"])
     return services.dataset_upload(
         actor=request.user,
         team=values["team"],
@@ -357,7 +359,7 @@ def _upload_version(request: AuthenticatedRequest, form: DatasetForm) -> Dataset
 
 @login_required
 @require_POST
-def dataset_check(request: AuthenticatedRequest) -> HttpResponse:
+def dataset_file_inspect(request: AuthenticatedRequest) -> HttpResponse:
     """Inspect the file, or its beginning with ``part=1``, without storing anything."""
     form = DatasetForm(request.POST, request.FILES, user=request.user)
     form.is_valid()
@@ -385,7 +387,7 @@ def dataset_check(request: AuthenticatedRequest) -> HttpResponse:
                 "found": found,
                 "used": [name for name in parts if name],
                 "rows": found.preview[:_ROWS_SHOWN],
-                "warnings": [warning_text(one.kind, one.total) for one in found.warnings],
+                "warnings": [format_upload_warning(one.kind, one.total) for one in found.warnings],
             }
     if values.get("name") and values.get("team"):
         context["name"] = values["name"]
@@ -393,7 +395,7 @@ def dataset_check(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "registry/dataset_check.html", context)
 
 
-def dataset_tabs(version: DatasetVersion, current: str) -> list[Tab]:
+def dataset_tabs(version: DatasetVersion, current: str) -> list[PageTab]:
     """``current`` is ``overview``, ``rows`` or ``lineage``."""
     parts = (
         ("overview", _("Overview"), "dataset-version"),
@@ -401,6 +403,6 @@ def dataset_tabs(version: DatasetVersion, current: str) -> list[Tab]:
         ("lineage", _("Usage"), "dataset-lineage"),
     )
     return [
-        Tab(label=label, href=reverse(name, args=[version.uid]), current=key == current)
+        PageTab(label=label, href=reverse(name, args=[version.uid]), current=key == current)
         for key, label, name in parts
     ]

@@ -28,8 +28,8 @@ from controlplane.domain.sizing import WEIGHT_SCHEMES
 from controlplane.domain.specs.sizing import SIZING, STORED
 from controlplane.domain.specs.training import METHODS
 from controlplane.domain.storage.retention import RetentionRules
-from controlplane.ports import registry as ports
-from controlplane.web.forms import PlainForm
+from controlplane.ports import adapter_registry as ports
+from controlplane.web.forms import StyledForm
 
 
 class DatasetForm(TeamForm):
@@ -106,7 +106,7 @@ MAX_RETENTION_DAYS = 3650
 MAX_QUOTA_GIB = 1 << 30
 
 
-class StorageQuotaForm(PlainForm):
+class StorageQuotaForm(StyledForm):
     limit = forms.DecimalField(
         label=_("Quota in GiB"),
         required=False,
@@ -132,7 +132,7 @@ class _DaysField(forms.IntegerField):
         super().__init__(required=False, min_value=0, max_value=MAX_RETENTION_DAYS, **options)
 
 
-class RetentionRulesForm(PlainForm):
+class RetentionRulesForm(StyledForm):
     """Empty fields switch a rule off."""
 
     enabled = forms.BooleanField(label=_("Enable these rules"), required=False)
@@ -166,7 +166,7 @@ _MAX_VERSIONS = 50
 _WHOLE = forms.NumberInput(attrs={"inputmode": "numeric"})
 
 
-class SizingForm(PlainForm):
+class SizingForm(StyledForm):
     """Every field except the model has a default."""
 
     more = (
@@ -264,7 +264,9 @@ class SizingForm(PlainForm):
         self._set_choices("chip", [(chip.name, chip.label) for chip in chips])
         with_memory = next((chip.name for chip in chips if chip.memory), "")
         self.fields["chip"].initial = with_memory
-        engines = [(name, ports.engine(name).profile().title) for name in ports.engine_names()]
+        engines = [
+            (name, ports.engine_by_name(name).profile().title) for name in ports.engine_names()
+        ]
         self._set_choices("engine", [("", gettext("default engine")), *engines])
 
     def _set_choices(self, name: str, choices: list[Any]) -> None:
@@ -275,7 +277,7 @@ class SizingForm(PlainForm):
     def sized(self, *, user: User) -> sizing.SizingResult:
         """:raises SizingRefused: if a field is invalid."""
         values = self.cleaned_data
-        subject = sizing.sizing_subject(values["model"], user=user)
+        subject = sizing.sizing_subject_by_name(values["model"], user=user)
         chip = values["chip"] or self.fields["chip"].initial
         return sizing.estimate_memory(
             subject, self._filled_values(), chip=chip, engine=values["engine"]

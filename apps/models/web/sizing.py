@@ -11,14 +11,14 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.models.selectors import sizing
 from apps.models.web.forms import SizingForm
-from apps.models.web.models import models_tabs
+from apps.models.web.model_version_actions import models_tabs
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.sizing import SizingEstimate
-from controlplane.web.pages import is_fragment
+from controlplane.web.pages import is_htmx_fragment_request
 
 #: Width of the bar in drawing units.
 _BAR = 1000
@@ -42,12 +42,12 @@ def calculator(request: AuthenticatedRequest) -> HttpResponse:
                 "token_bytes": round(sized.estimate.bytes_per_token),
                 "chart_query": form.chart_query(),
             }
-    part = "#estimate" if is_fragment(request) else ""
+    part = "#estimate" if is_htmx_fragment_request(request) else ""
     return render(request, f"registry/sizing.html{part}", context)
 
 
 @login_required
-def memory_curve(request: AuthenticatedRequest) -> HttpResponse:
+def memory_curve_data(request: AuthenticatedRequest) -> HttpResponse:
     """``?model=catalog:KEY`` or ``version:UID``, and any of ``scheme``, ``engine``, ``kv_precision``."""
     requested = {
         name: request.GET[name]
@@ -55,7 +55,7 @@ def memory_curve(request: AuthenticatedRequest) -> HttpResponse:
         if request.GET.get(name)
     }
     try:
-        subject = sizing.sizing_subject(request.GET.get("model", ""), user=request.user)
+        subject = sizing.sizing_subject_by_name(request.GET.get("model", ""), user=request.user)
         curves = sizing.memory_curves(subject, **requested)
     except sizing.SizingRefused as refusal:
         findings = [{"field": each.field, "message": each.message} for each in refusal.findings]

@@ -17,30 +17,30 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.models.models import Artifact, StorageRunKind
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.storage import (
     TeamStorage,
-    attempt_item,
+    attempt_storage_item,
     deleted_items,
     largest_stored_items,
 )
-from apps.models.services import storage as services
+from apps.models.services import artifact_storage as services
 from apps.models.services.storage_cleanup import retention_plan, retention_preview
 from apps.models.web.forms import RetentionRulesForm, StorageQuotaForm
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.storage.retention import (
-    Removal,
     RetentionItemKind,
     RetentionPlan,
+    RetentionRemoval,
+    RetentionRuleCode,
     RetentionRules,
-    RuleCode,
 )
 from controlplane.domain.storage.usage import StorageKind
-from controlplane.web.pages import Tab, keyset_page, run_action
+from controlplane.web.pages import PageTab, keyset_page, run_action
 
 #: Removals of a plan that a page shows; its total counts all.
 MAX_SHOWN = 50
@@ -49,7 +49,7 @@ OTHERS = "others"
 
 
 @login_required
-def storage(request: AuthenticatedRequest) -> HttpResponse:
+def storage_page(request: AuthenticatedRequest) -> HttpResponse:
     """``?tab=`` selects the part."""
     parts: dict[str, Callable[[AuthenticatedRequest], dict[str, Any]]] = {
         "use": _usage_context,
@@ -65,7 +65,7 @@ def storage(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, f"registry/storage_{tab}.html", context)
 
 
-def _storage_tabs(request: AuthenticatedRequest, current: str) -> list[Tab]:
+def _storage_tabs(request: AuthenticatedRequest, current: str) -> list[PageTab]:
     labels = {
         "use": _("Usage"),
         "biggest": _("Largest objects"),
@@ -77,7 +77,7 @@ def _storage_tabs(request: AuthenticatedRequest, current: str) -> list[Tab]:
         del labels["runs"]
     deleted = selectors.artifacts_deleted(request.user).count()
     return [
-        Tab(
+        PageTab(
             label=label,
             href=f"?tab={name}",
             current=name == current,
@@ -88,7 +88,7 @@ def _storage_tabs(request: AuthenticatedRequest, current: str) -> list[Tab]:
 
 
 def _usage_context(request: AuthenticatedRequest) -> dict[str, Any]:
-    teams = selectors.storage_by_team(request.user)
+    teams = selectors.visible_team_storage(request.user)
     company = accounts.is_company_administrator(request.user)
     return {
         "teams": storage_bars(teams),
@@ -100,7 +100,7 @@ def _usage_context(request: AuthenticatedRequest) -> dict[str, Any]:
 
 def _retention_context(request: AuthenticatedRequest) -> dict[str, Any]:
     at = timezone.now()
-    teams = list(accounts.teams_of(request.user))
+    teams = list(accounts.teams_visible(request.user))
     own, default = selectors.retention_rules_by_team()
     found = _plan_of_teams(retention_plan(at=at), teams)
     editable = accounts.teams_with_permission(request.user, Permission.MANAGE_TEAM)
@@ -151,11 +151,11 @@ def _runs_context(request: AuthenticatedRequest) -> dict[str, Any]:
 
 
 @login_required
-def quota(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def storage_quota_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The quota of a team; for company administrators."""
-    team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
-    accounts.require(request.user, Permission.MANAGE_TEAM, team=None)
-    use = selectors.storage_use(team)
+    team = get_object_or_404(accounts.teams_visible(request.user), uid=uid)
+    accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
+    use = selectors.storage_usage_of_team(team)
     initial = {"limit": None if use.limit is None else round(use.limit / GIB, 3)}
     form = StorageQuotaForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
@@ -173,10 +173,12 @@ def quota(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 
 @login_required
-def rules(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def retention_rules_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Retention rules of one team, or the default rules, with a preview of the next run."""
-    team = None if uid == OTHERS else get_object_or_404(accounts.teams_of(request.user), uid=uid)
-    accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
+    team = (
+        None if uid == OTHERS else get_object_or_404(accounts.teams_visible(request.user), uid=uid)
+    )
+    accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=team)
     own, default = selectors.retention_rules_by_team()
     now = default if team is None else own.get(team.uid, default)
     form = RetentionRulesForm(request.POST or None, initial=_initial_rules(now))
@@ -196,7 +198,7 @@ def rules(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "form": form,
         "team": team,
         "has_own": team is not None and team.uid in own,
-        **_plan_context(_plan_of_teams(found, accounts.teams_of(request.user))),
+        **_plan_context(_plan_of_teams(found, accounts.teams_visible(request.user))),
     }
     if "check" in request.GET:
         return render(request, "registry/storage_rules.html#consequence", context)
@@ -218,8 +220,8 @@ def _initial_rules(rules: RetentionRules) -> dict[str, Any]:
 @require_POST
 def rules_reset(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Reset the team to the default rules."""
-    team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
-    accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
+    team = get_object_or_404(accounts.teams_visible(request.user), uid=uid)
+    accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=team)
     services.retention_rules_set(team=team, rules=None, actor=request.user)
     return redirect(reverse("storage") + "?tab=retention")
 
@@ -229,7 +231,9 @@ def rules_reset(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 def artifact_action(request: AuthenticatedRequest, uid: str, action: str) -> HttpResponse:
     """Delete, restore, remove, pin or unpin an artifact."""
     artifact = get_object_or_404(artifacts_visible(request.user).select_related("team"), uid=uid)
-    accounts.require(request.user, Permission.CONTRIBUTE, team=selectors.artifact_owner(artifact))
+    accounts.require_permission(
+        request.user, Permission.CONTRIBUTE, team=selectors.artifact_owner(artifact)
+    )
     at, actor = timezone.now(), request.user
     actions: dict[str, tuple[Callable[[Artifact], None], str, str]] = {
         "delete": (
@@ -272,18 +276,18 @@ def artifact_action(request: AuthenticatedRequest, uid: str, action: str) -> Htt
 
 @login_required
 @require_POST
-def item_delete(request: AuthenticatedRequest, kind: str, uid: str) -> HttpResponse:
+def attempt_item_delete(request: AuthenticatedRequest, kind: str, uid: str) -> HttpResponse:
     """Remove an item of an attempt: its working folder, uploads or log."""
     if kind not in set(RetentionItemKind) - {RetentionItemKind.VERSION}:
         raise Http404
-    item = attempt_item(RetentionItemKind(kind), uid, user=request.user)
+    item = attempt_storage_item(RetentionItemKind(kind), uid, user=request.user)
     if item is None:
         raise Http404
     team = get_object_or_404(Team, uid=item.team)
-    accounts.require(request.user, Permission.RUN, team=team)
+    accounts.require_permission(request.user, Permission.RUN, team=team)
     return run_action(
         request,
-        lambda: services.item_delete(item=item, actor=request.user, at=timezone.now()),
+        lambda: services.attempt_item_delete(item=item, actor=request.user, at=timezone.now()),
         back=reverse("storage") + "?tab=biggest",
         done=_("Removed."),
         refusals=(services.DeletionRefused,),
@@ -344,21 +348,21 @@ def _storage_bar(row: TeamStorage, *, fullest: int) -> StorageBar:
     )
 
 
-def removal_reason(removal: Removal) -> str:
+def removal_reason(removal: RetentionRemoval) -> str:
     """The retention rule in the user's language."""
     limit = removal.limit
     match removal.rule:
-        case RuleCode.NEWEST_VERSIONS:
+        case RetentionRuleCode.NEWEST_VERSIONS:
             return ngettext(
                 "only the latest version of each model is kept",
                 "only the latest %(kept)d versions of each model are kept",
                 limit,
             ) % {"kept": limit}
-        case RuleCode.CHECKPOINT_DAYS:
+        case RetentionRuleCode.CHECKPOINT_DAYS:
             return _("checkpoints are kept for %(kept)d days after their run") % {"kept": limit}
-        case RuleCode.FAILED_DAYS:
+        case RetentionRuleCode.FAILED_DAYS:
             return _("files of failed runs are kept for %(kept)d days") % {"kept": limit}
-        case RuleCode.LOG_DAYS:
+        case RetentionRuleCode.LOG_DAYS:
             return _("logs are kept for %(kept)d days after their run") % {"kept": limit}
-        case RuleCode.UNLISTED:
+        case RetentionRuleCode.UNLISTED:
             return _("the run ended and the files are not referenced")

@@ -2,35 +2,61 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.models.web import catalog, datasets, models, sizing, storage
+from apps.models.web import catalog, datasets, model_version_actions, sizing, storage
 
 urlpatterns = [
-    path("models/import", models.model_import, name="model-import"),
+    path("models/import", model_version_actions.folder_import_page, name="model-import"),
     path("models/sizing", sizing.calculator, name="sizing"),
-    path("models/sizing/curve.json", sizing.memory_curve, name="sizing-curve"),
+    path("models/sizing/curve.json", sizing.memory_curve_data, name="sizing-curve"),
     path("models/catalog", catalog.catalog, name="catalog"),
-    path("models/catalog/compare", catalog.compare, name="catalog-compare"),
-    path("models/catalog/<str:key>", catalog.entry, name="catalog-entry"),
-    path("models/fetch", models.model_fetch, name="model-fetch"),
-    path("models/versions/<str:uid>/cancel", models.model_fetch_cancel, name="model-fetch-cancel"),
-    path("models/versions/<str:uid>/accept", models.model_version_accept, name="version-accept"),
-    path("models/versions/<str:uid>/reject", models.model_version_reject, name="version-reject"),
-    path("models/versions/<str:uid>/retry", models.model_version_retry, name="model-version-retry"),
-    path("models/versions/<str:uid>/files/<path:path>", models.model_file, name="model-file"),
-    path("datasets", datasets.datasets, name="datasets"),
-    path("datasets/new", datasets.dataset_new, name="dataset-new"),
-    path("datasets/check", datasets.dataset_check, name="dataset-check"),
-    path("datasets/versions/<str:uid>", datasets.dataset_version, name="dataset-version"),
-    path("datasets/versions/<str:uid>/rows", datasets.dataset_rows_page, name="dataset-rows"),
-    path("datasets/versions/<str:uid>/lengths", datasets.dataset_lengths, name="dataset-lengths"),
+    path("models/catalog/compare", catalog.catalog_comparison_page, name="catalog-compare"),
+    path("models/catalog/<str:key>", catalog.catalog_entry_page, name="catalog-entry"),
+    path("models/fetch", model_version_actions.hub_import_page, name="model-fetch"),
     path(
-        "datasets/versions/<str:uid>/files/<str:split>", datasets.dataset_file, name="dataset-file"
+        "models/versions/<str:uid>/cancel",
+        model_version_actions.model_hub_import_cancel,
+        name="model-fetch-cancel",
     ),
-    path("datasets/<str:uid>", datasets.dataset, name="dataset"),
-    path("storage", storage.storage, name="storage"),
-    path("storage/quotas/<str:uid>", storage.quota, name="storage-quota"),
-    path("storage/rules/<str:uid>", storage.rules, name="storage-rules"),
+    path(
+        "models/versions/<str:uid>/accept",
+        model_version_actions.model_version_accept,
+        name="version-accept",
+    ),
+    path(
+        "models/versions/<str:uid>/reject",
+        model_version_actions.model_version_reject,
+        name="version-reject",
+    ),
+    path(
+        "models/versions/<str:uid>/retry",
+        model_version_actions.model_version_retry,
+        name="model-version-retry",
+    ),
+    path(
+        "models/versions/<str:uid>/files/<path:path>",
+        model_version_actions.model_file_download,
+        name="model-file",
+    ),
+    path("datasets", datasets.dataset_list, name="datasets"),
+    path("datasets/new", datasets.dataset_new, name="dataset-new"),
+    path("datasets/check", datasets.dataset_file_inspect, name="dataset-check"),
+    path("datasets/versions/<str:uid>", datasets.dataset_version_detail, name="dataset-version"),
+    path("datasets/versions/<str:uid>/rows", datasets.dataset_rows_page, name="dataset-rows"),
+    path(
+        "datasets/versions/<str:uid>/lengths",
+        datasets.dataset_length_histogram,
+        name="dataset-lengths",
+    ),
+    path(
+        "datasets/versions/<str:uid>/files/<str:split>",
+        datasets.dataset_split_download,
+        name="dataset-file",
+    ),
+    path("datasets/<str:uid>", datasets.dataset_detail, name="dataset"),
+    path("storage", storage.storage_page, name="storage"),
+    path("storage/quotas/<str:uid>", storage.storage_quota_page, name="storage-quota"),
+    path("storage/rules/<str:uid>", storage.retention_rules_page, name="storage-rules"),
     path("storage/rules/<str:uid>/forget", storage.rules_reset, name="storage-rules-forget"),
     path("storage/artifacts/<str:uid>/<str:action>", storage.artifact_action, name="storage-act"),
-    path("storage/left/<str:kind>/<str:uid>", storage.item_delete, name="storage-left"),
+    path("storage/left/<str:kind>/<str:uid>", storage.attempt_item_delete, name="storage-left"),
 ]

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
-from apps.fleet.selectors import require_operator
+from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import (
     Alert,
     AlertDelivery,
@@ -27,11 +27,11 @@ from apps.monitoring.models import (
     AlertSilence,
 )
 from apps.monitoring.selectors import alerts as selectors
-from apps.monitoring.selectors.alert_samples import AlertRuleTrial, rule_dry_run
+from apps.monitoring.selectors.alert_samples import AlertRuleTrial, alert_rule_dry_run
 from apps.monitoring.services import alerts
-from apps.monitoring.services.alerts import ReceiverRequest, RouteRequest
+from apps.monitoring.services.alerts import AlertReceiverRequest, AlertRouteRequest
+from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
-from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import (
     MEASURES,
     MOST_MATCHERS,
@@ -169,7 +169,7 @@ class AlertRuleCreateSerializer(AlertRuleChangeSerializer):
     severity = serializers.ChoiceField(choices=[*AlertSeverity])
 
 
-class AlertTrialSerializer(serializers.Serializer[AlertRuleTrial]):
+class AlertRuleTrialSerializer(serializers.Serializer[AlertRuleTrial]):
     now = serializers.IntegerField(help_text="Objects for which the condition is met now.")
     times = serializers.IntegerField(
         allow_null=True,
@@ -268,13 +268,13 @@ class AlertRouteWriteSerializer(StrictSerializer[Any]):
 TAGS = ["alerts"]
 
 
-class OperatorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[M]):
+class FleetOperatorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[M]):
     token_scope = Scope.ADMIN
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """:raises PermissionRefused: unless the caller operates the fleet."""
         super().initial(request, *args, **kwargs)
-        require_operator(request.user)
+        require_fleet_operator(request.user)
 
 
 @extend_schema_view(
@@ -285,14 +285,14 @@ class OperatorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         responses=AlertGroupDetailSerializer,
     ),
 )
-class AlertViewSet(OperatorViewSet[AlertGroup]):
+class AlertViewSet(FleetOperatorViewSet[AlertGroup]):
     """Alerts of one rule that belong together, from the first that fires until none does."""
 
     queries = {"list": AlertFilters}
     serializer_class = AlertGroupSerializer
 
     def get_queryset(self) -> QuerySet[AlertGroup]:
-        return selectors.groups_visible(self.request.user)
+        return selectors.alert_groups_visible(self.request.user)
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return Response(AlertGroupDetailSerializer(self.get_object()).data)
@@ -302,11 +302,11 @@ class AlertViewSet(OperatorViewSet[AlertGroup]):
     list=extend_schema(summary="Alert rules", tags=TAGS),
     retrieve=extend_schema(summary="An alert rule", tags=TAGS),
 )
-class AlertRuleViewSet(OperatorViewSet[AlertRule]):
+class AlertRuleViewSet(FleetOperatorViewSet[AlertRule]):
     serializer_class = AlertRuleSerializer
 
     def get_queryset(self) -> QuerySet[AlertRule]:
-        return selectors.rules_visible(self.request.user)
+        return selectors.alert_rules_visible(self.request.user)
 
     @extend_schema(
         summary="Create an alert rule",
@@ -317,7 +317,9 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
     @idempotent
     def create(self, request: Request) -> Response:
         document = self.validated_body(AlertRuleCreateSerializer)
-        row = alerts.rule_create(document=document, actor=acting_user(request), at=timezone.now())
+        row = alerts.alert_rule_create(
+            document=document, actor=acting_user(request), at=timezone.now()
+        )
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -329,7 +331,7 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
     def partial_update(self, request: Request, uid: str) -> Response:
         document = self.validated_body(AlertRuleChangeSerializer)
         row, actor = self.get_object(), acting_user(request)
-        alerts.rule_change(rule=row, document=document, actor=actor, at=timezone.now())
+        alerts.alert_rule_change(rule=row, document=document, actor=actor, at=timezone.now())
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
@@ -340,7 +342,7 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
     )
     def destroy(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
-        alerts.rule_delete(rule=self.get_object(), actor=actor, at=timezone.now())
+        alerts.alert_rule_delete(rule=self.get_object(), actor=actor, at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
@@ -348,19 +350,19 @@ class AlertRuleViewSet(OperatorViewSet[AlertRule]):
         description="Evaluates the rule now and over the last 24 hours. Nothing is stored.",
         tags=TAGS,
         request=AlertRuleCreateSerializer,
-        responses=AlertTrialSerializer,
+        responses=AlertRuleTrialSerializer,
     )
     @action(detail=False, methods=["post"])
     def trial(self, request: Request) -> Response:
         rule = parse_rule(self.validated_body(AlertRuleCreateSerializer))
-        return Response(AlertTrialSerializer(rule_dry_run(rule, at=timezone.now())).data)
+        return Response(AlertRuleTrialSerializer(alert_rule_dry_run(rule, at=timezone.now())).data)
 
 
 @extend_schema_view(
     list=extend_schema(summary="Silences, newest first", tags=TAGS),
     retrieve=extend_schema(summary="A silence", tags=TAGS),
 )
-class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
+class AlertSilenceViewSet(FleetOperatorViewSet[AlertSilence]):
     serializer_class = AlertSilenceSerializer
 
     def get_queryset(self) -> QuerySet[AlertSilence]:
@@ -390,7 +392,7 @@ class AlertSilenceViewSet(OperatorViewSet[AlertSilence]):
     list=extend_schema(summary="Alert receivers", tags=TAGS),
     retrieve=extend_schema(summary="Get an alert receiver", tags=TAGS),
 )
-class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
+class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
     serializer_class = AlertReceiverSerializer
 
     def get_queryset(self) -> QuerySet[AlertReceiver]:
@@ -406,14 +408,14 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(AlertReceiverCreateSerializer)
-        receiver_request = ReceiverRequest(
+        receiver_request = AlertReceiverRequest(
             **{
                 **given,
                 "kind": ReceiverKind(given["kind"]),
                 "addresses": tuple(given.get("addresses", ())),
             }
         )
-        row = alerts.receiver_create(request=receiver_request, actor=acting_user(request))
+        row = alerts.alert_receiver_create(request=receiver_request, actor=acting_user(request))
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -425,12 +427,12 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
     def partial_update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
         given = self.validated_body(AlertReceiverChangeSerializer)
-        alerts.receiver_switch(receiver=row, actor=actor, **given)
+        alerts.alert_receiver_switch(receiver=row, actor=actor, **given)
         return Response(self.get_serializer(row).data)
 
     @extend_schema(summary="Delete an alert receiver", tags=TAGS, responses={204: None})
     def destroy(self, request: Request, uid: str) -> Response:
-        alerts.receiver_delete(receiver=self.get_object(), actor=acting_user(request))
+        alerts.alert_receiver_delete(receiver=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
@@ -443,7 +445,7 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
     @idempotent
     @action(detail=True, methods=["post"])
     def test(self, request: Request, uid: str) -> Response:
-        delivery = alerts.receiver_test(
+        delivery = alerts.alert_receiver_test(
             receiver=self.get_object(), actor=acting_user(request), at=timezone.now()
         )
         body = AlertDeliverySerializer(delivery).data
@@ -454,11 +456,11 @@ class AlertReceiverViewSet(OperatorViewSet[AlertReceiver]):
     list=extend_schema(summary="Alert routes", tags=TAGS),
     retrieve=extend_schema(summary="Get an alert route", tags=TAGS),
 )
-class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
+class AlertRouteViewSet(FleetOperatorViewSet[AlertRoute]):
     serializer_class = AlertRouteSerializer
 
     def get_queryset(self) -> QuerySet[AlertRoute]:
-        return selectors.routes_visible(self.request.user)
+        return selectors.alert_routes_visible(self.request.user)
 
     @extend_schema(
         summary="Create an alert route",
@@ -468,7 +470,7 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        row = alerts.route_create(request=self._route_request(), actor=acting_user(request))
+        row = alerts.alert_route_create(request=self._route_request(), actor=acting_user(request))
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -479,17 +481,17 @@ class AlertRouteViewSet(OperatorViewSet[AlertRoute]):
     )
     def update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
-        alerts.route_change(route=row, request=self._route_request(), actor=actor)
+        alerts.alert_route_change(route=row, request=self._route_request(), actor=actor)
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(summary="Delete an alert route", tags=TAGS, responses={204: None})
     def destroy(self, request: Request, uid: str) -> Response:
-        alerts.route_delete(route=self.get_object(), actor=acting_user(request))
+        alerts.alert_route_delete(route=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    def _route_request(self) -> RouteRequest:
+    def _route_request(self) -> AlertRouteRequest:
         given = self.validated_body(AlertRouteWriteSerializer)
-        return RouteRequest(
+        return AlertRouteRequest(
             **{
                 **given,
                 "severity": AlertSeverity(given["severity"]),

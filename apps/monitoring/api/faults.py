@@ -18,16 +18,24 @@ from rest_framework.views import APIView
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.fleet import selectors as fleet
-from apps.fleet.selectors import require_operator
+from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import Fault, HealthRule, Isolation
-from apps.monitoring.selectors.faults import displayed_faults, displayed_isolations, fault_meaning
-from apps.monitoring.selectors.health import HealthPolicyState, health_policy_state, policy_json
-from apps.monitoring.selectors.rule_samples import rule_trial
+from apps.monitoring.selectors.faults import (
+    fault_meaning,
+    faults_newest_first,
+    isolations_newest_first,
+)
+from apps.monitoring.selectors.health_rule_samples import health_rule_trial
+from apps.monitoring.selectors.health_snapshots import (
+    HealthPolicyState,
+    decision_policy_json,
+    health_policy_state,
+)
 from apps.monitoring.services import faults, health_rules, isolations
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.domain.health.rules import condition_of
+from controlplane.domain.health.rules import parse_health_condition
 from controlplane.web.rest import (
     UID,
     BoundedJSONParser,
@@ -100,10 +108,14 @@ class FaultFilters(ListFilters):
     code = serializers.CharField(required=False, max_length=120)
     cluster = serializers.CharField(required=False, max_length=40, help_text="Name of the object.")
     node = VisibleUidField(
-        visible=lambda _user: fleet.nodes(), required=False, help_text="Uid of the object."
+        visible=lambda _user: fleet.nodes_with_cluster(),
+        required=False,
+        help_text="Uid of the object.",
     )
     card = VisibleUidField(
-        visible=lambda _user: fleet.cards(), required=False, help_text="Uid of the object."
+        visible=lambda _user: fleet.cards_with_node(),
+        required=False,
+        help_text="Uid of the object.",
     )
     standing = serializers.BooleanField(
         required=False, help_text="Return only open faults, or only resolved ones."
@@ -132,11 +144,11 @@ class IsolationUidsSerializer(StrictSerializer[Any]):
     uids = serializers.ListField(child=UidField(), min_length=1, max_length=MOST)
 
 
-class AcknowledgeSerializer(IsolationUidsSerializer):
+class FaultAcknowledgeSerializer(IsolationUidsSerializer):
     note = serializers.CharField(required=False, default="", allow_blank=True, max_length=2000)
 
 
-class AcknowledgedSerializer(serializers.Serializer[Any]):
+class FaultAcknowledgedSerializer(serializers.Serializer[Any]):
     acknowledged = serializers.IntegerField(
         help_text="Number of faults that were not acknowledged before."
     )
@@ -181,7 +193,9 @@ class IsolationFilters(ListFilters):
     )
     cluster = serializers.CharField(required=False, max_length=40, help_text="Name of the object.")
     node = VisibleUidField(
-        visible=lambda _user: fleet.nodes(), required=False, help_text="Uid of the object."
+        visible=lambda _user: fleet.nodes_with_cluster(),
+        required=False,
+        help_text="Uid of the object.",
     )
     standing = serializers.BooleanField(
         required=False, help_text="Return only active isolations, or only ended ones."
@@ -194,19 +208,19 @@ class IsolationFilters(ListFilters):
         return rows.filter(ended_at__isnull=given["standing"]) if "standing" in given else rows
 
 
-class IsolateSerializer(StrictSerializer[Any]):
+class IsolationCreateSerializer(StrictSerializer[Any]):
     nodes = serializers.ListField(child=UidField(), required=False, default=list, max_length=MOST)
     cards = serializers.ListField(child=UidField(), required=False, default=list, max_length=MOST)
     reason = serializers.CharField(max_length=2000)
 
 
-class IsolationsSerializer(serializers.Serializer[Any]):
+class ChangedIsolationsSerializer(serializers.Serializer[Any]):
     """Those that this changed."""
 
     isolations = IsolationSerializer(many=True)
 
 
-class ReleaseSerializer(IsolationUidsSerializer):
+class IsolationReleaseSerializer(IsolationUidsSerializer):
     reason = serializers.CharField(max_length=2000)
 
 
@@ -275,7 +289,7 @@ class HealthPolicySerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(serializers.DictField(child=serializers.FloatField()))
     def get_settings(self, policy_state: HealthPolicyState) -> dict[str, float]:
-        return policy_json(policy_state.policy)
+        return decision_policy_json(policy_state.policy)
 
 
 class HealthPolicyChangeSerializer(StrictSerializer[Any]):
@@ -298,19 +312,19 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
     queries = {"list": FaultFilters}
 
     def get_queryset(self) -> QuerySet[Fault]:
-        return displayed_faults()
+        return faults_newest_first()
 
     @extend_schema(
         summary="Acknowledge faults",
         description="For operators. The note is stored with each fault.",
         tags=_TAGS,
-        request=AcknowledgeSerializer,
-        responses=AcknowledgedSerializer,
+        request=FaultAcknowledgeSerializer,
+        responses=FaultAcknowledgedSerializer,
     )
     @idempotent
     @action(detail=False, methods=["post"])
     def acknowledge(self, request: Request) -> Response:
-        given = self.validated_body(AcknowledgeSerializer)
+        given = self.validated_body(FaultAcknowledgeSerializer)
         actor, at = acting_user(request), timezone.now()
         read = faults.faults_acknowledge(actor=actor, at=at, **given)
         return Response({"acknowledged": len(read)})
@@ -330,7 +344,7 @@ class IsolationViewSet(
     queries = {"list": IsolationFilters}
 
     def get_queryset(self) -> QuerySet[Isolation]:
-        return displayed_isolations()
+        return isolations_newest_first()
 
     @extend_schema(
         summary="Isolate cards and nodes",
@@ -340,12 +354,12 @@ class IsolationViewSet(
             "whole node is isolated."
         ),
         tags=_TAGS,
-        request=IsolateSerializer,
-        responses={201: IsolationsSerializer},
+        request=IsolationCreateSerializer,
+        responses={201: ChangedIsolationsSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.validated_body(IsolateSerializer)
+        given = self.validated_body(IsolationCreateSerializer)
         actor, at = acting_user(request), timezone.now()
         begun = isolations.isolations_request(actor=actor, at=at, **given)
         return Response(self._isolation_response(begun), status=status.HTTP_201_CREATED)
@@ -354,13 +368,13 @@ class IsolationViewSet(
         summary="Return cards and nodes to service",
         description="For operators, in any state. The reason is stored in the history.",
         tags=_TAGS,
-        request=ReleaseSerializer,
-        responses=IsolationsSerializer,
+        request=IsolationReleaseSerializer,
+        responses=ChangedIsolationsSerializer,
     )
     @idempotent
     @action(detail=False, methods=["post"])
     def release(self, request: Request) -> Response:
-        given = self.validated_body(ReleaseSerializer)
+        given = self.validated_body(IsolationReleaseSerializer)
         actor, at = acting_user(request), timezone.now()
         return Response(
             self._isolation_response(isolations.isolations_release(actor=actor, at=at, **given))
@@ -409,7 +423,9 @@ class HealthRuleViewSet(
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(HealthRuleCreateSerializer)
-        rule = health_rules.rule_create(actor=acting_user(request), at=timezone.now(), **given)
+        rule = health_rules.health_rule_create(
+            actor=acting_user(request), at=timezone.now(), **given
+        )
         return Response(self.get_serializer(rule).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -421,12 +437,12 @@ class HealthRuleViewSet(
     def partial_update(self, request: Request, uid: str) -> Response:
         rule, actor = self.get_object(), acting_user(request)
         given = self.validated_body(HealthRuleChangeSerializer)
-        row = health_rules.rule_change(rule=rule, actor=actor, at=timezone.now(), **given)
+        row = health_rules.health_rule_change(rule=rule, actor=actor, at=timezone.now(), **given)
         return Response(self.get_serializer(row).data)
 
     @extend_schema(summary="Delete a health rule", tags=_TAGS, responses={204: None})
     def destroy(self, request: Request, uid: str) -> Response:
-        health_rules.rule_delete(rule=self.get_object(), actor=acting_user(request))
+        health_rules.health_rule_delete(rule=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
@@ -438,11 +454,11 @@ class HealthRuleViewSet(
     )
     @action(detail=False, methods=["post"], url_path="dry-run")
     def dry_run(self, request: Request) -> Response:
-        require_operator(acting_user(request))
+        require_fleet_operator(acting_user(request))
         given = self.validated_body(HealthRuleDryRunSerializer)
-        condition = condition_of(given["condition"])
+        condition = parse_health_condition(given["condition"])
         back = timedelta(hours=given["hours"])
-        trials = rule_trial(condition, back=back, at=timezone.now())
+        trials = health_rule_trial(condition, back=back, at=timezone.now())
         return Response(HealthRuleTrialsSerializer(trials).data)
 
 
@@ -468,7 +484,7 @@ class HealthPolicyView(APIView):
         QuerySerializer.read(request)
         body = HealthPolicyChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        policy_state = health_rules.policy_change(
+        policy_state = health_rules.health_policy_change(
             actor=acting_user(request), at=timezone.now(), **body.validated_data
         )
         return Response(HealthPolicySerializer(policy_state).data)

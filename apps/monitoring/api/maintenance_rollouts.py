@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.fleet import selectors as fleet
-from apps.monitoring.api.alerts import OperatorViewSet
+from apps.monitoring.api.alerts import FleetOperatorViewSet
 from apps.monitoring.models import Rollout, RolloutNode
 from apps.monitoring.selectors.maintenance_rollouts import rollouts_visible
 from apps.monitoring.services import maintenance_rollouts
@@ -23,7 +23,7 @@ from apps.monitoring.services.maintenance_rollouts import (
     LONGEST_RUN,
     MOST_ARGUMENTS,
     MOST_PARALLEL,
-    RolloutRequest,
+    MaintenanceRolloutRequest,
 )
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent
 from controlplane.web.rest import ObjectReference, StrictSerializer, VisibleUidField
@@ -31,7 +31,7 @@ from controlplane.web.rest import ObjectReference, StrictSerializer, VisibleUidF
 TAGS = ["rollouts"]
 
 
-class RolloutNodeSerializer(serializers.ModelSerializer[RolloutNode]):
+class MaintenanceRolloutNodeSerializer(serializers.ModelSerializer[RolloutNode]):
     node = ObjectReference()
 
     class Meta:
@@ -39,11 +39,13 @@ class RolloutNodeSerializer(serializers.ModelSerializer[RolloutNode]):
         fields = ("node", "domain", "state", "reason", "exit_code", "log_tail", "changed_at")
 
 
-class RolloutSerializer(serializers.ModelSerializer[Rollout]):
+class MaintenanceRolloutSerializer(serializers.ModelSerializer[Rollout]):
     cluster = ObjectReference()
     argv = serializers.ListField(child=serializers.CharField())
     created_by = serializers.CharField(source="created_by.username")
-    nodes = RolloutNodeSerializer(many=True, help_text="Nodes in the order of execution.")
+    nodes = MaintenanceRolloutNodeSerializer(
+        many=True, help_text="Nodes in the order of execution."
+    )
 
     class Meta:
         model = Rollout
@@ -65,9 +67,9 @@ class RolloutSerializer(serializers.ModelSerializer[Rollout]):
         )
 
 
-class RolloutCreateSerializer(StrictSerializer[Any]):
+class MaintenanceRolloutCreateSerializer(StrictSerializer[Any]):
     name = serializers.CharField(max_length=120)
-    cluster = VisibleUidField(visible=lambda _user: fleet.clusters())
+    cluster = VisibleUidField(visible=lambda _user: fleet.clusters_with_counts())
     labels = serializers.DictField(
         child=serializers.CharField(max_length=200, allow_blank=True),
         required=False,
@@ -98,8 +100,8 @@ class RolloutCreateSerializer(StrictSerializer[Any]):
     list=extend_schema(summary="Maintenance rollouts", tags=TAGS),
     retrieve=extend_schema(summary="Get a maintenance rollout with its nodes", tags=TAGS),
 )
-class RolloutViewSet(OperatorViewSet[Rollout]):
-    serializer_class = RolloutSerializer
+class MaintenanceRolloutViewSet(FleetOperatorViewSet[Rollout]):
+    serializer_class = MaintenanceRolloutSerializer
 
     def get_queryset(self) -> QuerySet[Rollout]:
         return rollouts_visible(self.request.user).prefetch_related("nodes__node__cluster")
@@ -110,20 +112,23 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
         "service. Commands on the machine of Ninefold itself require an administrator "
         "of the company.",
         tags=TAGS,
-        request=RolloutCreateSerializer,
-        responses={201: RolloutSerializer},
+        request=MaintenanceRolloutCreateSerializer,
+        responses={201: MaintenanceRolloutSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.validated_body(RolloutCreateSerializer)
-        rollout_request = RolloutRequest(**{**given, "argv": tuple(given["argv"])})
-        row = maintenance_rollouts.rollout_begin(
+        given = self.validated_body(MaintenanceRolloutCreateSerializer)
+        rollout_request = MaintenanceRolloutRequest(**{**given, "argv": tuple(given["argv"])})
+        row = maintenance_rollouts.maintenance_rollout_begin(
             request=rollout_request, actor=acting_user(request), at=timezone.now()
         )
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Pause a maintenance rollout", tags=TAGS, request=None, responses=RolloutSerializer
+        summary="Pause a maintenance rollout",
+        tags=TAGS,
+        request=None,
+        responses=MaintenanceRolloutSerializer,
     )
     @idempotent
     @action(detail=True, methods=["post"])
@@ -131,7 +136,10 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
         return self._apply_event(request, RolloutEvent.PAUSE)
 
     @extend_schema(
-        summary="Resume a maintenance rollout", tags=TAGS, request=None, responses=RolloutSerializer
+        summary="Resume a maintenance rollout",
+        tags=TAGS,
+        request=None,
+        responses=MaintenanceRolloutSerializer,
     )
     @idempotent
     @action(detail=True, methods=["post"])
@@ -143,7 +151,7 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
         description="Nodes in progress are completed; the remaining nodes are not changed.",
         tags=TAGS,
         request=None,
-        responses=RolloutSerializer,
+        responses=MaintenanceRolloutSerializer,
     )
     @idempotent
     @action(detail=True, methods=["post"])
@@ -152,5 +160,7 @@ class RolloutViewSet(OperatorViewSet[Rollout]):
 
     def _apply_event(self, request: Request, event: RolloutEvent) -> Response:
         row, actor = self.get_object(), acting_user(request)
-        maintenance_rollouts.rollout_steer(rollout=row, event=event, actor=actor, at=timezone.now())
+        maintenance_rollouts.maintenance_rollout_control(
+            rollout=row, event=event, actor=actor, at=timezone.now()
+        )
         return Response(self.get_serializer(self.get_object()).data)

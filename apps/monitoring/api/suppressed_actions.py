@@ -32,7 +32,7 @@ from controlplane.web.rest import (
 _TAGS = ["health"]
 
 
-class SuppressedPartSerializer(serializers.Serializer[Any]):
+class SuppressedIsolationCountSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     isolations = serializers.IntegerField()
 
@@ -51,8 +51,8 @@ class SuppressedPoolSerializer(serializers.Serializer[SuppressedPool]):
     until = serializers.CharField(
         help_text="Pass this time in a request, so that later isolations are not included."
     )
-    codes = SuppressedPartSerializer(many=True, help_text="Isolations by fault code.")
-    parts = SuppressedPartSerializer(
+    codes = SuppressedIsolationCountSerializer(many=True, help_text="Isolations by fault code.")
+    parts = SuppressedIsolationCountSerializer(
         many=True, help_text="Isolations by rack or another topology label."
     )
     cards = serializers.IntegerField(help_text="Cards that would be isolated.")
@@ -121,7 +121,7 @@ class SuppressedActionsView(APIView):
         return Response(SuppressedActionsSerializer({"pools": pools}).data)
 
 
-class _ReleaseSuppressedView(APIView):
+class _SuppressedActionsDecisionView(APIView):
     """A decision about all suppressed isolations of a pool; subclasses name the service."""
 
     token_scope = Scope.ADMIN
@@ -146,7 +146,7 @@ class _ReleaseSuppressedView(APIView):
             timezone.now(),
         )
         if dry_run:
-            done = suppressed_actions.suppressed_preview(actions_request, actor=actor, at=at)
+            done = suppressed_actions.suppressed_pool_preview(actions_request, actor=actor, at=at)
         else:
             done = self.does(actions_request, reason=reason, actor=actor, at=at)
         return Response(SuppressedActionsResultSerializer(done).data)
@@ -159,10 +159,10 @@ class _ReleaseSuppressedView(APIView):
         "service only by a user.",
     )
 )
-class SuppressedIsolateView(_ReleaseSuppressedView):
+class SuppressedIsolateView(_SuppressedActionsDecisionView):
     """Isolate all of them."""
 
-    does = staticmethod(suppressed_actions.suppressed_isolate)
+    does = staticmethod(suppressed_actions.suppressed_pool_isolate)
 
 
 @extend_schema_view(
@@ -171,7 +171,7 @@ class SuppressedIsolateView(_ReleaseSuppressedView):
         description="For operators. Requires a reason; the faults are acknowledged with it.",
     )
 )
-class SuppressedDismissView(_ReleaseSuppressedView):
+class SuppressedDismissView(_SuppressedActionsDecisionView):
     """Leave all of it in use."""
 
-    does = staticmethod(suppressed_actions.suppressed_dismiss)
+    does = staticmethod(suppressed_actions.suppressed_pool_dismiss)

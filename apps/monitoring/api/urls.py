@@ -7,30 +7,32 @@ from apps.monitoring.api import (
     alerts,
     faults,
     maintenance_rollouts,
-    problems,
+    metric_ingestion,
+    problem_details,
     suppressed_actions,
-    telemetry,
 )
 
 #: Imported for what it registers.
-REGISTERS = (problems,)
+REGISTERS = (problem_details,)
 
 router = SimpleRouter(trailing_slash=False)
-router.register("rollouts", maintenance_rollouts.RolloutViewSet, basename="api-rollout")
+router.register("rollouts", maintenance_rollouts.MaintenanceRolloutViewSet, basename="api-rollout")
 router.register("alerts", alerts.AlertViewSet, basename="api-alert")
 router.register("alert-rules", alerts.AlertRuleViewSet, basename="api-alert-rule")
 router.register("alert-silences", alerts.AlertSilenceViewSet, basename="api-alert-silence")
 router.register("alert-receivers", alerts.AlertReceiverViewSet, basename="api-alert-receiver")
 router.register("alert-routes", alerts.AlertRouteViewSet, basename="api-alert-route")
-router.register("telemetry-sources", telemetry.SourceViewSet, basename="api-telemetry-source")
-router.register("node-tokens", telemetry.NodeTokenViewSet, basename="api-node-token")
+router.register(
+    "telemetry-sources", metric_ingestion.MetricSourceViewSet, basename="api-telemetry-source"
+)
+router.register("node-tokens", metric_ingestion.NodeTokenViewSet, basename="api-node-token")
 
 router.register("faults", faults.FaultViewSet, basename="api-fault")
 router.register("isolations", faults.IsolationViewSet, basename="api-isolation")
 router.register("health-rules", faults.HealthRuleViewSet, basename="api-health-rule")
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("telemetry/push", telemetry.PushView.as_view(), name="api-telemetry-push"),
+    path("telemetry/push", metric_ingestion.MetricsPushView.as_view(), name="api-telemetry-push"),
     path("held-back", suppressed_actions.SuppressedActionsView.as_view(), name="api-held-back"),
     path(
         "held-back/isolate",

@@ -20,7 +20,7 @@ from apps.monitoring.models.faults import (
     Isolation,
     IsolationTransition,
 )
-from apps.monitoring.models.rollouts import Rollout, RolloutNode
+from apps.monitoring.models.maintenance_rollouts import Rollout, RolloutNode
 
 __all__ = (
     "Alert",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.db import models
 
+from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind
-from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertSeverity
 from controlplane.persistence.models import UidModel
 from controlplane.persistence.reasons import ReasonField

@@ -18,18 +18,18 @@ from django.utils import timezone, translation
 from apps.monitoring.models import AlertDelivery, AlertRule
 from apps.monitoring.selectors.alert_samples import rule_alert_samples
 from apps.monitoring.selectors.alerts import (
-    deliveries_due,
-    notice_message,
-    rule_spec_of,
-    webhook_body,
+    alert_deliveries_due,
+    alert_notice_message,
+    alert_rule_spec_of,
+    alert_webhook_body,
 )
-from apps.monitoring.services.alert_evaluation import rule_evaluate, rule_failed
-from apps.monitoring.services.alerts import alert_delivery_record, default_rules_sync
-from apps.notifications.selectors.notifications import mail_configured
-from apps.notifications.selectors.webhooks import signature
-from apps.notifications.services.webhooks import DeliveryOutcome, post_delivery
-from controlplane.domain.alerts import messages
-from controlplane.domain.alerts.messages import (
+from apps.monitoring.services.alert_evaluation import alert_rule_evaluate, alert_rule_record_failure
+from apps.monitoring.services.alerts import alert_delivery_record, default_alert_rules_sync
+from apps.notifications.selectors.notifications import is_mail_configured
+from apps.notifications.selectors.webhooks import webhook_signature
+from apps.notifications.services.webhooks import DeliveryOutcome, post_webhook_delivery
+from controlplane.domain.alerts import chat_messages
+from controlplane.domain.alerts.chat_messages import (
     ReceiverKind,
     ReceiverMessage,
     ReceiverPost,
@@ -37,8 +37,8 @@ from controlplane.domain.alerts.messages import (
 )
 from controlplane.domain.alerts.rules import RuleInvalid
 from controlplane.domain.common.reasons import Reason
-from controlplane.persistence.encryption import Undecryptable, decrypt
-from controlplane.persistence.leases import leader_lease
+from controlplane.persistence.encryption import DecryptionFailed, decrypt
+from controlplane.persistence.leases import hold_leader_lease
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +53,10 @@ _CHANCE = SystemRandom()
 def alerts_reconcile(*, at: datetime) -> int:
     """Evaluate all rules now; return the number of notices. A failing rule does not affect others."""
     notified = 0
-    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with hold_leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        default_rules_sync(at=at)
+        default_alert_rules_sync(at=at)
         for rule in AlertRule.objects.all():
             if not lease.renew(ttl=LEASE_TTL):
                 break
@@ -68,10 +68,10 @@ def _evaluate_rule(rule: AlertRule, *, at: datetime) -> int:
     try:
         # A failed query must not spoil the connection's transaction for the rules behind it.
         with transaction.atomic():
-            samples = rule_alert_samples(rule_spec_of(rule), at=at) if rule.enabled else ()
-        return rule_evaluate(rule=rule, samples=samples, at=at)
+            samples = rule_alert_samples(alert_rule_spec_of(rule), at=at) if rule.enabled else ()
+        return alert_rule_evaluate(rule=rule, samples=samples, at=at)
     except RuleInvalid as invalid:
-        rule_failed(
+        alert_rule_record_failure(
             rule=rule,
             reason=Reason(
                 "alert_rule.definition.invalid", "the rule is invalid: {error}", error=str(invalid)
@@ -79,7 +79,7 @@ def _evaluate_rule(rule: AlertRule, *, at: datetime) -> int:
         )
     except Exception:
         log.exception("an alert rule could not be judged", extra={"rule": rule.name})
-        rule_failed(
+        alert_rule_record_failure(
             rule=rule,
             reason=Reason(
                 "alert_rule.evaluation.failed",
@@ -89,19 +89,21 @@ def _evaluate_rule(rule: AlertRule, *, at: datetime) -> int:
     return 0
 
 
-def alerts_send(*, at: datetime) -> int:
+def alert_deliveries_send(*, at: datetime) -> int:
     """Send due deliveries; return the number of delivered messages."""
     began, taken, failed = time.monotonic(), 0, set[int]()
-    with leader_lease(SENDING, ttl=LEASE_TTL) as lease:
+    with hold_leader_lease(SENDING, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         while time.monotonic() - began < _TURN_SECONDS:
-            due = [one for one in deliveries_due(at=at) if one.receiver_id not in failed][:AT_ONCE]
+            due = [one for one in alert_deliveries_due(at=at) if one.receiver_id not in failed][
+                :AT_ONCE
+            ]
             if not due or not lease.renew(ttl=LEASE_TTL):
                 break
-            posts = [_build_post(delivery) for delivery in due]
+            posts = [_build_delivery_payload(delivery) for delivery in due]
             with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="alert") as pool:
-                outcomes = list(pool.map(_deliver_post, posts))
+                outcomes = list(pool.map(_send_delivery_payload, posts))
             for delivery, outcome in zip(due, outcomes, strict=True):
                 alert_delivery_record(delivery=delivery, outcome=outcome, spread=_CHANCE.random())
                 taken += not outcome.error
@@ -111,7 +113,7 @@ def alerts_send(*, at: datetime) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Post:
+class _AlertDeliveryPayload:
     """Everything that a thread needs to send it."""
 
     kind: ReceiverKind
@@ -126,24 +128,24 @@ class _Post:
     addresses: tuple[str, ...] = ()
 
 
-def _build_post(delivery: AlertDelivery) -> _Post | str:
+def _build_delivery_payload(delivery: AlertDelivery) -> _AlertDeliveryPayload | str:
     """What to send, or why it cannot be sent."""
     receiver, notice = delivery.receiver, delivery.notice
     try:
         url = b"" if receiver.url is None else decrypt(receiver.url)
         secret = b"" if receiver.secret is None else decrypt(receiver.secret)
-    except Undecryptable as error:
+    except DecryptionFailed as error:
         return Reason(
             "receiver.secret.undecryptable",
             "the URL or secret of the receiver cannot be decrypted: {error}",
             error=str(error),
         )
     with translation.override(receiver.language or settings.LANGUAGE_CODE):
-        message = notice_message(notice)
-    return _Post(
+        message = alert_notice_message(notice)
+    return _AlertDeliveryPayload(
         kind=ReceiverKind(receiver.kind),
         message=message,
-        body=webhook_body(notice),
+        body=alert_webhook_body(notice),
         notice_kind=f"alert.{notice.kind}",
         notice=notice.uid,
         delivery=delivery.uid,
@@ -153,7 +155,7 @@ def _build_post(delivery: AlertDelivery) -> _Post | str:
     )
 
 
-def _deliver_post(post: _Post | str) -> DeliveryOutcome:
+def _send_delivery_payload(post: _AlertDeliveryPayload | str) -> DeliveryOutcome:
     at = timezone.now()
     if isinstance(post, str):
         return DeliveryOutcome(at=at, seconds=0.0, error=post)
@@ -169,33 +171,33 @@ def _deliver_post(post: _Post | str) -> DeliveryOutcome:
             "Ninefold-Timestamp": str(timestamp),
         }
         if post.secret:
-            headers["Ninefold-Signature"] = signature(
+            headers["Ninefold-Signature"] = webhook_signature(
                 secret=post.secret, timestamp=timestamp, body=post.body
             )
-    call = _webhook_call_of(post, timestamp=timestamp)
-    outcome = post_delivery(call.url, body=call.body, headers=headers)
+    call = _webhook_request_of_payload(post, timestamp=timestamp)
+    outcome = post_webhook_delivery(call.url, body=call.body, headers=headers)
     if outcome.error:
         return outcome
     return replace(outcome, error=response_error(post.kind, outcome.answer))
 
 
-def _webhook_call_of(post: _Post, *, timestamp: int) -> ReceiverPost:
+def _webhook_request_of_payload(post: _AlertDeliveryPayload, *, timestamp: int) -> ReceiverPost:
     if post.kind is ReceiverKind.FEISHU:
-        return messages.feishu_post(
+        return chat_messages.feishu_post(
             post.message, url=post.url, secret=post.secret, timestamp=timestamp
         )
     if post.kind is ReceiverKind.DINGTALK:
-        return messages.dingtalk_post(
+        return chat_messages.dingtalk_post(
             post.message, url=post.url, secret=post.secret, timestamp=timestamp
         )
     if post.kind is ReceiverKind.SLACK:
-        return messages.slack_post(post.message, url=post.url)
+        return chat_messages.slack_post(post.message, url=post.url)
     return ReceiverPost(url=post.url, body=post.body)
 
 
-def _send_email(post: _Post) -> DeliveryOutcome:
+def _send_email(post: _AlertDeliveryPayload) -> DeliveryOutcome:
     at, began = timezone.now(), time.monotonic()
-    if not mail_configured():
+    if not is_mail_configured():
         reason = Reason(
             "receiver.mail.server_not_configured",
             "no mail server is configured; ask an administrator to configure one",

@@ -32,21 +32,28 @@ from django.db import transaction
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Decision, Fault, HealthRule
-from apps.monitoring.selectors.health import HealthPolicyState, health_policy_state, health_snapshot
-from apps.monitoring.selectors.rule_samples import (
+from apps.monitoring.selectors.health_rule_samples import (
     MOST,
     candidate_cards,
     longest_lookback,
-    metric_series,
+    metric_samples_by_card,
 )
-from apps.monitoring.services.decisions import (
+from apps.monitoring.selectors.health_snapshots import (
+    HealthPolicyState,
+    health_policy_state,
+    health_snapshot,
+)
+from apps.monitoring.services.faults import signals_record, stale_faults_end
+from apps.monitoring.services.health_decisions import (
     LeaderLeaseLost,
     decisions_apply,
     suppressed_decisions_store,
 )
-from apps.monitoring.services.faults import faults_lapse, signals_record
 from apps.monitoring.services.health_rules import default_health_rules_create
-from apps.monitoring.services.isolations import isolations_emptied, isolations_removed
+from apps.monitoring.services.isolations import (
+    drained_isolations_advance,
+    isolations_of_removed_nodes_end,
+)
 from controlplane.domain.common.reasons import Reason, truncate_reason
 from controlplane.domain.health.decisions import (
     HealthAction,
@@ -56,15 +63,15 @@ from controlplane.domain.health.decisions import (
 )
 from controlplane.domain.health.faults import FaultLevel, FaultMap, FaultSignal, SignalOrigin
 from controlplane.domain.health.rules import (
-    RuleCondition,
+    HealthRuleCondition,
+    HealthRuleRefused,
     RuleEvaluation,
-    RuleRefused,
     RuleVerdict,
-    condition_of,
     evaluate_condition,
+    parse_health_condition,
 )
-from controlplane.persistence.leases import LeaderLease, leader_lease
-from controlplane.ports import registry
+from controlplane.persistence.leases import LeaderLease, hold_leader_lease
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (
     NODE_UNREACHABLE,
     ClusterDiagnosis,
@@ -90,11 +97,11 @@ MANUAL_DECISION_REASON = Reason(
 
 def health_reconcile(*, at: datetime) -> int:
     """Run once, unless another process does; return the number of stored decisions."""
-    with leader_lease(HEALTH_LEASE, ttl=HEALTH_LEASE_TTL) as lease:
+    with hold_leader_lease(HEALTH_LEASE, ttl=HEALTH_LEASE_TTL) as lease:
         if lease is None:
             return 0
         policy_state = health_policy_state()
-        faults_lapse(
+        stale_faults_end(
             after={
                 SignalOrigin.EVENT: _EVENT_RETENTION,
                 SignalOrigin.JOB: policy_state.policy.suspicion_within,
@@ -104,8 +111,8 @@ def health_reconcile(*, at: datetime) -> int:
         with transaction.atomic():
             snapshot = health_snapshot(policy=policy_state.policy, at=at)
         written = _decide_actions(snapshot, policy_state, lease, at=at)
-        isolations_removed(at=at)
-        isolations_emptied(at=at)
+        isolations_of_removed_nodes_end(at=at)
+        drained_isolations_advance(at=at)
     return written
 
 
@@ -114,9 +121,9 @@ def _decide_actions(
 ) -> int:
     decided = decide_actions(snapshot, policy_state.policy, at)
     if not policy_state.automatic:
-        decided = tuple(map(_are_left_to_operators, decided))
-    acting = [each for each in decided if not _are_recorded_only(each)]
-    notes = [each for each in decided if _are_recorded_only(each)]
+        decided = tuple(map(_leave_to_operators, decided))
+    acting = [each for each in decided if not _is_recorded_only(each)]
+    notes = [each for each in decided if _is_recorded_only(each)]
     counts: Counter[str] = Counter()
     try:
         for first in range(0, len(acting), BATCH):
@@ -138,11 +145,11 @@ def _decide_actions(
     return counts.total()
 
 
-def _are_recorded_only(each: HealthDecision) -> bool:
+def _is_recorded_only(each: HealthDecision) -> bool:
     return each.action is HealthAction.NOTE and not (each.held_back or each.followed)
 
 
-def _are_left_to_operators(each: HealthDecision) -> HealthDecision:
+def _leave_to_operators(each: HealthDecision) -> HealthDecision:
     if each.held_back or each.action is HealthAction.NOTE:
         return each
     return replace(each, held_back=MANUAL_DECISION_REASON)
@@ -154,21 +161,21 @@ RULES_LEASE_TTL = timedelta(seconds=120)
 
 def health_rules_reconcile(*, at: datetime) -> int:
     """Evaluate all rules once, unless another process does; return the number of cards for which a rule fires."""
-    with leader_lease(RULES_LEASE, ttl=RULES_LEASE_TTL) as lease:
+    with hold_leader_lease(RULES_LEASE, ttl=RULES_LEASE_TTL) as lease:
         if lease is None:
             return 0
         default_health_rules_create(at=at)
         rules = list(HealthRule.objects.filter(enabled=True))
         firing = sum(_evaluate_health_rule(rule, at=at) for rule in rules)
-        _end_removed_rules(rules, at=at)
+        _end_faults_of_removed_rules(rules, at=at)
     return firing
 
 
 def _evaluate_health_rule(rule: HealthRule, *, at: datetime) -> int:
     """Evaluate one rule on all cards; end its faults on cards that no longer match."""
     try:
-        condition = condition_of(rule.condition)
-    except RuleRefused as refusal:
+        condition = parse_health_condition(rule.condition)
+    except HealthRuleRefused as refusal:
         log.warning("a rule is not understood", extra={"rule": rule.name, "why": str(refusal)})
         return 0
     standing = Fault.objects.filter(origin=SignalOrigin.RULE, code=rule.name, ended_at=None)
@@ -176,10 +183,10 @@ def _evaluate_health_rule(rule: HealthRule, *, at: datetime) -> int:
     if len(asked) == MOST:
         log.warning("a rule may hold of too many cards", extra={"rule": rule.name, "cards": MOST})
     cards = sorted({*asked, *standing.exclude(card=None).values_list("card", flat=True)})
-    findings = _condition_findings(condition, cards, at=at)
+    findings = _definite_evaluations_by_card(condition, cards, at=at)
     rows = Card.objects.select_related("node__cluster").in_bulk(list(findings))
     signals = [
-        _rule_signal(rule, condition, rows[card], finding, at=at)
+        _fault_signal_of_rule(rule, condition, rows[card], finding, at=at)
         for card, finding in findings.items()
         if card in rows
     ]
@@ -188,18 +195,23 @@ def _evaluate_health_rule(rule: HealthRule, *, at: datetime) -> int:
     return sum(signal.active for signal in signals)
 
 
-def _condition_findings(
-    condition: RuleCondition, cards: list[int], *, at: datetime
+def _definite_evaluations_by_card(
+    condition: HealthRuleCondition, cards: list[int], *, at: datetime
 ) -> dict[int, RuleEvaluation]:
     """Definite results: without measurements the previous state is kept."""
-    series = metric_series(cards, condition, since=at - longest_lookback(condition), at=at)
+    series = metric_samples_by_card(cards, condition, since=at - longest_lookback(condition), at=at)
     found = {card: evaluate_condition(condition, series.get(card, ()), at) for card in cards}
     sure = (RuleVerdict.FIRES, RuleVerdict.CLEAR)
     return {card: finding for card, finding in found.items() if finding.verdict in sure}
 
 
-def _rule_signal(
-    rule: HealthRule, condition: RuleCondition, card: Card, finding: RuleEvaluation, *, at: datetime
+def _fault_signal_of_rule(
+    rule: HealthRule,
+    condition: HealthRuleCondition,
+    card: Card,
+    finding: RuleEvaluation,
+    *,
+    at: datetime,
 ) -> FaultSignal:
     fires = finding.verdict is RuleVerdict.FIRES
     return FaultSignal(
@@ -224,7 +236,7 @@ def _rule_signal(
     )
 
 
-def _end_removed_rules(rules: list[HealthRule], *, at: datetime) -> None:
+def _end_faults_of_removed_rules(rules: list[HealthRule], *, at: datetime) -> None:
     """End the faults of deleted and disabled rules."""
     Fault.objects.filter(origin=SignalOrigin.RULE, ended_at=None).exclude(
         code__in=[rule.name for rule in rules]
@@ -249,7 +261,7 @@ Key = tuple[str, int | None, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Standing:
+class _ReportedSignal:
     level: int
     message: str
     reported_at: datetime
@@ -277,7 +289,7 @@ def _diagnosis_query(cluster: Cluster) -> Callable[[], ClusterDiagnosis] | None:
     """None for a cluster that reports no conditions."""
     try:
         adapter = fleet.cluster_adapter(cluster)
-    except (ClusterError, registry.UnknownAdapter):
+    except (ClusterError, adapter_registry.AdapterNotFound):
         # The inventory reports the error, where users see it.
         return None
     except Exception:
@@ -298,7 +310,7 @@ def _completed_diagnoses(
 def _record_diagnosis(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at: datetime) -> bool:
     """Record a response; return whether there was one. A failing cluster does not affect others."""
     try:
-        signals = tuple(diagnosis_changes(cluster, answer.result(), at=at))
+        signals = tuple(changed_fault_signals(cluster, answer.result(), at=at))
         if signals:
             signals_record(signals=signals, at=at)
     except ClusterError as error:
@@ -311,7 +323,7 @@ def _record_diagnosis(cluster: Cluster, answer: Future[ClusterDiagnosis], *, at:
     return True
 
 
-def diagnosis_changes(
+def changed_fault_signals(
     cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime
 ) -> Iterator[FaultSignal]:
     """Signals that are new, changed, due to be repeated, or ended."""
@@ -343,19 +355,19 @@ def diagnosis_changes(
             )
 
 
-def _open_signals(cluster: Cluster) -> Mapping[Key, _Standing]:
+def _open_signals(cluster: Cluster) -> Mapping[Key, _ReportedSignal]:
     origins = (*LASTING, SignalOrigin.SILENCE, SignalOrigin.EVENT)
     rows = Fault.objects.filter(node__cluster=cluster, ended_at=None, origin__in=origins)
     columns = ("node__name", "card__index", "origin", "code", "level", "message", "reported_at")
     return {
-        (node, index, origin, code): _Standing(
+        (node, index, origin, code): _ReportedSignal(
             level=level, message=message, reported_at=reported_at
         )
         for node, index, origin, code, level, message, reported_at in rows.values_list(*columns)
     }
 
 
-def _is_new_or_changed(signal: FaultSignal, before: _Standing | None) -> bool:
+def _is_new_or_changed(signal: FaultSignal, before: _ReportedSignal | None) -> bool:
     if signal.origin is SignalOrigin.EVENT:
         return signal.active if before is None else signal.at > before.reported_at
     return (
@@ -369,10 +381,12 @@ def _strongest_signals(
     cluster: Cluster, diagnosis: ClusterDiagnosis, *, at: datetime
 ) -> Mapping[Key, FaultSignal]:
     """One signal for each fault: the newest event, and the most severe condition."""
-    maps = {name: plugin.profile().faults for name, plugin in registry.chip_plugins().items()}
+    maps = {
+        name: plugin.profile().faults for name, plugin in adapter_registry.chip_plugins().items()
+    }
     found: dict[Key, FaultSignal] = {}
     for sign in diagnosis.signals:
-        signal = _cluster_signal(cluster, sign, maps=maps, at=at)
+        signal = _fault_signal_of_cluster(cluster, sign, maps=maps, at=at)
         key: Key = (signal.node, signal.index, signal.origin, signal.code)
         rival = found.get(key)
         if rival is None or (signal.at, signal.level) > (rival.at, rival.level):
@@ -380,7 +394,7 @@ def _strongest_signals(
     return found
 
 
-def _cluster_signal(
+def _fault_signal_of_cluster(
     cluster: Cluster, sign: ClusterSignal, *, maps: Mapping[str, FaultMap], at: datetime
 ) -> FaultSignal:
     known = maps.get(sign.vendor, FaultMap())

@@ -27,12 +27,12 @@ from django.db.models import Q, QuerySet
 
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Node
-from apps.fleet.services.card_availability import node_taint_record
+from apps.fleet.services.card_availability import node_isolation_taint_record
 from apps.monitoring.models import Isolation
-from apps.monitoring.selectors.health import health_policy_state, health_snapshot
+from apps.monitoring.selectors.health_snapshots import health_policy_state, health_snapshot
 from apps.monitoring.services import burn_ins as moves
 from apps.monitoring.services import burn_ins as runs
-from apps.monitoring.services.isolations import covered_by
+from apps.monitoring.services.isolations import cards_covered_by_isolation
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.decisions import (
@@ -41,9 +41,14 @@ from controlplane.domain.health.decisions import (
     HealthSnapshot,
     IsolationView,
 )
-from controlplane.domain.health.isolations import IsolationState, disproved_reason, unsettled_reason
+from controlplane.domain.health.isolations import (
+    IsolationState,
+    burn_in_invalidation_reason,
+    release_blocker_reason,
+)
 from controlplane.domain.health.recommended_actions import FaultSeverities
-from controlplane.persistence.leases import LeaderLease, leader_lease
+from controlplane.persistence.leases import LeaderLease, hold_leader_lease
+from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.clusters import (
     ClusterAdapter,
     ClusterError,
@@ -51,7 +56,6 @@ from controlplane.ports.clusters import (
     LaunchRefused,
     TaintableCluster,
 )
-from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
@@ -74,10 +78,10 @@ def isolations_reconcile(*, at: datetime) -> int:
     """
     unfinished = Q(ended_at=None) | Q(evidence__has_key=moves.LAUNCH)
     rows = Isolation.objects.filter(unfinished, node__removed_at=None)
-    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with hold_leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        if not (count := rows.count() + _tainted_after_isolation().count()):
+        if not (count := rows.count() + _nodes_tainted_after_isolation().count()):
             _asked.clear()
             return 0
         policy = health_policy_state().policy
@@ -118,12 +122,12 @@ def isolation_taints_reconcile(*, at: datetime, hold: Callable[[], None] = lambd
             marked = _taint_node(row.node, row.reason, away, hold)
             _asked[row.pk] = at + (_AGAIN if marked else _SOON)
             changed += marked
-    for node in _tainted_after_isolation().select_related("cluster"):
+    for node in _nodes_tainted_after_isolation().select_related("cluster"):
         changed += _remove_taint(node, away, hold)
     return changed
 
 
-def _tainted_after_isolation() -> QuerySet[Node]:
+def _nodes_tainted_after_isolation() -> QuerySet[Node]:
     return Node.objects.filter(tainted=True, isolated_since=None)
 
 
@@ -134,7 +138,7 @@ def _taint_node(node: Node, reason: str, away: set[int], hold: Callable[[], None
         return False
     hold()
     # Recorded first: a taint without a record would never be removed.
-    if not node_taint_record(node=node.pk, tainted=True):
+    if not node_isolation_taint_record(node=node.pk, tainted=True):
         return False
     try:
         return adapter.taint_node(node.name, reason)
@@ -148,7 +152,7 @@ def _remove_taint(node: Node, away: set[int], hold: Callable[[], None]) -> bool:
     if node.cluster_id in away:
         return False
     hold()
-    if not _tainted_after_isolation().filter(pk=node.pk).exists():
+    if not _nodes_tainted_after_isolation().filter(pk=node.pk).exists():
         return False
     adapter = _taintable_cluster(node)
     try:
@@ -157,13 +161,13 @@ def _remove_taint(node: Node, away: set[int], hold: Callable[[], None]) -> bool:
     except ClusterError as error:
         _record_unreachable_cluster(node, error, away)
         return False
-    return node_taint_record(node=node.pk, tainted=False)
+    return node_isolation_taint_record(node=node.pk, tainted=False)
 
 
 def _taintable_cluster(node: Node) -> TaintableCluster | None:
     try:
         adapter = fleet.cluster_adapter(node.cluster)
-    except (ClusterError, UnknownAdapter) as error:
+    except (ClusterError, AdapterNotFound) as error:
         _record_unreachable_cluster(node, error)
         return None
     return adapter if isinstance(adapter, TaintableCluster) else None
@@ -199,27 +203,27 @@ def burn_ins_reconcile(
         by_node[fault.node].append(fault)
     settled = [
         row
-        for row in _due_for_burn_in(standing)
-        if _is_settled(row, by_node[row.node.uid], severities, policy, at)
+        for row in _isolations_due_for_burn_in(standing)
+        if _may_start_burn_in(row, by_node[row.node.uid], severities, policy, at)
     ]
     proved = standing.filter(state=IsolationState.TESTING, proved_at__isnull=False, actor_name="")
     for row in proved:
-        if reason := disproved_reason(
-            by_node[row.node.uid], isolation=_isolation_view(row), severities=severities
+        if reason := burn_in_invalidation_reason(
+            by_node[row.node.uid], isolation=_isolation_view_of_row(row), severities=severities
         ):
             _record_failed_burn_in(row, reason, at)
     # Clusters that did not respond: not contacted again in this run.
     away: set[int] = set()
-    _reconcile_each(settled, _begin_burn_in, away, at, hold)
+    _reconcile_each_burn_in(settled, _begin_burn_in, away, at, hold)
     testing = standing.filter(state=IsolationState.TESTING, proved_at=None)
-    _reconcile_each(testing, _follow_burn_in, away, at, hold)
+    _reconcile_each_burn_in(testing, _observe_burn_in, away, at, hold)
     over = ~Q(state=IsolationState.TESTING) | Q(proved_at__isnull=False)
-    _reconcile_each(
+    _reconcile_each_burn_in(
         rows.filter(over, evidence__has_key=moves.LAUNCH), _remove_burn_in, away, at, hold
     )
 
 
-def _reconcile_each(
+def _reconcile_each_burn_in(
     rows: Iterable[Isolation],
     turn: Turn,
     away: set[int],
@@ -235,7 +239,7 @@ def _reconcile_each(
             turn(row, at)
         except IllegalTransition as race:
             log.info("a burn-in gave way", extra={**details, "race": str(race)})
-        except (ClusterError, UnknownAdapter) as error:
+        except (ClusterError, AdapterNotFound) as error:
             if isinstance(error, ClusterUnavailable):
                 away.add(row.node.cluster_id)
             log.warning("a burn-in waits for its cluster", extra={**details, "error": str(error)})
@@ -244,13 +248,13 @@ def _reconcile_each(
             log.exception("a burn-in's turn failed", extra=details)
 
 
-def _due_for_burn_in(standing: QuerySet[Isolation]) -> QuerySet[Isolation]:
+def _isolations_due_for_burn_in(standing: QuerySet[Isolation]) -> QuerySet[Isolation]:
     """Automatically only once, and only for isolations by rules: after that a user has to decide."""
     first = Q(burn_ins=0, actor_name="")
     return standing.filter(Q(test_asked_at__isnull=False) | first, state=IsolationState.EMPTY)
 
 
-def _is_settled(
+def _may_start_burn_in(
     row: Isolation,
     faults: Iterable[FaultView],
     severities: FaultSeverities,
@@ -260,34 +264,36 @@ def _is_settled(
     """A request of a user counts at once; for rules the cause must have been absent for a while."""
     if row.test_asked_at is not None:
         return True
-    return not unsettled_reason(
-        faults, isolation=_isolation_view(row), severities=severities, policy=policy, at=at
+    return not release_blocker_reason(
+        faults, isolation=_isolation_view_of_row(row), severities=severities, policy=policy, at=at
     )
 
 
-def _isolation_view(row: Isolation) -> IsolationView:
+def _isolation_view_of_row(row: Isolation) -> IsolationView:
     card = row.card.uid if row.card else ""
     return IsolationView(node=row.node.uid, card=card, proved_at=row.proved_at)
 
 
 def _record_failed_burn_in(row: Isolation, reason: str, at: datetime) -> None:
     try:
-        moves.burn_in_disprove(row=row, reason=reason, at=at)
+        moves.burn_in_revoke_pass(row=row, reason=reason, at=at)
     except IllegalTransition as race:
         log.info("a burn-in gave way", extra={"isolation": row.uid, "race": str(race)})
 
 
 def _begin_burn_in(row: Isolation, at: datetime) -> None:
     try:
-        runs.burn_in_launch(name=moves.launch_name(row), node=row.node, cards=_isolated_cards(row))
+        runs.burn_in_launch(
+            name=moves.burn_in_launch_name(row), node=row.node, cards=_isolated_cards(row)
+        )
     except runs.BurnInImpossible as impossible:
-        moves.burn_in_refuse(row=row, reason=str(impossible))
+        moves.burn_in_record_impossible(row=row, reason=str(impossible))
         return
     moves.burn_in_begin(row=row, at=at)
 
 
-def _follow_burn_in(row: Isolation, at: datetime) -> None:
-    adapter, name = _cluster_adapter(row), moves.launch_name(row)
+def _observe_burn_in(row: Isolation, at: datetime) -> None:
+    adapter, name = _cluster_adapter(row), moves.burn_in_launch_name(row)
     observed = adapter.observe([name]).get(name)
     if observed is None:
         try:
@@ -314,16 +320,16 @@ def _remove_burn_in(row: Isolation, _: datetime) -> None:
         adapter.stop(name, grace=timedelta())
         return
     adapter.remove(name)
-    moves.burn_in_discard(row=row)
+    moves.burn_in_record_launch_removed(row=row)
 
 
 def _isolated_cards(row: Isolation) -> list[Card]:
-    return covered_by(row, Card.objects.filter(node=row.node_id).order_by("index"))
+    return cards_covered_by_isolation(row, Card.objects.filter(node=row.node_id).order_by("index"))
 
 
 def _cluster_adapter(row: Isolation) -> ClusterAdapter:
     """:raises ClusterUnavailable: if the cluster cannot be contacted with its options."""
     try:
         return fleet.cluster_adapter(row.node.cluster)
-    except (ClusterError, UnknownAdapter) as error:
+    except (ClusterError, AdapterNotFound) as error:
         raise ClusterUnavailable(str(error)) from error

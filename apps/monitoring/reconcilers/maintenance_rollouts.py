@@ -27,12 +27,12 @@ from controlplane.domain.health.maintenance_rollouts import (
     NodeObservation,
     NodeState,
     RolloutState,
-    node_event,
+    next_node_event,
 )
-from controlplane.persistence.leases import leader_lease
+from controlplane.persistence.leases import hold_leader_lease
+from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.clusters import ClusterAdapter, ClusterError, LaunchRefused, ObservedLaunch
 from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
-from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ _GOING_ON = (RolloutState.RUNNING, RolloutState.PAUSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _RolloutContext:
+class _RolloutNodeObservation:
     """The observed state of a node."""
 
     seen: NodeObservation
@@ -54,7 +54,7 @@ class _RolloutContext:
 def maintenance_rollouts_reconcile(*, at: datetime) -> int:
     """Advance each node in progress by one step; return how many changed. Failures are isolated."""
     moved = 0
-    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with hold_leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         going_on = (
@@ -79,7 +79,7 @@ def _advance_rollout(rollout: Rollout, *, at: datetime) -> int:
             moved += _advance_node(row, at=at)
         except IllegalTransition as race:
             log.info("a node of a rollout gave way", extra={**details, "race": str(race)})
-        except (ClusterError, UnknownAdapter) as error:
+        except (ClusterError, AdapterNotFound) as error:
             reason = Reason(
                 "cluster.connection.unresponsive",
                 "the cluster does not respond: {error}",
@@ -91,7 +91,7 @@ def _advance_rollout(rollout: Rollout, *, at: datetime) -> int:
         moved += maintenance_rollouts.rollout_reconcile(rollout=rollout, at=at)
     except PermissionRefused as refusal:
         reason = _lost_permission_reason(rollout, refusal)
-    maintenance_rollouts.rollouts_record_errors(rollout=rollout, reason=reason)
+    maintenance_rollouts.maintenance_rollout_record_error(rollout=rollout, reason=reason)
     return moved
 
 
@@ -112,24 +112,24 @@ def _advance_node(row: RolloutNode, *, at: datetime) -> bool:
     )
     state = NodeState(row.state)
     if row.launch_there and state is not NodeState.WORKING:
-        _remove_launch(row)
+        _remove_maintenance_command_launch(row)
     if state not in UNDER_WAY:
         return False
-    context = _node_context(row, at=at)
-    reason, event = context.message, node_event(state, context.seen, plan=plan)
+    context = _observe_rollout_node(row, at=at)
+    reason, event = context.message, next_node_event(state, context.seen, plan=plan)
     if event is None:
         if reason and reason != row.reason:
             RolloutNode.objects.filter(pk=row.pk, state=row.state).update(reason=reason)
         return False
-    maintenance_rollouts.node_move(row=row, event=event, reason=reason, at=at)
+    maintenance_rollouts.rollout_node_transition(row=row, event=event, reason=reason, at=at)
     return True
 
 
-def _node_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
+def _observe_rollout_node(row: RolloutNode, *, at: datetime) -> _RolloutNodeObservation:
     """The observed state of the node, with a reason."""
     isolation = row.isolation
     if isolation is None or isolation.ended_at is not None:
-        return _RolloutContext(
+        return _RolloutNodeObservation(
             seen=NodeObservation(returned=True),
             message=Reason(
                 "maintenance_rollout.node.returned_to_service",
@@ -138,21 +138,21 @@ def _node_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
         )
     if row.state == NodeState.DRAINING:
         empty = isolation.state != IsolationState.DRAINING
-        return _RolloutContext(
+        return _RolloutNodeObservation(
             seen=NodeObservation(empty=empty),
             message=Reason("maintenance_rollout.node.drained", "no workloads remain on the node")
             if empty
             else "",
         )
     if row.state == NodeState.WORKING:
-        return _script_context(row, at=at)
-    return _burn_in_context(row, isolation)
+        return _observe_maintenance_command(row, at=at)
+    return _observe_rollout_burn_in(row, isolation)
 
 
-def _burn_in_context(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
+def _observe_rollout_burn_in(row: RolloutNode, isolation: Isolation) -> _RolloutNodeObservation:
     evidence = isolation.evidence
     if isolation.proved_at is not None:
-        return _RolloutContext(
+        return _RolloutNodeObservation(
             seen=NodeObservation(proved=True),
             message=Reason(
                 "burn_in.run.passed",
@@ -162,11 +162,11 @@ def _burn_in_context(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
         )
     pending = isolation.test_asked_at is not None or isolation.burn_ins <= row.burn_ins_before
     if pending or isolation.state == IsolationState.TESTING:
-        return _RolloutContext(
+        return _RolloutNodeObservation(
             seen=NodeObservation(), message=Reason("burn_in.run.running", "the burn-in is running")
         )
     if impossible := evidence.get("impossible"):
-        return _RolloutContext(
+        return _RolloutNodeObservation(
             seen=NodeObservation(),
             message=Reason(
                 "burn_in.run.impossible",
@@ -175,7 +175,7 @@ def _burn_in_context(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
                 reason=impossible,
             ),
         )
-    return _RolloutContext(
+    return _RolloutNodeObservation(
         seen=NodeObservation(proved=False),
         message=Reason(
             "burn_in.run.failed", "the burn-in failed: {reason}", reason=evidence.get("words", "")
@@ -183,12 +183,12 @@ def _burn_in_context(row: RolloutNode, isolation: Isolation) -> _RolloutContext:
     )
 
 
-def _script_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
+def _observe_maintenance_command(row: RolloutNode, *, at: datetime) -> _RolloutNodeObservation:
     adapter, name = _cluster_adapter(row), row.launch_name
     observed = adapter.observe([name]).get(name)
     if observed is None:
         if row.launched_at is not None:
-            return _RolloutContext(
+            return _RolloutNodeObservation(
                 seen=NodeObservation(worked=False),
                 message=Reason(
                     "maintenance_rollout.command.lost",
@@ -198,7 +198,7 @@ def _script_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
         try:
             adapter.launch(_script_launch(row))
         except LaunchRefused as refusal:
-            return _RolloutContext(
+            return _RolloutNodeObservation(
                 seen=NodeObservation(worked=False),
                 message=Reason(
                     "maintenance_rollout.command.start_failed",
@@ -206,37 +206,37 @@ def _script_context(row: RolloutNode, *, at: datetime) -> _RolloutContext:
                     reason=str(refusal),
                 ),
             )
-        maintenance_rollouts.command_began(row=row, at=at)
-        return _RolloutContext(
+        maintenance_rollouts.maintenance_command_record_started(row=row, at=at)
+        return _RolloutNodeObservation(
             seen=NodeObservation(),
             message=Reason("maintenance_rollout.command.running", "the command is running"),
         )
-    maintenance_rollouts.command_began(row=row, at=at)
+    maintenance_rollouts.maintenance_command_record_started(row=row, at=at)
     if not observed.ended:
-        return _RolloutContext(
+        return _RolloutNodeObservation(
             seen=NodeObservation(),
             message=Reason("maintenance_rollout.command.running", "the command is running"),
         )
-    return _ended_script_context(row, adapter, observed)
+    return _record_ended_maintenance_command(row, adapter, observed)
 
 
-def _ended_script_context(
+def _record_ended_maintenance_command(
     row: RolloutNode, adapter: ClusterAdapter, observed: ObservedLaunch
-) -> _RolloutContext:
+) -> _RolloutNodeObservation:
     chunk = adapter.log(
         row.launch_name, role=_ROLE, index=0, offset=-_TAIL_BYTES, limit=_TAIL_BYTES
     )
     one = observed.replicas[0] if observed.replicas else None
     code = None if one is None else one.exit_code
     tail = chunk.content.decode("utf-8", "replace").replace("\0", "")
-    maintenance_rollouts.command_ended(row=row, exit_code=code, log_tail=tail)
+    maintenance_rollouts.maintenance_command_record_ended(row=row, exit_code=code, log_tail=tail)
     if code == 0:
-        return _RolloutContext(
+        return _RolloutNodeObservation(
             seen=NodeObservation(worked=True),
             message=Reason("maintenance_rollout.command.succeeded", "the command succeeded"),
         )
     how = f"exit code {code}" if code is not None else "without an exit code"
-    return _RolloutContext(
+    return _RolloutNodeObservation(
         seen=NodeObservation(worked=False),
         message=Reason(
             "maintenance_rollout.command.failed", "the command failed: {reason}", reason=how
@@ -264,14 +264,14 @@ def _script_launch(row: RolloutNode) -> Launch:
     )
 
 
-def _remove_launch(row: RolloutNode) -> None:
+def _remove_maintenance_command_launch(row: RolloutNode) -> None:
     adapter = _cluster_adapter(row)
     observed = adapter.observe([row.launch_name]).get(row.launch_name)
     if observed is not None and not observed.ended:
         adapter.stop(row.launch_name, grace=timedelta())
         return
     adapter.remove(row.launch_name)
-    maintenance_rollouts.command_removed(row=row)
+    maintenance_rollouts.maintenance_command_record_removed(row=row)
 
 
 def _cluster_adapter(row: RolloutNode) -> ClusterAdapter:

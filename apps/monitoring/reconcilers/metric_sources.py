@@ -26,18 +26,22 @@ from apps.fleet.services.card_availability import (
     cards_mark_metrics_fresh,
     cards_mark_metrics_stale,
 )
-from apps.monitoring.selectors.health import health_policy_state
-from apps.monitoring.services.ingestion import readings_record
+from apps.monitoring.selectors.health_snapshots import health_policy_state
+from apps.monitoring.services.metric_ingestion import readings_record
 from apps.telemetry.models import CardMetrics, Source
-from apps.telemetry.selectors.sources import due_sources, heartbeat_timeout, source_adapter
-from apps.telemetry.services.sources import (
-    source_failed,
-    source_read,
-    source_stalled,
+from apps.telemetry.selectors.metric_sources import (
+    due_metric_sources,
+    metric_source_heartbeat_timeout,
+    source_adapter,
+)
+from apps.telemetry.services.metric_sources import (
+    metric_source_record_failure,
+    metric_source_record_scrape,
+    metric_source_record_stall,
 )
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
-from controlplane.persistence.leases import lease_rows, release_row, renewed_leases
+from controlplane.persistence.leases import keep_leases_renewed, lease_rows, release_row_lease
 from controlplane.ports.telemetry import TelemetryBatch, TelemetryError
 
 log = logging.getLogger(__name__)
@@ -46,24 +50,24 @@ _AT_ONCE = 8
 _LEASE = timedelta(minutes=2)
 
 
-def sources_read(*, at: datetime) -> int:
+def metric_sources_read(*, at: datetime) -> int:
     """Read every due source; return how many had new metrics. A failing source does not affect others."""
-    due = Source.objects.filter(pk__in=due_sources(at=at)).select_related("cluster")
+    due = Source.objects.filter(pk__in=due_metric_sources(at=at)).select_related("cluster")
     taken = lease_rows(due, limit=50, ttl=_LEASE)
     if not taken:
         return 0
     Source.objects.filter(pk__in=[source.pk for source in taken]).update(tried_at=at)
     answered, began = 0, time.monotonic()
     with (
-        renewed_leases(taken, ttl=_LEASE),
+        keep_leases_renewed(taken, ttl=_LEASE),
         ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="read-source") as workers,
     ):
         waiting = {workers.submit(_read_source, source): source for source in taken}
         for done in as_completed(waiting):
             # What was measured while we waited for it is not from the future.
             now = at + timedelta(seconds=time.monotonic() - began)
-            answered += _record_batch(waiting[done], done, at=now)
-            release_row(waiting[done])
+            answered += _record_metric_source_batch(waiting[done], done, at=now)
+            release_row_lease(waiting[done])
     return answered
 
 
@@ -72,7 +76,9 @@ def _read_source(source: Source) -> TelemetryBatch:
     return source_adapter(source).read()
 
 
-def _record_batch(source: Source, done: Future[TelemetryBatch], *, at: datetime) -> bool:
+def _record_metric_source_batch(
+    source: Source, done: Future[TelemetryBatch], *, at: datetime
+) -> bool:
     """Return whether there were new metrics."""
     try:
         batch = done.result()
@@ -83,20 +89,20 @@ def _record_batch(source: Source, done: Future[TelemetryBatch], *, at: datetime)
             at=at,
             refused=batch.refused,
         )
-        source_read(source=source, at=at, recorded=recorded, batch=batch)
+        metric_source_record_scrape(source=source, at=at, recorded=recorded, batch=batch)
     except TelemetryError as error:
         log.warning("a source of figures does not answer", extra={"source": source.name})
-        source_failed(source=source, error=str(error))
+        metric_source_record_failure(source=source, error=str(error))
     except Exception as error:
         log.exception("a source of figures could not be read", extra={"source": source.name})
-        source_failed(source=source, error=f"{type(error).__name__}: {error}")
+        metric_source_record_failure(source=source, error=f"{type(error).__name__}: {error}")
     else:
         return True
     return False
 
 
 @dataclass(slots=True)
-class _StaleCards:
+class _SourceFreshness:
     """Cards of a source with and without recent metrics."""
 
     fresh_nodes: set[int] = field(default_factory=set)
@@ -118,26 +124,26 @@ def stale_cards_reconcile(*, at: datetime) -> int:
         for source in Source.objects.filter(enabled=True).select_related("cluster")
     }
     lost = _find_stale_cards()
-    again = {one for one in lost if _is_fresh(one, sources, at=at)}
+    again = {one for one in lost if _has_fresh_metrics(one, sources, at=at)}
     changed = cards_mark_metrics_fresh(cards=[one.card for one in again])
     policy = health_policy_state().policy
     share = policy.stall_share
-    silences = _stale_cards_by_source(sources, at=at)
+    silences = _freshness_by_source(sources, at=at)
     for one in lost:
         # Staleness that spreads from node to node is caused by the source as well.
-        if one not in again and one.is_recent(sources, window=policy.window, at=at):
+        if one not in again and one.became_stale_within(sources, window=policy.window, at=at):
             silences[one.source].given_up.add(one.node)
     for pk, source in sources.items():
         silence = silences[pk]
         reason = _stalled_ingestion_reason(source, silence, share=share, at=at)
-        if source_stalled(source=source, reason=reason) and reason:
+        if metric_source_record_stall(source=source, reason=reason) and reason:
             log.warning("silence of cards is not acted upon", extra={"source": source.name})
         if silence.cards and not reason:
             changed += cards_mark_metrics_stale(cards=silence.cards)
     return changed
 
 
-class _Lost(NamedTuple):
+class _CardWithStaleMetrics(NamedTuple):
     """A card that became unknown because of stale metrics."""
 
     card: int
@@ -146,35 +152,42 @@ class _Lost(NamedTuple):
     source: int | None
     received_at: datetime
 
-    def is_recent(self, sources: dict[int, Source], *, window: timedelta, at: datetime) -> bool:
+    def became_stale_within(
+        self, sources: dict[int, Source], *, window: timedelta, at: datetime
+    ) -> bool:
         """Whether it was given up within the window."""
         source = sources.get(self.source or 0)
-        return source is not None and self.received_at > at - heartbeat_timeout(source) - window
+        return (
+            source is not None
+            and self.received_at > at - metric_source_heartbeat_timeout(source) - window
+        )
 
 
-def _find_stale_cards() -> list[_Lost]:
+def _find_stale_cards() -> list[_CardWithStaleMetrics]:
     rows = CardMetrics.objects.filter(
         card__state=CardState.UNKNOWN, card__state_reason=METRICS_STALE
     ).values_list("card_id", "card__node_id", "source_id", "received_at")
-    return [_Lost._make(row) for row in rows]
+    return [_CardWithStaleMetrics._make(row) for row in rows]
 
 
-def _is_fresh(one: _Lost, sources: dict[int, Source], *, at: datetime) -> bool:
+def _has_fresh_metrics(
+    one: _CardWithStaleMetrics, sources: dict[int, Source], *, at: datetime
+) -> bool:
     """It has recent metrics, or no source measures it any more."""
     source = sources.get(one.source or 0)
-    return source is None or at - one.received_at <= heartbeat_timeout(source)
+    return source is None or at - one.received_at <= metric_source_heartbeat_timeout(source)
 
 
-def _stale_cards_by_source(
+def _freshness_by_source(
     sources: dict[int, Source], *, at: datetime
-) -> dict[int | None, _StaleCards]:
+) -> dict[int | None, _SourceFreshness]:
     """By source. One statement for recent nodes, and one for stale cards."""
-    found: dict[int | None, _StaleCards] = {pk: _StaleCards() for pk in sources}
+    found: dict[int | None, _SourceFreshness] = {pk: _SourceFreshness() for pk in sources}
     if not sources:
         return found
     late = Q()
     for pk, source in sources.items():
-        late |= Q(source=pk, received_at__lt=at - heartbeat_timeout(source))
+        late |= Q(source=pk, received_at__lt=at - metric_source_heartbeat_timeout(source))
     usable = CardMetrics.objects.filter(
         source__in=list(sources), card__state=CardState.USABLE, card__removed_at=None
     )
@@ -188,7 +201,7 @@ def _stale_cards_by_source(
 
 
 def _stalled_ingestion_reason(
-    source: Source, silence: _StaleCards, *, share: int, at: datetime
+    source: Source, silence: _SourceFreshness, *, share: int, at: datetime
 ) -> str:
     """Why the source and not the cards are at fault; empty if it is the cards."""
     if not silence.cards:
@@ -198,7 +211,7 @@ def _stalled_ingestion_reason(
             "telemetry_source.staleness.source_unreadable",
             "the source cannot be read, so missing metrics of its cards are ignored",
         )
-    if source.read_at is None or at - source.read_at > heartbeat_timeout(source):
+    if source.read_at is None or at - source.read_at > metric_source_heartbeat_timeout(source):
         return Reason(
             "telemetry_source.staleness.source_stale",
             "the source has sent no data within its heartbeat timeout, so missing "

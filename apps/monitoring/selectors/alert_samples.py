@@ -17,7 +17,7 @@ from django.urls import reverse
 
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Decision, Fault
-from apps.monitoring.selectors.controllers import current_controllers, monitored_disks
+from apps.monitoring.selectors.self_monitoring import current_controllers, monitored_disks
 from apps.quotas.models import Claim
 from apps.quotas.selectors.claims import PENDING_SINCE
 from apps.serving.models import GatewayCall, Route
@@ -58,12 +58,12 @@ def rule_alert_samples(rule: AlertRuleSpec, *, at: datetime) -> tuple[AlertSampl
     )
 
 
-def _sample_subject(rule: AlertRuleSpec) -> str:
+def _measure_suffix(rule: AlertRuleSpec) -> str:
     return rule.measure.partition(".")[2]
 
 
 def _card_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
-    metric = _sample_subject(rule)
+    metric = _measure_suffix(rule)
     stale = Q(at__lt=at - FRESH)
     holds = Q(**{f"{metric}__{_LOOKUPS[rule.op]}": rule.threshold})
     rows = CardMetrics.objects.filter(holds | stale, card__removed_at=None).exclude(
@@ -107,7 +107,7 @@ _STATES = {"unknown_share": CardState.UNKNOWN, "isolated_share": CardState.ISOLA
 
 def _fleet_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
-    state = _STATES[_sample_subject(rule)]
+    state = _STATES[_measure_suffix(rule)]
     counts = (
         Card.objects.filter(parent=None)
         .order_by()
@@ -160,7 +160,7 @@ def _cluster_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]
 
 def _controller_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
-    by_lag = _sample_subject(rule) == "lag"
+    by_lag = _measure_suffix(rule) == "lag"
     for controller in current_controllers().all:
         lag = None if controller.lag is None else controller.lag.total_seconds()
         value = lag if by_lag else float(controller.unhealthy)
@@ -169,10 +169,10 @@ def _controller_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSamp
         )
 
 
-def _product_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
+def _self_monitoring_alert_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
     href = reverse("status")
-    if _sample_subject(rule) == "outbox_age":
+    if _measure_suffix(rule) == "outbox_age":
         age = messages.outbox_backlog().age.total_seconds()
         yield AlertSample(labels={}, value=age, href=href)
         return
@@ -188,7 +188,7 @@ def _queue_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
         .annotate(claims=Count("pk"), oldest=Min(PENDING_SINCE))
     )
     for queue, uid, count, since in waiting:
-        value = float(count) if _sample_subject(rule) == "waiting" else (at - since).total_seconds()
+        value = float(count) if _measure_suffix(rule) == "waiting" else (at - since).total_seconds()
         yield AlertSample(labels={"queue": queue}, value=value, href=reverse("queue", args=[uid]))
 
 
@@ -221,7 +221,7 @@ _READERS: Mapping[MeasureTopic, Callable[[AlertRuleSpec, datetime], Iterable[Ale
     MeasureTopic.DECISIONS: _decision_samples,
     MeasureTopic.CLUSTERS: _cluster_samples,
     MeasureTopic.CONTROLLERS: _controller_samples,
-    MeasureTopic.PRODUCT: _product_samples,
+    MeasureTopic.PRODUCT: _self_monitoring_alert_samples,
     MeasureTopic.QUEUES: _queue_samples,
     MeasureTopic.DEPLOYMENTS: _deployment_samples,
 }
@@ -247,22 +247,22 @@ class AlertRuleTrial:
     cut: bool = False
 
 
-def rule_dry_run(rule: AlertRuleSpec, *, at: datetime) -> AlertRuleTrial:
+def alert_rule_dry_run(rule: AlertRuleSpec, *, at: datetime) -> AlertRuleTrial:
     now = sum(rule.holds(sample) is True for sample in rule_alert_samples(rule, at=at))
     topic = MEASURES[rule.measure].topic
     if topic is MeasureTopic.FAULTS:
-        times = _fault_times(rule, at=at)
+        times = _firing_counts_of_faults(rule, at=at)
         return AlertRuleTrial(now=now, times=sum(times), things=len(times))
     if topic is MeasureTopic.CARDS and rule.op is not AlertOperator.EQUAL:
         cards = _cards_beyond_threshold(rule, at=at)
-        times = _card_times(rule, cards[:MOST_CARDS], at=at)
+        times = _firing_counts_of_cards(rule, cards[:MOST_CARDS], at=at)
         return AlertRuleTrial(
             now=now, times=sum(times), things=len(times), cut=len(cards) > MOST_CARDS
         )
     return AlertRuleTrial(now=now)
 
 
-def _fault_times(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
+def _firing_counts_of_faults(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
     """Number of such faults of each card or node that lasted long enough."""
     rows = Fault.objects.filter(Q(ended_at=None) | Q(ended_at__gt=at - BACK))
     counts: dict[tuple[int, int | None], int] = {}
@@ -311,7 +311,9 @@ def _card_labels(card: Card) -> dict[str, str]:
     }
 
 
-def _card_times(rule: AlertRuleSpec, cards: Iterable[int], *, at: datetime) -> list[int]:
+def _firing_counts_of_cards(
+    rule: AlertRuleSpec, cards: Iterable[int], *, at: datetime
+) -> list[int]:
     times = [
         len(simulate_firings(rule, values))
         for values in _worst_minute_values(rule, list(cards), at=at)

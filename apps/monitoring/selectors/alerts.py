@@ -17,7 +17,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.selectors import RequestUser
-from apps.fleet.selectors import operates_fleet
+from apps.fleet.selectors import is_fleet_operator
 from apps.monitoring.models import (
     Alert,
     AlertDelivery,
@@ -28,10 +28,10 @@ from apps.monitoring.models import (
     AlertRule,
     AlertSilence,
 )
+from controlplane.domain.alerts.chat_messages import MessageSeverity, ReceiverMessage
 from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind, NotificationRoute, Silence
-from controlplane.domain.alerts.messages import MessageSeverity, ReceiverMessage
 from controlplane.domain.alerts.rules import (
     MEASURES,
     SECONDS,
@@ -40,16 +40,16 @@ from controlplane.domain.alerts.rules import (
     parse_matcher,
     parse_rule,
 )
-from controlplane.domain.telemetry.metrics import Unit
+from controlplane.domain.telemetry.metrics import MetricUnit
 from controlplane.web.templatetags.ninefold import duration
 
 
-def rule_spec_of(row: AlertRule) -> AlertRuleSpec:
+def alert_rule_spec_of(row: AlertRule) -> AlertRuleSpec:
     """:raises RuleInvalid: if this version cannot read what another one kept."""
     return parse_rule({**row.document, "enabled": row.enabled})
 
 
-def group_key_of(labels: Mapping[str, str]) -> str:
+def alert_group_key_of(labels: Mapping[str, str]) -> str:
     """The same for the same labels, whatever their order."""
     text = json.dumps(dict(sorted(labels.items())), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -61,16 +61,16 @@ def silence_spec_of(row: AlertSilence) -> Silence:
     )
 
 
-def rules_visible(user: RequestUser) -> QuerySet[AlertRule]:
+def alert_rules_visible(user: RequestUser) -> QuerySet[AlertRule]:
     """All rules, for operators of the fleet; with ``firing``, the number of firing alerts."""
-    rows = AlertRule.objects.all() if operates_fleet(user) else AlertRule.objects.none()
+    rows = AlertRule.objects.all() if is_fleet_operator(user) else AlertRule.objects.none()
     firing = Count("alerts", filter=Q(alerts__state=AlertState.FIRING))
     return rows.annotate(firing=firing).order_by("name")
 
 
-def groups_visible(user: RequestUser) -> QuerySet[AlertGroup]:
+def alert_groups_visible(user: RequestUser) -> QuerySet[AlertGroup]:
     """Groups, for operators of the fleet; newest first."""
-    rows = AlertGroup.objects.all() if operates_fleet(user) else AlertGroup.objects.none()
+    rows = AlertGroup.objects.all() if is_fleet_operator(user) else AlertGroup.objects.none()
     return rows.select_related("rule").order_by("-id")
 
 
@@ -81,7 +81,7 @@ def notices_of_group(group: AlertGroup) -> QuerySet[AlertNotice]:
 
 
 def silences_visible(user: RequestUser) -> QuerySet[AlertSilence]:
-    rows = AlertSilence.objects.all() if operates_fleet(user) else AlertSilence.objects.none()
+    rows = AlertSilence.objects.all() if is_fleet_operator(user) else AlertSilence.objects.none()
     return rows.order_by("-id")
 
 
@@ -89,7 +89,7 @@ def active_silences(*, at: datetime) -> QuerySet[AlertSilence]:
     return AlertSilence.objects.filter(began_at__lte=at, ends_at__gt=at).order_by("ends_at")
 
 
-def expired_silences(
+def matching_silences_by_group(
     groups: Iterable[AlertGroup], *, at: datetime
 ) -> Mapping[int, list[AlertSilence]]:
     """For each episode by its primary key the ones that cover one of its alerts now."""
@@ -110,16 +110,16 @@ def expired_silences(
 
 
 def receivers_visible(user: RequestUser) -> QuerySet[AlertReceiver]:
-    rows = AlertReceiver.objects.all() if operates_fleet(user) else AlertReceiver.objects.none()
+    rows = AlertReceiver.objects.all() if is_fleet_operator(user) else AlertReceiver.objects.none()
     return rows.order_by("name")
 
 
-def routes_visible(user: RequestUser) -> QuerySet[AlertRoute]:
-    rows = AlertRoute.objects.all() if operates_fleet(user) else AlertRoute.objects.none()
+def alert_routes_visible(user: RequestUser) -> QuerySet[AlertRoute]:
+    rows = AlertRoute.objects.all() if is_fleet_operator(user) else AlertRoute.objects.none()
     return rows.prefetch_related("receivers").order_by("name")
 
 
-def active_routes() -> tuple[NotificationRoute, ...]:
+def active_alert_routes() -> tuple[NotificationRoute, ...]:
     """Those that are not switched off, with their receivers that are not either."""
     receivers = Prefetch("receivers", queryset=AlertReceiver.objects.filter(active=True))
     rows = AlertRoute.objects.filter(enabled=True).prefetch_related(receivers)
@@ -133,7 +133,7 @@ def active_routes() -> tuple[NotificationRoute, ...]:
     )
 
 
-def deliveries_due(*, at: datetime) -> list[AlertDelivery]:
+def alert_deliveries_due(*, at: datetime) -> list[AlertDelivery]:
     """The oldest pending delivery of each receiver, if it is due.
 
     A delivery that has to be retried blocks later ones of its receiver, so that "resolved" never precedes
@@ -207,7 +207,7 @@ SEVERITY_LABELS: Mapping[AlertSeverity, str | Promise] = {
 }
 
 
-def rule_title(rule_name: str, title: str) -> str:
+def alert_rule_title(rule_name: str, title: str) -> str:
     """The title, translated for default rules."""
     if _SHIPPED.get(rule_name) == title:
         return str(_TITLES[rule_name])
@@ -218,22 +218,27 @@ def formatted_sample_value(measure: str, value: float | None) -> str:
     """With its unit; a dash if it is unknown."""
     if value is None:
         return "–"
-    unit = MEASURES[measure].unit if measure in MEASURES else Unit.COUNT
+    unit = MEASURES[measure].unit if measure in MEASURES else MetricUnit.COUNT
     if unit == SECONDS:
         return str(duration(value))
-    if unit == Unit.BYTES:
+    if unit == MetricUnit.BYTES:
         return str(filesizeformat(value))
-    suffix = {Unit.PERCENT: " %", Unit.CELSIUS: " °C", Unit.WATTS: " W", Unit.HERTZ: " Hz"}
-    return f"{value:,.4g}{suffix.get(Unit(unit), '')}"
+    suffix = {
+        MetricUnit.PERCENT: " %",
+        MetricUnit.CELSIUS: " °C",
+        MetricUnit.WATTS: " W",
+        MetricUnit.HERTZ: " Hz",
+    }
+    return f"{value:,.4g}{suffix.get(MetricUnit(unit), '')}"
 
 
-def displayed_labels(labels: Mapping[str, str]) -> str:
+def format_alert_labels(labels: Mapping[str, str]) -> str:
     """``cluster=west node=a-1``: the same in every language, for that is how conditions are written."""
     named = sorted(labels.items(), key=lambda label: _PLACES.get(label[0], len(_PLACES)))
     return " ".join(f"{name}={value}" for name, value in named if value)
 
 
-def notice_message(notice: AlertNotice) -> ReceiverMessage:
+def alert_notice_message(notice: AlertNotice) -> ReceiverMessage:
     """In the language that is active now."""
     kind, group = NoticeKind(notice.kind), notice.group
     if group is None:
@@ -246,7 +251,7 @@ def notice_message(notice: AlertNotice) -> ReceiverMessage:
             link=f"{settings.NINEFOLD_PUBLIC_URL}{reverse('alerts')}",
             link_text=gettext("Open the alerts"),
         )
-    title = rule_title(group.rule_name, group.title)
+    title = alert_rule_title(group.rule_name, group.title)
     return ReceiverMessage(
         title=_notice_headline(kind, title, count=int(notice.content.get("count", 0))),
         lines=_notice_lines(notice),
@@ -279,7 +284,7 @@ def _notice_headline(kind: NoticeKind, title: str, *, count: int) -> str:
 
 def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
     content, group = notice.content, notice.group
-    lines = [] if group is None or not group.labels else [displayed_labels(group.labels)]
+    lines = [] if group is None or not group.labels else [format_alert_labels(group.labels)]
     if notice.kind == NoticeKind.RESOLVED:
         most = int(content["most"])
         text = ngettext("At most %(count)d alert fired", "At most %(count)d alerts fired", most)
@@ -290,7 +295,7 @@ def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
         f"{formatted_sample_value(measure, content['threshold'])}"
     )
     lines += [
-        f"{displayed_labels(one['labels']) or measure}: {formatted_sample_value(measure, one['value'])}"
+        f"{format_alert_labels(one['labels']) or measure}: {formatted_sample_value(measure, one['value'])}"
         for one in content["alerts"]
     ]
     more = int(content["count"]) - len(content["alerts"])
@@ -299,7 +304,7 @@ def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def webhook_body(notice: AlertNotice) -> bytes:
+def alert_webhook_body(notice: AlertNotice) -> bytes:
     """JSON of a notice as plain webhooks get it; the same for every try."""
     group = notice.group
     content: dict[str, Any] = {

@@ -13,21 +13,21 @@ from django.db.models import Case, Count, Q, QuerySet, When, Window
 
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
-from apps.telemetry.selectors.card_series import REACHES, ChartRange
+from apps.telemetry.selectors.card_metric_series import REACHES, ChartRange
 from controlplane.domain.health.faults import FaultLevel, FaultMeaning
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 
 #: Entries of each kind in a card's timeline.
 _MOST = 100
 
 
-def displayed_faults() -> QuerySet[Fault]:
+def faults_newest_first() -> QuerySet[Fault]:
     """All that there were, the newest first."""
     rows = Fault.objects.filter(node__removed_at=None, node__cluster__removed_at=None)
     return rows.select_related("node__cluster", "card__node").order_by("-id")
 
 
-def displayed_isolations() -> QuerySet[Isolation]:
+def isolations_newest_first() -> QuerySet[Isolation]:
     """All that there were, the newest first."""
     rows = Isolation.objects.filter(node__removed_at=None, node__cluster__removed_at=None)
     return rows.select_related("node__cluster", "card__node", "fault").order_by("-id")
@@ -55,26 +55,28 @@ def card_timeline(card: Card) -> list[TimelineEntry]:
     """What was wrong with it or with its node, what was decided and done; the newest first."""
     concerns = Q(card=card) | Q(node=card.node_id, card=None)
     happened = [
-        *_fault_events(Fault.objects.filter(concerns).order_by("-began_at")[:_MOST]),
-        *_decision_events(Decision.objects.filter(concerns).order_by("-at")[:_MOST]),
-        *_isolation_events(Isolation.objects.filter(concerns).order_by("-began_at")[:_MOST]),
+        *_fault_timeline_entries(Fault.objects.filter(concerns).order_by("-began_at")[:_MOST]),
+        *_decision_timeline_entries(Decision.objects.filter(concerns).order_by("-at")[:_MOST]),
+        *_isolation_timeline_entries(
+            Isolation.objects.filter(concerns).order_by("-began_at")[:_MOST]
+        ),
     ]
     return sorted(happened, key=lambda one: one.at, reverse=True)
 
 
-def _fault_events(rows: QuerySet[Fault]) -> Iterator[TimelineEntry]:
+def _fault_timeline_entries(rows: QuerySet[Fault]) -> Iterator[TimelineEntry]:
     for row in rows:
         yield TimelineEntry(at=row.began_at, entry=TimelineEntryKind.FAULT, row=row)
         if row.ended_at is not None:
             yield TimelineEntry(at=row.ended_at, entry=TimelineEntryKind.FAULT_ENDED, row=row)
 
 
-def _decision_events(rows: QuerySet[Decision]) -> Iterator[TimelineEntry]:
+def _decision_timeline_entries(rows: QuerySet[Decision]) -> Iterator[TimelineEntry]:
     for row in rows:
         yield TimelineEntry(at=row.at, entry=TimelineEntryKind.DECISION, row=row)
 
 
-def _isolation_events(rows: QuerySet[Isolation]) -> Iterator[TimelineEntry]:
+def _isolation_timeline_entries(rows: QuerySet[Isolation]) -> Iterator[TimelineEntry]:
     for row in rows.prefetch_related("history"):
         yield TimelineEntry(at=row.began_at, entry=TimelineEntryKind.ISOLATED, row=row)
         for step in row.history.all():
@@ -83,23 +85,23 @@ def _isolation_events(rows: QuerySet[Isolation]) -> Iterator[TimelineEntry]:
 
 def open_faults() -> QuerySet[Fault]:
     """Open faults above the lowest level, most severe first."""
-    rows = displayed_faults().filter(ended_at=None, level__gt=FaultLevel.NOTE)
+    rows = faults_newest_first().filter(ended_at=None, level__gt=FaultLevel.NOTE)
     return rows.order_by("-level", "-id")
 
 
-class WorstFault(NamedTuple):
+class WorstOpenFaults(NamedTuple):
     faults: Sequence[Fault]
     #: Number of open faults.
     standing: int
 
 
-def worst_open_faults(*, most: int) -> WorstFault:
+def worst_open_faults(*, most: int) -> WorstOpenFaults:
     """The most severe open, unacknowledged faults, and the number of open faults."""
     rows = open_faults().annotate(standing=Window(Count("pk")))
     # Acknowledged ones come last, so that one statement returns both.
     read = Case(When(acknowledged_at=None, then=0), default=1)
     found = list(rows.order_by(read, "-level", "-id")[:most])
-    return WorstFault(
+    return WorstOpenFaults(
         faults=[fault for fault in found if fault.acknowledged_at is None],
         standing=found[0].standing if found else 0,
     )
@@ -107,13 +109,13 @@ def worst_open_faults(*, most: int) -> WorstFault:
 
 def faults_of_node(node: Node) -> list[Fault]:
     """Open faults of the node and of its cards, most severe first."""
-    return list(displayed_faults().filter(node=node, ended_at=None).order_by("-level", "-id"))
+    return list(faults_newest_first().filter(node=node, ended_at=None).order_by("-level", "-id"))
 
 
 def faults_of_card(card: Card) -> QuerySet[Fault]:
     """All faults of the card, and open ones of its node."""
     own = Q(card=card) | Q(node=card.node_id, card=None, ended_at=None)
-    return displayed_faults().filter(own)
+    return faults_newest_first().filter(own)
 
 
 class FaultLocation(NamedTuple):
@@ -123,15 +125,15 @@ class FaultLocation(NamedTuple):
     card: int | None
 
 
-def isolations_by_place(nodes: Collection[int]) -> Mapping[FaultLocation, Isolation]:
+def isolations_by_location(nodes: Collection[int]) -> Mapping[FaultLocation, Isolation]:
     """Open isolations on those nodes, given by primary key."""
     rows = Isolation.objects.filter(node__in=nodes, ended_at=None).select_related("fault")
     return {FaultLocation(row.node_id, row.card_id): row for row in rows}
 
 
-def isolations_at_location(faults: Collection[Fault]) -> Mapping[int, Isolation]:
+def isolations_by_fault(faults: Collection[Fault]) -> Mapping[int, Isolation]:
     """By primary key of the fault, the open isolation of its card, or of the whole node."""
-    by_place = isolations_by_place({fault.node_id for fault in faults})
+    by_place = isolations_by_location({fault.node_id for fault in faults})
     found = {}
     for fault in faults:
         places = (FaultLocation(fault.node_id, fault.card_id), FaultLocation(fault.node_id, None))
@@ -144,7 +146,7 @@ def isolations_at_location(faults: Collection[Fault]) -> Mapping[int, Isolation]
 @lru_cache(maxsize=4096)
 def fault_meaning(vendor: str, code: str) -> FaultMeaning | None:
     """Meaning of a vendor's code; None if the code belongs to no vendor."""
-    plugin = registry.chip_plugins().get(vendor)
+    plugin = adapter_registry.chip_plugins().get(vendor)
     return plugin.profile().faults.meaning(code) if plugin else None
 
 
@@ -152,7 +154,7 @@ def fault_meaning(vendor: str, code: str) -> FaultMeaning | None:
 MAX_MARKERS = 40
 
 
-def fault_markers(card: Card, *, reach: ChartRange, at: datetime) -> Sequence[Fault]:
+def chart_fault_markers(card: Card, *, reach: ChartRange, at: datetime) -> Sequence[Fault]:
     """What began to be wrong with it in that time, notes left out, the newest first."""
     rows = Fault.objects.filter(
         card=card, level__gt=FaultLevel.NOTE, began_at__gte=at - REACHES[reach].back

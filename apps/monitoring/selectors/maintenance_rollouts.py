@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from django.db.models import Count, Q, QuerySet
 
 from apps.accounts.selectors import RequestUser
-from apps.fleet.selectors import operates_fleet
+from apps.fleet.selectors import is_fleet_operator
 from apps.monitoring.models import Rollout, RolloutNode
 from controlplane.domain.health.maintenance_rollouts import UNDER_WAY, NodeState
 
 
 def rollouts_visible(user: RequestUser) -> QuerySet[Rollout]:
     """All rollouts, for operators of the fleet; with ``total`` and ``finished`` nodes, newest first."""
-    rows = Rollout.objects.all() if operates_fleet(user) else Rollout.objects.none()
+    rows = Rollout.objects.all() if is_fleet_operator(user) else Rollout.objects.none()
     return (
         rows.select_related("cluster", "created_by")
         .annotate(
@@ -25,7 +25,7 @@ def rollouts_visible(user: RequestUser) -> QuerySet[Rollout]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutBatch:
+class MaintenanceRolloutBatch:
     """The nodes of one failure domain, and how far they are."""
 
     domain: str
@@ -46,12 +46,13 @@ class RolloutBatch:
         return next(iter(states), NodeState.WAITING)
 
 
-def rollout_batches(rollout: Rollout) -> tuple[RolloutBatch, ...]:
+def rollout_batches(rollout: Rollout) -> tuple[MaintenanceRolloutBatch, ...]:
     """In the order in which they are worked on."""
     batches: dict[str, list[RolloutNode]] = {}
     rows = rollout.nodes.select_related("node__cluster", "isolation").order_by("id")
     for row in rows:
         batches.setdefault(row.domain, []).append(row)
     return tuple(
-        RolloutBatch(domain=domain, nodes=tuple(nodes)) for domain, nodes in batches.items()
+        MaintenanceRolloutBatch(domain=domain, nodes=tuple(nodes))
+        for domain, nodes in batches.items()
     )

@@ -106,15 +106,15 @@ class SuppressedPool:
     @property
     def codes(self) -> Sequence[SuppressedPart]:
         """How many for each code, the most first."""
-        return _suppressed_parts(place.code for place in self.places)
+        return _count_isolations_by_name(place.code for place in self.places)
 
     @property
     def parts(self) -> Sequence[SuppressedPart]:
         """How many in each part of the network that labels name, the most first."""
-        return _suppressed_parts(place.within for place in self.places if place.within)
+        return _count_isolations_by_name(place.within for place in self.places if place.within)
 
 
-def _suppressed_parts(names: Iterable[str]) -> list[SuppressedPart]:
+def _count_isolations_by_name(names: Iterable[str]) -> list[SuppressedPart]:
     return [SuppressedPart(*each) for each in Counter(names).most_common()]
 
 
@@ -125,7 +125,7 @@ class SuppressedCount(NamedTuple):
 
 def suppressed_counts() -> SuppressedCount:
     """Number of suppressed isolations, in one statement."""
-    rows = _pending_decisions().order_by().values_list("node_id", "card_id").distinct()
+    rows = _suppressed_decisions().order_by().values_list("node_id", "card_id").distinct()
     places: set[tuple[int, int | None]] = set(rows)
     whole = {node for node, card in places if card is None}
     counted = [(node, card) for node, card in places if card is None or node not in whole]
@@ -141,7 +141,7 @@ def suppressed_pools(
     :param chip: None: of all.
     :param until: uid of a decision: exclude later ones.
     """
-    rows = _pending_decisions()
+    rows = _suppressed_decisions()
     if cluster:
         rows = rows.filter(node__cluster__uid=cluster)
     if until:
@@ -150,7 +150,7 @@ def suppressed_pools(
     waiting = list(rows.select_related("node__cluster", "card", "fault").order_by("pk"))
     if not waiting:
         return []
-    nodes = _Cards(node_ids={row.node_id for row in waiting})
+    nodes = _NodeCardsAndWorkloads(node_ids={row.node_id for row in waiting})
     by_pool: dict[tuple[str, str], list[Decision]] = defaultdict(list)
     for row in waiting:
         own = row.card.chip if row.card else nodes.chip(row.node_id)
@@ -164,12 +164,12 @@ def suppressed_pools(
     return sorted(found, key=lambda pool: (-pool.isolations, pool.name))
 
 
-def still_suppressed(decisions: Collection[int]) -> frozenset[int]:
+def decisions_still_suppressed(decisions: Collection[int]) -> frozenset[int]:
     """Those decisions, by primary key, that are still suppressed."""
-    return frozenset(_pending_decisions().filter(pk__in=decisions).values_list("pk", flat=True))
+    return frozenset(_suppressed_decisions().filter(pk__in=decisions).values_list("pk", flat=True))
 
 
-def _pending_decisions() -> QuerySet[Decision]:
+def _suppressed_decisions() -> QuerySet[Decision]:
     place = Q(card=None) | Q(card=OuterRef("card"))
     since = Q(ended_at__gte=OuterRef("at")) | Q(ended_at=None, began_at__gte=OuterRef("at"))
     gone_out = Isolation.objects.filter(place, node=OuterRef("node")).filter(
@@ -195,7 +195,7 @@ def _pending_decisions() -> QuerySet[Decision]:
     )
 
 
-class _Cards:
+class _NodeCardsAndWorkloads:
     """The cards of some nodes, and what runs on them."""
 
     def __init__(self, *, node_ids: Collection[int]) -> None:
@@ -226,7 +226,10 @@ class _Cards:
 
 
 def _suppressed_pool(
-    chip: str, held: Sequence[Decision], nodes: _Cards, counts: fleet_counts.CardCounts
+    chip: str,
+    held: Sequence[Decision],
+    nodes: _NodeCardsAndWorkloads,
+    counts: fleet_counts.CardCounts,
 ) -> SuppressedPool:
     rows = _strongest_decisions(held)
     lost = {card for row in rows for card in nodes.at(row) if card.state in _IN_USE}
@@ -242,7 +245,7 @@ def _suppressed_pool(
         until=held[-1].uid,
         newest=max(row.at for row in held),
         cards=len(lost),
-        usable_lost=sum(_is_usable(card) for card in lost),
+        usable_lost=sum(_is_usable_card(card) for card in lost),
         works=len(nodes.works(stopping)),
         size=counts.total,
         out=counts.isolated + counts.no_new_work,
@@ -274,5 +277,5 @@ def _suppressed_target(row: Decision) -> SuppressedTarget:
     )
 
 
-def _is_usable(card: Card) -> bool:
+def _is_usable_card(card: Card) -> bool:
     return card.state == CardState.USABLE and card.node.ready and not card.node.cordoned

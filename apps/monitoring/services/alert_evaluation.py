@@ -22,22 +22,22 @@ from apps.monitoring.models import (
     AlertSilence,
 )
 from apps.monitoring.selectors.alerts import (
-    active_routes,
+    active_alert_routes,
     active_silences,
-    group_key_of,
-    rule_spec_of,
+    alert_group_key_of,
+    alert_rule_spec_of,
     silence_spec_of,
 )
 from controlplane.domain.alerts.lifecycle import (
+    AlertGroupNotificationState,
     AlertProgress,
     AlertState,
-    FiringMember,
+    FiringGroupMember,
     NoticeKind,
-    NotificationEpisode,
     Silence,
-    next_progress,
-    notice_due,
-    receivers_of,
+    due_notice_kind,
+    matching_receivers,
+    next_alert_progress,
 )
 from controlplane.domain.alerts.rules import AlertRuleSpec, AlertSample, AlertSeverity
 from controlplane.outbox.messages import publish_message
@@ -59,7 +59,7 @@ _STEPPED = (
 
 
 @dataclass(kw_only=True)
-class _Turn:
+class _AlertEvaluation:
     """The context of one evaluation."""
 
     row: AlertRule
@@ -80,7 +80,7 @@ class _Turn:
 
 
 @transaction.atomic
-def rule_evaluate(*, rule: AlertRule, samples: Iterable[AlertSample], at: datetime) -> int:
+def alert_rule_evaluate(*, rule: AlertRule, samples: Iterable[AlertSample], at: datetime) -> int:
     """Apply the state changes that follow from the samples; return the number of notices.
 
     ``rule`` is the row for which the samples were read: if it was changed since, nothing is done. If it is
@@ -90,28 +90,28 @@ def rule_evaluate(*, rule: AlertRule, samples: Iterable[AlertSample], at: dateti
     changed = row is None or (row.document, row.enabled) != (rule.document, rule.enabled)
     if row is None or changed or (row.evaluated_at is not None and row.evaluated_at > at):
         return 0
-    turn = _Turn(
+    turn = _AlertEvaluation(
         row=row,
-        rule=rule_spec_of(row),
+        rule=alert_rule_spec_of(row),
         at=at,
         silences=[silence_spec_of(one) for one in active_silences(at=at)],
     )
-    _advance_alerts(turn, samples if row.enabled else ())
-    _notify_groups(turn)
+    _update_alert_states(turn, samples if row.enabled else ())
+    _notify_alert_groups(turn)
     AlertRule.objects.filter(pk=row.pk).update(evaluated_at=at, error="")
     return turn.notices
 
 
 @transaction.atomic
-def rule_end(*, rule: AlertRule, at: datetime) -> None:
+def alert_rule_resolve_all(*, rule: AlertRule, at: datetime) -> None:
     """Resolve all alerts of the rule and notify, before it is deleted."""
     row = AlertRule.objects.select_for_update(no_key=True).get(pk=rule.pk)
-    turn = _Turn(row=row, rule=rule_spec_of(row), at=at, silences=())
-    _advance_alerts(turn, (), keeps=timedelta())
-    _notify_groups(turn)
+    turn = _AlertEvaluation(row=row, rule=alert_rule_spec_of(row), at=at, silences=())
+    _update_alert_states(turn, (), keeps=timedelta())
+    _notify_alert_groups(turn)
 
 
-def rule_failed(*, rule: AlertRule, reason: str) -> None:
+def alert_rule_record_failure(*, rule: AlertRule, reason: str) -> None:
     """Record that the samples could not be read; states stay unchanged."""
     AlertRule.objects.filter(pk=rule.pk).update(error=reason)
 
@@ -124,17 +124,17 @@ def alerts_prune(*, at: datetime) -> int:
     return deleted.get("monitoring.AlertGroup", 0)
 
 
-def _advance_alerts(
-    turn: _Turn, samples: Iterable[AlertSample], *, keeps: timedelta | None = None
+def _update_alert_states(
+    turn: _AlertEvaluation, samples: Iterable[AlertSample], *, keeps: timedelta | None = None
 ) -> None:
     standing = Alert.objects.filter(rule=turn.row).exclude(state=AlertState.RESOLVED)
     turn.alerts = {alert.key: alert for alert in standing.select_related("group")}
-    seen = {group_key_of(sample.labels): sample for sample in samples}
+    seen = {alert_group_key_of(sample.labels): sample for sample in samples}
     created, changed, gone = [], [], []
     for key in [*turn.alerts, *(key for key in seen if key not in turn.alerts)]:
         alert, sample = turn.alerts.get(key), seen.get(key)
-        before = None if alert is None else _alert_standing(alert)
-        after = next_progress(
+        before = None if alert is None else _alert_progress_of(alert)
+        after = next_alert_progress(
             before,
             holds=False if sample is None else turn.rule.holds(sample),
             at=turn.at,
@@ -151,14 +151,14 @@ def _advance_alerts(
         elif alert is not None and after != before:
             changed.append(alert)
         if alert is not None and after is not None:
-            _apply_standing(alert, after, sample)
-    _assign_episodes(turn)
+            _apply_alert_progress(alert, after, sample)
+    _assign_alert_groups(turn)
     Alert.objects.filter(pk__in=gone).delete()
     Alert.objects.bulk_create(created)
     bulk_update_rows(changed, _STEPPED)
 
 
-def _alert_standing(alert: Alert) -> AlertProgress:
+def _alert_progress_of(alert: Alert) -> AlertProgress:
     return AlertProgress(
         state=AlertState(alert.state),
         began_at=alert.began_at,
@@ -169,7 +169,7 @@ def _alert_standing(alert: Alert) -> AlertProgress:
     )
 
 
-def _apply_standing(alert: Alert, after: AlertProgress, sample: AlertSample | None) -> None:
+def _apply_alert_progress(alert: Alert, after: AlertProgress, sample: AlertSample | None) -> None:
     alert.state = after.state
     alert.began_at, alert.held_at = after.began_at, after.held_at
     alert.fired_at, alert.quiet_since = after.fired_at, after.quiet_since
@@ -178,14 +178,14 @@ def _apply_standing(alert: Alert, after: AlertProgress, sample: AlertSample | No
         alert.value = sample.value
 
 
-def _assign_episodes(turn: _Turn) -> None:
+def _assign_alert_groups(turn: _AlertEvaluation) -> None:
     """Give each alert that has begun to fire its episode."""
     groups = {group.key: group for group in AlertGroup.objects.filter(rule=turn.row, ended_at=None)}
     for alert in turn.alerts.values():
         if alert.state != AlertState.FIRING or alert.group_id is not None:
             continue
-        labels = turn.rule.group_of(alert.labels)
-        key = group_key_of(labels)
+        labels = turn.rule.group_labels(alert.labels)
+        key = alert_group_key_of(labels)
         if key not in groups:
             groups[key] = AlertGroup.objects.create(
                 rule=turn.row,
@@ -199,7 +199,7 @@ def _assign_episodes(turn: _Turn) -> None:
         alert.group = groups[key]
 
 
-def _notify_groups(turn: _Turn) -> None:
+def _notify_alert_groups(turn: _AlertEvaluation) -> None:
     """Update each open group: its counts, due notices, and whether it has ended."""
     for group in AlertGroup.objects.filter(rule=turn.row, ended_at=None).order_by("id"):
         firing = [
@@ -208,13 +208,13 @@ def _notify_groups(turn: _Turn) -> None:
             if alert.group_id == group.pk and alert.state == AlertState.FIRING
         ]
         members = {
-            alert.key: FiringMember(
+            alert.key: FiringGroupMember(
                 silenced=turn.silenced(alert), notified=alert.notified_at is not None
             )
             for alert in firing
         }
-        due = notice_due(
-            NotificationEpisode(notified_at=group.notified_at, repeat=turn.rule.repeat),
+        due = due_notice_kind(
+            AlertGroupNotificationState(notified_at=group.notified_at, repeat=turn.rule.repeat),
             members.values(),
             at=turn.at,
         )
@@ -230,7 +230,7 @@ def _notify_groups(turn: _Turn) -> None:
 
 
 def _notify_group(
-    turn: _Turn, group: AlertGroup, kind: NoticeKind, unsilenced: Sequence[Alert]
+    turn: _AlertEvaluation, group: AlertGroup, kind: NoticeKind, unsilenced: Sequence[Alert]
 ) -> None:
     notice = AlertNotice.objects.create(
         group=group,
@@ -245,7 +245,7 @@ def _notify_group(
     else:
         labels = {**group.labels, "rule": group.rule_name}
         severity = AlertSeverity(group.severity)
-        receivers = set(receivers_of(active_routes(), labels, severity=severity))
+        receivers = set(matching_receivers(active_alert_routes(), labels, severity=severity))
         Alert.objects.filter(pk__in=[alert.pk for alert in unsilenced]).update(notified_at=turn.at)
         group.notified_at = turn.at
     AlertDelivery.objects.bulk_create(
@@ -258,7 +258,7 @@ def _notify_group(
 
 
 def _notice_content(
-    turn: _Turn, group: AlertGroup, unsilenced: Sequence[Alert]
+    turn: _AlertEvaluation, group: AlertGroup, unsilenced: Sequence[Alert]
 ) -> Mapping[str, Any]:
     named = sorted(unsilenced, key=lambda alert: (alert.began_at, sorted(alert.labels.items())))[
         :MOST_NAMED

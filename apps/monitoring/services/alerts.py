@@ -12,8 +12,8 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
 from apps.accounts.models import User
-from apps.accounts.services import audit
-from apps.fleet.selectors import require_operator
+from apps.accounts.services import record_audit_entry
+from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import (
     AlertDelivery,
     AlertNotice,
@@ -22,17 +22,17 @@ from apps.monitoring.models import (
     AlertRule,
     AlertSilence,
 )
-from apps.monitoring.services.alert_evaluation import rule_end
+from apps.monitoring.services.alert_evaluation import alert_rule_resolve_all
 from apps.notifications.services.webhooks import DeliveryOutcome
+from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.deliveries import (
     DELIVERY,
     DeliveryEvent,
     DeliveryState,
-    pause_after,
+    delivery_retry_pause,
 )
 from controlplane.domain.alerts.lifecycle import LONGEST_SILENCE, NoticeKind
-from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import (
     MOST_MATCHERS,
     AlertRuleSpec,
@@ -44,13 +44,13 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.encryption import encrypt, reencrypt
-from controlplane.web.outbound import configured_outbound
+from controlplane.web.outbound_http import configured_outbound
 
 MOST_RULES = 200
 _LONGEST_REASON = 300
 
 
-class AlertRefused(Exception):
+class AlertSettingsRefused(Exception):
     """It cannot be like that; ``field`` is what is wrong."""
 
     def __init__(self, message: str, *, field: str) -> None:
@@ -59,7 +59,7 @@ class AlertRefused(Exception):
 
 
 @transaction.atomic
-def default_rules_sync(*, at: datetime) -> int:
+def default_alert_rules_sync(*, at: datetime) -> int:
     """Add default rules and update those that were not edited; return the number of changes."""
     existing = {row.name: row for row in AlertRule.objects.filter(shipped=True)}
     changed = 0
@@ -85,12 +85,12 @@ def _rule_columns(rule: AlertRuleSpec) -> dict[str, Any]:
     }
 
 
-def rule_create(*, document: Mapping[str, Any], actor: User, at: datetime) -> AlertRule:
+def alert_rule_create(*, document: Mapping[str, Any], actor: User, at: datetime) -> AlertRule:
     """:raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises RuleInvalid: if no rule can be like that.
-    :raises AlertRefused: if there is one of that name, or too many.
+    :raises AlertSettingsRefused: if there is one of that name, or too many.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     rule = parse_rule(document)
     if AlertRule.objects.count() >= MOST_RULES:
         message = Reason(
@@ -98,7 +98,7 @@ def rule_create(*, document: Mapping[str, Any], actor: User, at: datetime) -> Al
             "the maximum of {limit} rules is reached; delete one that is no longer needed",
             limit=MOST_RULES,
         )
-        raise AlertRefused(message, field="name")
+        raise AlertSettingsRefused(message, field="name")
     try:
         with transaction.atomic():
             row = AlertRule.objects.create(
@@ -114,12 +114,12 @@ def rule_create(*, document: Mapping[str, Any], actor: User, at: datetime) -> Al
             "a rule named {name} already exists; choose another name",
             name=rule.name,
         )
-        raise AlertRefused(message, field="name") from None
+        raise AlertSettingsRefused(message, field="name") from None
     return row
 
 
 @transaction.atomic
-def rule_change(
+def alert_rule_change(
     *, rule: AlertRule, document: Mapping[str, Any], actor: User, at: datetime
 ) -> AlertRule:
     """Change the fields that the document names, except the name. Alerts are evaluated again in the next run.
@@ -127,7 +127,7 @@ def rule_change(
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises RuleInvalid: if the rule is not valid.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     row = AlertRule.objects.select_for_update(no_key=True).get(pk=rule.pk)
     changed = parse_rule({**row.document, "enabled": row.enabled, **document, "name": row.name})
     for name, value in _rule_columns(changed).items():
@@ -139,27 +139,29 @@ def rule_change(
 
 
 @transaction.atomic
-def rule_delete(*, rule: AlertRule, actor: User, at: datetime) -> None:
+def alert_rule_delete(*, rule: AlertRule, actor: User, at: datetime) -> None:
     """Delete the rule. Its firing alerts resolve and are notified as resolved; the history is kept.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises AlertRefused: if it is a default rule.
+    :raises AlertSettingsRefused: if it is a default rule.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     if rule.shipped:
         message = Reason(
             "alert_rule.deletion.built_in",
             "rule {rule} is built in and cannot be deleted; disable it instead",
             rule=rule.name,
         )
-        raise AlertRefused(message, field="name")
-    rule_end(rule=rule, at=at)
+        raise AlertSettingsRefused(message, field="name")
+    alert_rule_resolve_all(rule=rule, at=at)
     _audit_rule(rule, actor=actor, action="alert_rule.delete")
     rule.delete()
 
 
 def _audit_rule(rule: AlertRule, *, actor: User, action: str) -> None:
-    audit(actor=actor, action=action, uid=rule.uid, name=rule.name, document=rule.document)
+    record_audit_entry(
+        actor=actor, action=action, uid=rule.uid, name=rule.name, document=rule.document
+    )
 
 
 @transaction.atomic
@@ -169,34 +171,34 @@ def silence_create(
     """Suppress notifications of alerts that match all matchers until the end of the silence.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises AlertRefused: if a field is not valid.
+    :raises AlertSettingsRefused: if a field is not valid.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     if not matchers or len(matchers) > MOST_MATCHERS:
         message = Reason(
             "silence.matchers.invalid_count",
             "enter 1 to {limit} matchers, such as rule=card-hot",
             limit=MOST_MATCHERS,
         )
-        raise AlertRefused(message, field="matchers")
+        raise AlertSettingsRefused(message, field="matchers")
     try:
         read = [parse_matcher(text) for text in matchers]
     except ValueError as error:
-        raise AlertRefused(str(error), field="matchers") from None
+        raise AlertSettingsRefused(str(error), field="matchers") from None
     if not at < ends_at <= at + LONGEST_SILENCE:
         message = Reason(
             "silence.end.too_late",
             "a silence must end within {days} days from now; choose an earlier time",
             days=LONGEST_SILENCE.days,
         )
-        raise AlertRefused(message, field="ends_at")
+        raise AlertSettingsRefused(message, field="ends_at")
     if not reason.strip() or len(reason) > _LONGEST_REASON:
         message = Reason(
             "silence.reason.invalid_length",
             "enter a reason of 1 to {limit} characters; it is stored in the history",
             limit=_LONGEST_REASON,
         )
-        raise AlertRefused(message, field="reason")
+        raise AlertSettingsRefused(message, field="reason")
     silence = AlertSilence.objects.create(
         matchers=[str(matcher) for matcher in read],
         reason=reason.strip(),
@@ -204,7 +206,7 @@ def silence_create(
         ends_at=ends_at,
         created_by_name=actor.username,
     )
-    audit(
+    record_audit_entry(
         actor=actor,
         action="alert_silence.begin",
         uid=silence.uid,
@@ -221,12 +223,12 @@ def silence_end(*, silence: AlertSilence, actor: User, at: datetime) -> None:
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     ended = AlertSilence.objects.filter(pk=silence.pk, ends_at__gt=at).update(
         ends_at=at, ended_by_name=actor.username
     )
     if ended:
-        audit(
+        record_audit_entry(
             actor=actor,
             action="alert_silence.end",
             uid=silence.uid,
@@ -238,7 +240,7 @@ MOST_RECEIVERS, MOST_ROUTES, MOST_ADDRESSES = 50, 50, 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiverRequest:
+class AlertReceiverRequest:
     """The requested settings of a receiver."""
 
     name: str
@@ -250,7 +252,7 @@ class ReceiverRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RouteRequest:
+class AlertRouteRequest:
     """The requested settings of a route."""
 
     name: str
@@ -260,11 +262,11 @@ class RouteRequest:
     enabled: bool = True
 
 
-def receiver_create(*, request: ReceiverRequest, actor: User) -> AlertReceiver:
+def alert_receiver_create(*, request: AlertReceiverRequest, actor: User) -> AlertReceiver:
     """:raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises AlertRefused: if something is wrong with it.
+    :raises AlertSettingsRefused: if something is wrong with it.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     _check_receiver(request)
     if AlertReceiver.objects.count() >= MOST_RECEIVERS:
         message = Reason(
@@ -272,7 +274,7 @@ def receiver_create(*, request: ReceiverRequest, actor: User) -> AlertReceiver:
             "the maximum of {limit} receivers is reached; delete one that is no longer needed",
             limit=MOST_RECEIVERS,
         )
-        raise AlertRefused(message, field="name")
+        raise AlertSettingsRefused(message, field="name")
     try:
         with transaction.atomic():
             receiver = AlertReceiver.objects.create(
@@ -291,25 +293,25 @@ def receiver_create(*, request: ReceiverRequest, actor: User) -> AlertReceiver:
             "a receiver named {name} already exists; choose another name",
             name=request.name.strip(),
         )
-        raise AlertRefused(message, field="name") from None
+        raise AlertSettingsRefused(message, field="name") from None
     return receiver
 
 
-def _check_receiver(request: ReceiverRequest) -> None:
+def _check_receiver(request: AlertReceiverRequest) -> None:
     if not request.name.strip():
-        raise AlertRefused(Reason("name.value.missing", "enter a name"), field="name")
+        raise AlertSettingsRefused(Reason("name.value.missing", "enter a name"), field="name")
     if request.kind is not ReceiverKind.EMAIL:
         if not request.url:
-            raise AlertRefused(
+            raise AlertSettingsRefused(
                 Reason("receiver.url.missing", "enter the URL of the receiver"), field="url"
             )
         try:
             configured_outbound().check(request.url)
         except EgressRefused as refusal:
-            raise AlertRefused(str(refusal), field="url") from None
+            raise AlertSettingsRefused(str(refusal), field="url") from None
         return
     if not request.addresses or len(request.addresses) > MOST_ADDRESSES:
-        raise AlertRefused(
+        raise AlertSettingsRefused(
             Reason(
                 "receiver.addresses.invalid_count",
                 "enter 1 to {limit} e-mail addresses",
@@ -326,16 +328,16 @@ def _check_receiver(request: ReceiverRequest) -> None:
                 "{address} is not an e-mail address; write name@example.com",
                 address=repr(address[:80]),
             )
-            raise AlertRefused(message, field="addresses") from None
+            raise AlertSettingsRefused(message, field="addresses") from None
 
 
 @transaction.atomic
-def receiver_switch(*, receiver: AlertReceiver, actor: User, active: bool) -> None:
+def alert_receiver_switch(*, receiver: AlertReceiver, actor: User, active: bool) -> None:
     """Pause or resume the receiver. While it is paused, queued deliveries wait and no new ones are created.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     receiver.active = active
     receiver.save(update_fields=["active"])
     action = "alert_receiver.resume" if active else "alert_receiver.pause"
@@ -343,26 +345,26 @@ def receiver_switch(*, receiver: AlertReceiver, actor: User, active: bool) -> No
 
 
 @transaction.atomic
-def receiver_delete(*, receiver: AlertReceiver, actor: User) -> None:
+def alert_receiver_delete(*, receiver: AlertReceiver, actor: User) -> None:
     """With everything that is on its way to it.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     _audit_receiver(receiver, actor=actor, action="alert_receiver.delete")
     receiver.delete()
 
 
 @transaction.atomic
-def receiver_test(*, receiver: AlertReceiver, actor: User, at: datetime) -> AlertDelivery:
+def alert_receiver_test(*, receiver: AlertReceiver, actor: User, at: datetime) -> AlertDelivery:
     """Send a test message immediately, without retries.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises AlertRefused: while it is paused.
+    :raises AlertSettingsRefused: while it is paused.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     if not receiver.active:
-        raise AlertRefused(
+        raise AlertSettingsRefused(
             Reason(
                 "notification.test.paused", "notifications are paused; resume them before the test"
             ),
@@ -397,41 +399,41 @@ def receiver_secrets_reencrypt() -> int:
     return count
 
 
-def route_create(*, request: RouteRequest, actor: User) -> AlertRoute:
+def alert_route_create(*, request: AlertRouteRequest, actor: User) -> AlertRoute:
     """:raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises AlertRefused: if something is wrong with it.
+    :raises AlertSettingsRefused: if something is wrong with it.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     if AlertRoute.objects.count() >= MOST_ROUTES:
         message = Reason(
             "notification_route.limit.reached",
             "the maximum of {limit} routes is reached; delete one that is no longer needed",
             limit=MOST_ROUTES,
         )
-        raise AlertRefused(message, field="name")
+        raise AlertSettingsRefused(message, field="name")
     return _route_save(AlertRoute(), request=request, actor=actor, action="alert_route.create")
 
 
-def route_change(*, route: AlertRoute, request: RouteRequest, actor: User) -> AlertRoute:
+def alert_route_change(*, route: AlertRoute, request: AlertRouteRequest, actor: User) -> AlertRoute:
     """:raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises AlertRefused: if something is wrong with it.
+    :raises AlertSettingsRefused: if something is wrong with it.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     return _route_save(route, request=request, actor=actor, action="alert_route.change")
 
 
 def _route_save(
-    route: AlertRoute, *, request: RouteRequest, actor: User, action: str
+    route: AlertRoute, *, request: AlertRouteRequest, actor: User, action: str
 ) -> AlertRoute:
     if not request.name.strip():
-        raise AlertRefused(Reason("name.value.missing", "enter a name"), field="name")
+        raise AlertSettingsRefused(Reason("name.value.missing", "enter a name"), field="name")
     if not request.receivers:
-        raise AlertRefused(
+        raise AlertSettingsRefused(
             Reason("notification_route.receivers.missing", "choose at least one receiver"),
             field="receivers",
         )
     if len(request.matchers) > MOST_MATCHERS:
-        raise AlertRefused(
+        raise AlertSettingsRefused(
             Reason(
                 "notification_route.matchers.too_many",
                 "enter at most {limit} matchers",
@@ -442,14 +444,14 @@ def _route_save(
     try:
         matchers = [str(parse_matcher(text)) for text in request.matchers]
     except ValueError as error:
-        raise AlertRefused(str(error), field="matchers") from None
+        raise AlertSettingsRefused(str(error), field="matchers") from None
     route.name, route.severity = request.name.strip(), request.severity
     route.matchers, route.enabled = matchers, request.enabled
     try:
         with transaction.atomic():
             route.save()
             route.receivers.set(request.receivers)
-            audit(
+            record_audit_entry(
                 actor=actor,
                 action=action,
                 uid=route.uid,
@@ -465,20 +467,22 @@ def _route_save(
             "a route named {name} already exists; choose another name",
             name=request.name.strip(),
         )
-        raise AlertRefused(message, field="name") from None
+        raise AlertSettingsRefused(message, field="name") from None
     return route
 
 
 @transaction.atomic
-def route_delete(*, route: AlertRoute, actor: User) -> None:
+def alert_route_delete(*, route: AlertRoute, actor: User) -> None:
     """:raises PermissionRefused: unless ``actor`` operates the fleet."""
-    require_operator(actor)
-    audit(actor=actor, action="alert_route.delete", uid=route.uid, name=route.name)
+    require_fleet_operator(actor)
+    record_audit_entry(actor=actor, action="alert_route.delete", uid=route.uid, name=route.name)
     route.delete()
 
 
 def _audit_receiver(receiver: AlertReceiver, *, actor: User, action: str) -> None:
-    audit(actor=actor, action=action, uid=receiver.uid, name=receiver.name, kind=receiver.kind)
+    record_audit_entry(
+        actor=actor, action=action, uid=receiver.uid, name=receiver.name, kind=receiver.kind
+    )
 
 
 @transaction.atomic
@@ -499,7 +503,7 @@ def alert_delivery_record(
         row.state = DELIVERY.after(DeliveryState.WAITING, DeliveryEvent.ARRIVE)
         row.ended_at = outcome.at
     else:
-        pause = pause_after(tries=row.tries, spread=spread)
+        pause = delivery_retry_pause(tries=row.tries, spread=spread)
         if pause is None or outcome.final or delivery.notice.kind == NoticeKind.TEST:
             row.state = DELIVERY.after(DeliveryState.WAITING, DeliveryEvent.GIVE_UP)
             row.ended_at = outcome.at

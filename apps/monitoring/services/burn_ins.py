@@ -22,7 +22,7 @@ from controlplane.domain.common.resources import Millicpu, Resources
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.state_transitions import apply_transition
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import ClusterAdapter, ObservedLaunch
 from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
 from controlplane.ports.launches import Launch, LaunchPlacement
@@ -86,12 +86,12 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
             if not chips
             else Reason("burn_in.cards.mixed_chips", "the cards are of different chips")
         )
-    chip = registry.chip_by_name(chips.pop())
+    chip = adapter_registry.chip_by_name(chips.pop())
     if chip is None:
         raise BurnInImpossible(
             Reason("burn_in.chip.unknown", "no plug-in supports chip {chip}", chip=whole[0].chip)
         )
-    engine = registry.engine(_ENGINE)
+    engine = adapter_registry.engine_by_name(_ENGINE)
     if wrong := engine.unsupported_reason(EngineTask.EVALUATE, chip):
         raise BurnInImpossible(
             Reason(
@@ -129,7 +129,7 @@ def burn_in_spec(chip: Chip, *, cards: int) -> dict[str, Any]:
     tested.
     """
     processor = chip.kind is ChipKind.CPU
-    collectives = registry.chip_plugin(chip).profile().collectives
+    collectives = adapter_registry.plugin_of_chip(chip).profile().collectives
     rate = chip.peak_rates.get(Dtype.BFLOAT16)
     return {
         "kind": "burnin",
@@ -157,7 +157,7 @@ def burn_in_result(adapter: ClusterAdapter, name: str, observed: ObservedLaunch)
     :raises ClusterUnavailable: if its log cannot be read now.
     """
     chunk = adapter.log(name, role=_ROLE, index=0, offset=-_TAIL_BYTES, limit=_TAIL_BYTES)
-    content = _parse_result(chunk.content.decode(errors="replace"))
+    content = _parse_burn_in_result(chunk.content.decode(errors="replace"))
     one = observed.replicas[0] if observed.replicas else None
     if content is None:
         how = (one.message or f"exit code {one.exit_code}") if one else "nothing ran"
@@ -169,11 +169,11 @@ def burn_in_result(adapter: ClusterAdapter, name: str, observed: ObservedLaunch)
         )
     passed = content.get("passed") is True and one is not None and one.exit_code == 0
     return BurnInResult(
-        passed=passed, message=_result_message(content, passed=passed), content=content
+        passed=passed, message=_burn_in_result_message(content, passed=passed), content=content
     )
 
 
-def _parse_result(log: str) -> Mapping[str, Any] | None:
+def _parse_burn_in_result(log: str) -> Mapping[str, Any] | None:
     said = [line for line in log.splitlines() if line.startswith(_RESULT)]
     try:
         content = json.loads(said[-1].removeprefix(_RESULT)) if said else None
@@ -182,7 +182,7 @@ def _parse_result(log: str) -> Mapping[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _result_message(content: Mapping[str, Any], *, passed: bool) -> str:
+def _burn_in_result_message(content: Mapping[str, Any], *, passed: bool) -> str:
     tests = [test for test in content.get("tests", ()) if isinstance(test, dict)]
     if passed:
         return Reason("burn_in.result.passed", "tests passed: {count}", count=len(tests))
@@ -205,7 +205,7 @@ def _result_message(content: Mapping[str, Any], *, passed: bool) -> str:
 LAUNCH = "launch"
 
 
-def launch_name(row: Isolation) -> str:
+def burn_in_launch_name(row: Isolation) -> str:
     """Of the burn-in that it began last; derived from the row, so that launching twice is launching once."""
     return f"burnin-{row.uid}-{row.burn_ins}"
 
@@ -217,7 +217,7 @@ def burn_in_begin(*, row: Isolation, at: datetime) -> None:
     :raises IllegalTransition: if it is no longer empty.
     """
     row.burn_ins += 1
-    evidence = {LAUNCH: launch_name(row)}
+    evidence = {LAUNCH: burn_in_launch_name(row)}
     changes: dict[str, Any] = {"burn_ins": row.burn_ins, "evidence": evidence}
     changes |= {"tested_at": at, "test_asked_at": None, "proved_at": None}
     reason = Reason("burn_in.run.started", "burn-in run {number}", number=row.burn_ins)
@@ -262,7 +262,7 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
 
 
 @transaction.atomic
-def burn_in_disprove(*, row: Isolation, reason: str, at: datetime) -> None:
+def burn_in_revoke_pass(*, row: Isolation, reason: str, at: datetime) -> None:
     """Discard a pass: the isolation is empty again and waits for a user.
 
     :raises IllegalTransition: if it is no longer being tested.
@@ -290,7 +290,7 @@ def _burn_in_evidence(row: Isolation, result: BurnInResult) -> Mapping[str, Any]
 
 
 @transaction.atomic
-def burn_in_refuse(*, row: Isolation, reason: str) -> None:
+def burn_in_record_impossible(*, row: Isolation, reason: str) -> None:
     """Record that the card cannot be tested there: the isolation waits for a user, who is notified with the
     reason.
     """
@@ -301,7 +301,7 @@ def burn_in_refuse(*, row: Isolation, reason: str) -> None:
         publish_message("isolation.unproved", isolation_uid=row.uid)
 
 
-def burn_in_discard(*, row: Isolation) -> None:
+def burn_in_record_launch_removed(*, row: Isolation) -> None:
     """Its Launch is gone from the cluster."""
     evidence = {name: value for name, value in row.evidence.items() if name != LAUNCH}
     Isolation.objects.filter(pk=row.pk, burn_ins=row.burn_ins).update(evidence=evidence)

@@ -13,8 +13,8 @@ from django.db.models.functions import Coalesce, Greatest
 from psycopg.types.json import Jsonb
 
 from apps.accounts.models import User
-from apps.accounts.services import audit
-from apps.fleet.selectors import require_operator
+from apps.accounts.services import record_audit_entry
+from apps.fleet.selectors import require_fleet_operator
 from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Fault, Isolation
 from apps.quotas.models import Allocation
@@ -22,7 +22,7 @@ from controlplane.domain.common.reasons import Reason, truncate_reason
 from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from controlplane.domain.health.snapshots import CrashOrigin
-from controlplane.domain.health.suspicions import Crash, crash_signature
+from controlplane.domain.health.suspicions import LoggedCrash, find_crash_signature
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.outbox.messages import publish_once
 from controlplane.persistence.models import new_uid
@@ -62,7 +62,7 @@ def signals_record(*, signals: Sequence[FaultSignal], at: datetime) -> int:
     trigger the decision controller. Times after ``at`` are clamped, as the sender's clock may be ahead. The
     number of statements does not depend on the number of signals.
     """
-    placed = _steps_by_section([_clamp_to_now(signal, at) for signal in signals])
+    placed = _locate_fault_signals([_clamp_signal_time(signal, at) for signal in signals])
     if missing := len(signals) - len(placed):
         log.warning("signs about unknown nodes or cards", extra={"signs": missing})
     groups = _group_signals(placed)
@@ -75,11 +75,13 @@ def signals_record(*, signals: Sequence[FaultSignal], at: datetime) -> int:
 _Key = tuple[int, int | None, str, str]
 
 
-def _clamp_to_now(signal: FaultSignal, at: datetime) -> FaultSignal:
+def _clamp_signal_time(signal: FaultSignal, at: datetime) -> FaultSignal:
     return replace(signal, at=at) if signal.at > at else signal
 
 
-def _steps_by_section(signals: Sequence[FaultSignal]) -> list[tuple[FaultLocation, FaultSignal]]:
+def _locate_fault_signals(
+    signals: Sequence[FaultSignal],
+) -> list[tuple[FaultLocation, FaultSignal]]:
     """Signals whose node and card, if any, exist in the fleet."""
     names = sorted({(signal.cluster, signal.node) for signal in signals})
     if not names:
@@ -216,7 +218,7 @@ def _end_faults(groups: Mapping[_Key, _SignalGroup]) -> set[_Key]:
         return {(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()}
 
 
-def faults_lapse(*, after: Mapping[SignalOrigin, timedelta], at: datetime) -> int:
+def stale_faults_end(*, after: Mapping[SignalOrigin, timedelta], at: datetime) -> int:
     """End momentary faults that were not reported again for a while; return their number.
 
     Faults of nodes that were removed with their cluster end too.
@@ -279,7 +281,7 @@ def faults_acknowledge(
     :param news: time of the latest report: an acknowledgement before it does not count.
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     unread = Q(acknowledged_at=None)
     if updated_at is not None:
         unread |= Q(acknowledged_at__lt=updated_at)
@@ -288,12 +290,14 @@ def faults_acknowledge(
     for fault in faults:
         fault.acknowledged_at, fault.acknowledged_by_name = at, actor.username
         fault.note = note[:_LONGEST_MESSAGE]
-        audit(actor=actor, action="fault.acknowledge", uid=fault.uid, name=str(fault), note=note)
+        record_audit_entry(
+            actor=actor, action="fault.acknowledge", uid=fault.uid, name=str(fault), note=note
+        )
     Fault.objects.bulk_update(faults, ["acknowledged_at", "acknowledged_by_name", "note"])
     return frozenset(fault.uid for fault in faults)
 
 
-def crash_record(*, job_uid: str, at: datetime) -> int:
+def job_crash_record(*, job_uid: str, at: datetime) -> int:
     """Record a crash signal at each card of the job's last attempt; return the number of cards.
 
     None if the log has no known signature, or if the program itself is to blame. The fault has the lowest level,
@@ -305,7 +309,7 @@ def crash_record(*, job_uid: str, at: datetime) -> int:
         .order_by("-number")
         .first()
     )
-    crash = crash_signature(attempt.log_tail) if attempt is not None else None
+    crash = find_crash_signature(attempt.log_tail) if attempt is not None else None
     if attempt is None or crash is None or crash.blame is CrashOrigin.PROGRAM:
         return 0
     whole = Coalesce("card__parent__index", "card__index")
@@ -319,7 +323,7 @@ def crash_record(*, job_uid: str, at: datetime) -> int:
 
 
 def _crash_signal(
-    crash: Crash, *, cluster: str, node: str, index: int, at: datetime
+    crash: LoggedCrash, *, cluster: str, node: str, index: int, at: datetime
 ) -> FaultSignal:
     """Visible to all users, so it contains neither the job's name nor lines of its log."""
     return FaultSignal(

@@ -82,10 +82,12 @@ def decisions_notify(*, uids: Sequence[str]) -> int:
     by_cluster: dict[Cluster, list[Decision]] = defaultdict(list)
     for row in rows.order_by("pk"):
         by_cluster[row.node.cluster].append(row)
-    return sum(_notify_decision(cluster, held) for cluster, held in by_cluster.items())
+    return sum(
+        _notify_of_suppressed_decisions(cluster, held) for cluster, held in by_cluster.items()
+    )
 
 
-def _notify_decision(cluster: Cluster, held: Sequence[Decision]) -> bool:
+def _notify_of_suppressed_decisions(cluster: Cluster, held: Sequence[Decision]) -> bool:
     first = held[0]
     place = str(first.card or first.node)
     return notification_send(

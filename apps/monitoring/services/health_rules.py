@@ -10,15 +10,23 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from apps.accounts.models import User
-from apps.accounts.services import audit
-from apps.fleet.selectors import require_operator
+from apps.accounts.services import record_audit_entry
+from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import HealthPolicy, HealthRule
-from apps.monitoring.selectors.health import HealthPolicyState, policy_json, policy_state_of
+from apps.monitoring.selectors.health_snapshots import (
+    HealthPolicyState,
+    decision_policy_json,
+    policy_state_of,
+)
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, describe_findings
 from controlplane.domain.health.decisions import DecisionPolicy
 from controlplane.domain.health.default_rules import DEFAULT_RULES
-from controlplane.domain.health.rules import RuleRefused, document_of, rule_of
+from controlplane.domain.health.rules import (
+    HealthRuleRefused,
+    health_condition_document,
+    parse_health_rule,
+)
 
 
 @transaction.atomic
@@ -34,7 +42,7 @@ def default_health_rules_create(*, at: datetime) -> int:
         HealthRule(
             name=rule.name,
             title=rule.title,
-            condition=document_of(rule.condition),
+            condition=health_condition_document(rule.condition),
             level=rule.level,
             changed_at=at,
         )
@@ -47,7 +55,7 @@ def default_health_rules_create(*, at: datetime) -> int:
 
 
 @transaction.atomic
-def rule_create(
+def health_rule_create(
     *,
     actor: User,
     at: datetime,
@@ -60,16 +68,16 @@ def rule_create(
     """Create a rule; it is evaluated from the next run on.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises RuleRefused: for the first invalid field, or a name that is in use.
+    :raises HealthRuleRefused: for the first invalid field, or a name that is in use.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     row = HealthRule(name=name, title=title, condition=condition, level=level, enabled=enabled)
-    _save_rule(row, actor=actor, at=at)
+    _save_health_rule(row, actor=actor, at=at)
     try:
         with transaction.atomic():
             row.save()
     except IntegrityError:
-        raise RuleRefused(
+        raise HealthRuleRefused(
             "name",
             Reason(
                 "health_rule.name.already_exists",
@@ -77,53 +85,65 @@ def rule_create(
                 name=name,
             ),
         ) from None
-    audit(actor=actor, action="health_rule.create", uid=row.uid, name=name, **_audit_detail(row))
-    return row
-
-
-@transaction.atomic
-def rule_change(*, rule: HealthRule, actor: User, at: datetime, **changes: Any) -> HealthRule:
-    """Change ``title``, ``condition``, ``level`` or ``enabled``; open faults of the rule are evaluated again.
-
-    :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises RuleRefused: for the first invalid field.
-    """
-    require_operator(actor)
-    row = HealthRule.objects.select_for_update().get(pk=rule.pk)
-    for name, value in changes.items():
-        setattr(row, name, value)
-    _save_rule(row, actor=actor, at=at)
-    row.save()
-    audit(
-        actor=actor, action="health_rule.change", uid=row.uid, name=row.name, **_audit_detail(row)
+    record_audit_entry(
+        actor=actor,
+        action="health_rule.create",
+        uid=row.uid,
+        name=name,
+        **_health_rule_audit_detail(row),
     )
     return row
 
 
 @transaction.atomic
-def rule_delete(*, rule: HealthRule, actor: User) -> None:
+def health_rule_change(
+    *, rule: HealthRule, actor: User, at: datetime, **changes: Any
+) -> HealthRule:
+    """Change ``title``, ``condition``, ``level`` or ``enabled``; open faults of the rule are evaluated again.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises HealthRuleRefused: for the first invalid field.
+    """
+    require_fleet_operator(actor)
+    row = HealthRule.objects.select_for_update().get(pk=rule.pk)
+    for name, value in changes.items():
+        setattr(row, name, value)
+    _save_health_rule(row, actor=actor, at=at)
+    row.save()
+    record_audit_entry(
+        actor=actor,
+        action="health_rule.change",
+        uid=row.uid,
+        name=row.name,
+        **_health_rule_audit_detail(row),
+    )
+    return row
+
+
+@transaction.atomic
+def health_rule_delete(*, rule: HealthRule, actor: User) -> None:
     """Delete the rule; its faults end with the next run.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    require_operator(actor)
-    audit(actor=actor, action="health_rule.delete", uid=rule.uid, name=rule.name)
+    require_fleet_operator(actor)
+    record_audit_entry(actor=actor, action="health_rule.delete", uid=rule.uid, name=rule.name)
     HealthRule.objects.filter(pk=rule.pk).delete()
 
 
-def _save_rule(row: HealthRule, *, actor: User, at: datetime) -> None:
+def _save_health_rule(row: HealthRule, *, actor: User, at: datetime) -> None:
     """As it is kept: what is left out is written out.
 
-    :raises RuleRefused: if it is no rule.
+    :raises HealthRuleRefused: if it is no rule.
     """
     given = {"name": row.name, "title": row.title, "level": row.level, "condition": row.condition}
-    rule = rule_of(given)
+    rule = parse_health_rule(given)
     row.title, row.level = rule.title, rule.level
-    row.condition = document_of(rule.condition)
+    row.condition = health_condition_document(rule.condition)
     row.changed_by, row.changed_at = actor, at
 
 
-def _audit_detail(row: HealthRule) -> dict[str, Any]:
+def _health_rule_audit_detail(row: HealthRule) -> dict[str, Any]:
     return {"condition": row.condition, "level": f"L{row.level}", "enabled": row.enabled}
 
 
@@ -132,7 +152,7 @@ _THOUSANDTHS = frozenset({"pool_share", "stall_share"})
 _MOST = 1_000_000
 
 
-class PolicyRefused(Exception):
+class HealthPolicyRefused(Exception):
     """The policy cannot be like this; one finding for each thing wrong."""
 
     def __init__(self, findings: list[FieldFinding]) -> None:
@@ -141,7 +161,7 @@ class PolicyRefused(Exception):
 
 
 @transaction.atomic
-def policy_change(
+def health_policy_change(
     *,
     actor: User,
     at: datetime,
@@ -152,20 +172,20 @@ def policy_change(
 
     :param settings: fields of ``DecisionPolicy``; durations in seconds, shares in thousandths.
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises PolicyRefused: for a field that there is not, or a value that it cannot have.
+    :raises HealthPolicyRefused: for a field that there is not, or a value that it cannot have.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     row, _ = HealthPolicy.objects.select_for_update().get_or_create(
         id=1, defaults={"changed_at": at}
     )
     before = policy_state_of(row)
-    policy = _changed_policy(before.policy, settings or {})
-    row.settings = policy_json(policy)
+    policy = _with_policy_settings(before.policy, settings or {})
+    row.settings = decision_policy_json(policy)
     row.automatic = before.automatic if automatic is None else automatic
     row.changed_by, row.changed_at = actor, at
     row.save()
     after = policy_state_of(row)
-    audit(
+    record_audit_entry(
         actor=actor,
         action="health_policy.change",
         name="health policy",
@@ -173,13 +193,13 @@ def policy_change(
         **{
             name: value
             for name, value in row.settings.items()
-            if value != policy_json(before.policy)[name]
+            if value != decision_policy_json(before.policy)[name]
         },
     )
     return after
 
 
-def _changed_policy(policy: DecisionPolicy, settings: Mapping[str, float]) -> DecisionPolicy:
+def _with_policy_settings(policy: DecisionPolicy, settings: Mapping[str, float]) -> DecisionPolicy:
     known = {field.name: getattr(policy, field.name) for field in fields(policy)}
     findings, changes = [], dict[str, Any]()
     for name, value in settings.items():
@@ -190,7 +210,7 @@ def _changed_policy(policy: DecisionPolicy, settings: Mapping[str, float]) -> De
                 settings=", ".join(sorted(known)),
             )
             findings.append(FieldFinding(field=name, message=message))
-        elif (wrong := _setting_error(name, value)) is not None:
+        elif (wrong := _policy_setting_error(name, value)) is not None:
             findings.append(FieldFinding(field=name, message=wrong))
         else:
             now = known[name]
@@ -198,11 +218,11 @@ def _changed_policy(policy: DecisionPolicy, settings: Mapping[str, float]) -> De
                 timedelta(seconds=value) if isinstance(now, timedelta) else type(now)(value)
             )
     if findings:
-        raise PolicyRefused(findings)
+        raise HealthPolicyRefused(findings)
     return replace(policy, **changes)
 
 
-def _setting_error(name: str, value: float) -> str | None:
+def _policy_setting_error(name: str, value: float) -> str | None:
     most = 1000 if name in _THOUSANDTHS else _MOST
     if not 0 <= value <= most:
         return Reason(

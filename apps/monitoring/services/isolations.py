@@ -12,9 +12,9 @@ from django.db import transaction
 from django.db.models import Q
 
 from apps.accounts.models import User
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.selectors import require_operator
+from apps.fleet.selectors import require_fleet_operator
 from apps.fleet.services import card_availability
 from apps.monitoring.models import Fault, Isolation, IsolationTransition
 from apps.quotas.models import Allocation, Claim
@@ -24,7 +24,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from controlplane.domain.quotas.claims import ReleaseReason
-from controlplane.outbox.messages import publish_each
+from controlplane.outbox.messages import publish_messages
 from controlplane.persistence.state_transitions import (
     RowTransition,
     apply_transition,
@@ -69,20 +69,22 @@ def isolations_begin(
     No isolation becomes weaker: a request that adds nothing to an open isolation leaves it unchanged. The number
     of statements does not depend on the number of requests.
 
-    :param cards: all cards of the nodes, locked by ``cards_lock``.
+    :param cards: all cards of the nodes, locked by ``lock_cards_of_nodes``.
     :return: isolations that began or became stricter, in the order of the requests.
     """
     standing = open_isolations_at(nodes=[order.node.pk for order in orders])
     begun: list[tuple[IsolationRequest, Isolation]] = []
     changed: dict[int, Card] = {}
-    of_node = _group_by_node(cards)
+    of_node = _group_cards_by_node(cards)
     for order in orders:
         isolation = standing.get(order.place)
         # On the objects, so that the next order about the same cards sees it.
         stricter = [
             card
-            for card in isolated_with(order.node, order.card, of_node[order.node.pk])
-            if card_availability.card_withhold(card, state=order.state, reason=order.reason)
+            for card in cards_isolated_with(order.node, order.card, of_node[order.node.pk])
+            if card_availability.withhold_card_from_scheduling(
+                card, state=order.state, reason=order.reason
+            )
         ]
         proved = isolation is not None and isolation.proved_at is not None
         known = isolation is not None or _is_covered_by_node(order, standing)
@@ -91,7 +93,7 @@ def isolations_begin(
         changed |= {card.pk: card for card in stricter}
         if isolation is None:
             isolation = standing[order.place] = Isolation(node=order.node, card=order.card)
-        _write_order(isolation, order, at=at)
+        _write_isolation_request(isolation, order, at=at)
         begun.append((order, isolation))
     card_availability.card_states_save(cards=list(changed.values()))
     _create_isolated_cards(begun, cards, at=at)
@@ -106,14 +108,14 @@ def open_isolations_at(*, nodes: Iterable[int]) -> dict[tuple[int, int | None], 
     return {(row.node_id, row.card_id): row for row in rows.order_by("pk")}
 
 
-def isolated_with(node: Node, card: Card | None, cards: Iterable[Card]) -> list[Card]:
+def cards_isolated_with(node: Node, card: Card | None, cards: Iterable[Card]) -> list[Card]:
     """What goes with it: the card and its slices, or all cards of the node."""
     if card is None:
         return [each for each in cards if each.node_id == node.pk]
     return [each for each in cards if card.pk in (each.pk, each.parent_id)]
 
 
-def _group_by_node(cards: Iterable[Card]) -> Mapping[int, list[Card]]:
+def _group_cards_by_node(cards: Iterable[Card]) -> Mapping[int, list[Card]]:
     """So that an order does not go through the cards of all orders."""
     of_node: dict[int, list[Card]] = defaultdict(list)
     for card in cards:
@@ -128,7 +130,9 @@ def _is_covered_by_node(
     return order.card is not None and (order.node.pk, None) in standing
 
 
-def _write_order(isolation: Isolation, order: IsolationRequest, *, at: datetime) -> None:
+def _write_isolation_request(
+    isolation: Isolation, order: IsolationRequest, *, at: datetime
+) -> None:
     isolation.reason = order.reason
     isolation.fault = order.fault or isolation.fault
     # Isolations requested by a user are not taken over by rules.
@@ -151,7 +155,7 @@ def _create_isolated_cards(
         known, ["reason", "fault", "actor_name", "proved_at", "cordoned_node"]
     )
     tested = [row for row in known if row.state == IsolationState.TESTING]
-    _move_isolations(
+    _transition_isolations(
         tested,
         IsolationEvent.FAIL,
         reason=Reason("isolation.burn_in.isolated_again", "isolated again during the burn-in"),
@@ -159,25 +163,25 @@ def _create_isolated_cards(
     )
     for grace in sorted({order.grace for order, _ in begun}):
         _evict_workloads([order for order, _ in begun if order.grace == grace], cards, grace, at)
-    publish_each("isolation.begun", ({"isolation_uid": row.uid} for _, row in begun))
+    publish_messages("isolation.begun", ({"isolation_uid": row.uid} for _, row in begun))
 
 
 def _evict_workloads(
     orders: Sequence[IsolationRequest], cards: Sequence[Card], grace: timedelta, at: datetime
 ) -> None:
     stopping = [order for order in orders if order.state == CardState.ISOLATED]
-    of_node = _group_by_node(cards)
+    of_node = _group_cards_by_node(cards)
     reasons = {
         card.pk: order.reason
         for order in stopping
-        for card in isolated_with(order.node, order.card, of_node[order.node.pk])
+        for card in cards_isolated_with(order.node, order.card, of_node[order.node.pk])
     }
     nodes = {order.node.uid: order.reason for order in stopping if order.card is None}
     if reasons or nodes:
         claims_evict(cards=reasons, nodes=nodes, grace=grace, at=at, reason=ReleaseReason.FAULT)
 
 
-def _move_isolations(
+def _transition_isolations(
     rows: Sequence[Isolation],
     event: IsolationEvent,
     *,
@@ -200,14 +204,14 @@ def isolations_end(
 
     :raises IllegalTransition: if the event does not apply to the state of one of them, or it ended meanwhile.
     """
-    cards = card_availability.cards_lock(nodes={row.node_id for row in rows})
+    cards = card_availability.lock_cards_of_nodes(nodes={row.node_id for row in rows})
     standing = open_isolations_at(nodes={row.node_id for row in rows})
     ending = {row.pk for row in rows}
     still_out = {
         card.pk
         for place, other in standing.items()
         if other.pk not in ending
-        for card in covered_by(other, cards)
+        for card in cards_covered_by_isolation(other, cards)
     }
     for row in rows:
         apply_transition(
@@ -220,18 +224,18 @@ def isolations_end(
             actor=actor,
             ended_at=at,
         )
-    free = {card.pk: card for row in rows for card in covered_by(row, cards)}
-    card_availability.cards_release(
+    free = {card.pk: card for row in rows for card in cards_covered_by_isolation(row, cards)}
+    card_availability.cards_return_to_service(
         cards=[card for pk, card in free.items() if pk not in still_out]
     )
     card_availability.nodes_return_to_service(
         nodes=[row.node_id for row in rows if row.card_id is None],
         uncordon=[row.node_id for row in rows if row.cordoned_node],
     )
-    publish_each("isolation.ended", ({"isolation_uid": row.uid} for row in rows))
+    publish_messages("isolation.ended", ({"isolation_uid": row.uid} for row in rows))
 
 
-def covered_by(row: Isolation, cards: Iterable[Card]) -> list[Card]:
+def cards_covered_by_isolation(row: Isolation, cards: Iterable[Card]) -> list[Card]:
     """``covered`` for an existing isolation."""
     if row.card_id is None:
         return [card for card in cards if card.node_id == row.node_id]
@@ -259,8 +263,8 @@ def isolations_request(
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises IsolationRefused: without a reason, for unknown targets, or for too many at once.
     """
-    require_operator(actor)
-    check_reason(reason)
+    require_fleet_operator(actor)
+    require_isolation_reason(reason)
     if not 1 <= len(nodes) + len(cards) <= MOST_AT_ONCE:
         raise IsolationRefused(
             Reason(
@@ -287,22 +291,22 @@ def isolations_request(
     for card in single:
         whole = card.node.cluster.binding == Cluster.BindingMode.NODE
         place = (card.node, None if whole else card)
-        places.setdefault(place, _with_node_isolations(reason) if whole else reason)
+        places.setdefault(place, _whole_node_isolation_reason(reason) if whole else reason)
     orders = [
         IsolationRequest(
             node=node, card=part, state=state, reason=explanation, actor_name=actor.username
         )
         for (node, part), explanation in places.items()
     ]
-    locked = card_availability.cards_lock(nodes={order.node.pk for order in orders})
-    claimed = _claim_for_user(orders, actor=actor)
+    locked = card_availability.lock_cards_of_nodes(nodes={order.node.pk for order in orders})
+    claimed = _assign_isolations_to_user(orders, actor=actor)
     begun = isolations_begin(orders=orders, cards=locked, at=at)
     for row in {row.pk: row for row in (*claimed, *begun)}.values():
         _audit_isolation(row, actor=actor, action="isolation.begin", reason=row.reason)
     return begun
 
 
-def _with_node_isolations(reason: str) -> str:
+def _whole_node_isolation_reason(reason: str) -> str:
     return Reason(
         "isolation.request.whole_node",
         "{reason}; the whole node is isolated, because its cluster binds by node "
@@ -311,7 +315,9 @@ def _with_node_isolations(reason: str) -> str:
     )
 
 
-def _claim_for_user(orders: Sequence[IsolationRequest], *, actor: User) -> list[Isolation]:
+def _assign_isolations_to_user(
+    orders: Sequence[IsolationRequest], *, actor: User
+) -> list[Isolation]:
     standing = open_isolations_at(nodes=[order.node.pk for order in orders])
     rules = []
     for order in orders:
@@ -332,11 +338,11 @@ def isolations_release(
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises IsolationRefused: without a reason.
     """
-    require_operator(actor)
-    check_reason(reason)
+    require_fleet_operator(actor)
+    require_isolation_reason(reason)
     named = Isolation.objects.filter(uid__in=uids, ended_at=None)
     # Cards before the rows about them, as everywhere.
-    card_availability.cards_lock(nodes=set(named.values_list("node_id", flat=True)))
+    card_availability.lock_cards_of_nodes(nodes=set(named.values_list("node_id", flat=True)))
     rows = list(
         named.select_for_update(no_key=True, of=("self",))
         .select_related("node__cluster", "card")
@@ -360,14 +366,14 @@ def burn_ins_request(*, uids: Sequence[str], actor: User, at: datetime) -> int:
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     rows = Isolation.objects.select_for_update(no_key=True, of=("self",)).filter(
         uid__in=uids, ended_at=None
     )
     under_way = Q(state=IsolationState.TESTING, proved_at=None)
     asked = list(rows.exclude(under_way).select_related("node", "card"))
     passed = [row for row in asked if row.state == IsolationState.TESTING]
-    _move_isolations(
+    _transition_isolations(
         passed,
         IsolationEvent.FAIL,
         reason=Reason("isolation.burn_in.requested_again", "another burn-in was requested"),
@@ -381,7 +387,7 @@ def burn_ins_request(*, uids: Sequence[str], actor: User, at: datetime) -> int:
     return len(asked)
 
 
-def check_reason(reason: str) -> None:
+def require_isolation_reason(reason: str) -> None:
     """:raises IsolationRefused: without one."""
     if not reason.strip():
         raise IsolationRefused(
@@ -390,18 +396,20 @@ def check_reason(reason: str) -> None:
 
 
 def _audit_isolation(row: Isolation, *, actor: User, action: str, **detail: Any) -> None:
-    audit(actor=actor, action=action, uid=row.uid, name=str(row.card or row.node), **detail)
+    record_audit_entry(
+        actor=actor, action=action, uid=row.uid, name=str(row.card or row.node), **detail
+    )
 
 
 # -- On its way --
 
 
 @transaction.atomic
-def isolations_removed(*, at: datetime) -> int:
+def isolations_of_removed_nodes_end(*, at: datetime) -> int:
     """End isolations of nodes that were removed with their cluster; return their number."""
     rows = Isolation.objects.filter(ended_at=None, node__removed_at__isnull=False)
     gone = list(rows.select_for_update(skip_locked=True, no_key=True, of=("self",)).order_by("pk"))
-    _move_isolations(
+    _transition_isolations(
         gone,
         IsolationEvent.RELEASE,
         reason=Reason("cluster.state.removed", "the cluster was removed"),
@@ -415,7 +423,7 @@ def isolations_removed(*, at: datetime) -> int:
 
 
 @transaction.atomic
-def isolations_emptied(*, at: datetime) -> list[Isolation]:
+def drained_isolations_advance(*, at: datetime) -> list[Isolation]:
     """Advance isolations that are drained and have no claims left; return them."""
     draining = Isolation.objects.filter(state=IsolationState.DRAINING, ended_at=None)
     held = Allocation.objects.filter(released_at=None)
@@ -426,9 +434,11 @@ def isolations_emptied(*, at: datetime) -> list[Isolation]:
     empty |= Q(card__isnull=False) & ~busy
     rows = draining.filter(empty).select_for_update(skip_locked=True, no_key=True, of=("self",))
     emptied = [
-        row for row in rows.select_related("node").order_by("pk") if not _runs_without_cards(row)
+        row
+        for row in rows.select_related("node").order_by("pk")
+        if not _has_claim_without_cards(row)
     ]
-    _move_isolations(
+    _transition_isolations(
         emptied,
         IsolationEvent.EMPTIED,
         reason=Reason("isolation.state.empty", "no workloads remain"),
@@ -438,7 +448,7 @@ def isolations_emptied(*, at: datetime) -> list[Isolation]:
     return emptied
 
 
-def _runs_without_cards(row: Isolation) -> bool:
+def _has_claim_without_cards(row: Isolation) -> bool:
     """Whether some claim has a place on the node though it holds none of its cards."""
     there = Claim.objects.filter(
         state__in=ALLOCATED_STATES, placement__contains=[{"node": row.node.uid}]

@@ -11,9 +11,9 @@ from django.db import transaction
 
 from apps.accounts.models import User
 from apps.accounts.selectors import PermissionRefused, is_company_administrator
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.fleet.models import Cluster, Node
-from apps.fleet.selectors import require_operator
+from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import Isolation, Rollout, RolloutNode
 from apps.monitoring.services.isolations import (
     burn_ins_request,
@@ -31,8 +31,8 @@ from controlplane.domain.health.maintenance_rollouts import (
     RolloutEvent,
     RolloutNodeState,
     RolloutState,
-    nodes_to_begin,
-    rollout_event,
+    next_maintenance_nodes,
+    rollout_end_event,
 )
 
 MOST_NODES, MOST_PARALLEL, MOST_ARGUMENTS = 2000, 100, 64
@@ -41,7 +41,7 @@ LONGEST_RUN = 86_400
 _OWN_MACHINE = "local"
 
 
-class RolloutRefused(Exception):
+class MaintenanceRolloutRefused(Exception):
     """It cannot be like that; ``field`` is what is wrong."""
 
     def __init__(self, message: str, *, field: str) -> None:
@@ -50,7 +50,7 @@ class RolloutRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutRequest:
+class MaintenanceRolloutRequest:
     """The requested rollout."""
 
     name: str
@@ -66,7 +66,7 @@ class RolloutRequest:
     domain_label: str = ""
 
 
-def rollout_nodes(request: RolloutRequest) -> list[tuple[str, Node]]:
+def rollout_nodes(request: MaintenanceRolloutRequest) -> list[tuple[str, Node]]:
     """The selected nodes, each with its failure domain, in the order of the batches.
 
     Nodes that are isolated already are skipped.
@@ -78,26 +78,31 @@ def rollout_nodes(request: RolloutRequest) -> list[tuple[str, Node]]:
         rows = rows.filter(name=name)
     if wanted:
         rows = rows.filter(labels__contains=wanted)
-    found = [(_domain_of(node, request.domain_label), node) for node in rows.order_by("name")]
+    found = [
+        (_failure_domain_of_node(node, request.domain_label), node)
+        for node in rows.order_by("name")
+    ]
     return sorted(found, key=lambda each: (each[0], each[1].name))
 
 
-def _domain_of(node: Node, label: str) -> str:
+def _failure_domain_of_node(node: Node, label: str) -> str:
     if label:
         return str(node.labels.get(label, ""))[:120]
     return "/".join(network_domains(node.labels).values())[:120]
 
 
 @transaction.atomic
-def rollout_begin(*, request: RolloutRequest, actor: User, at: datetime) -> Rollout:
+def maintenance_rollout_begin(
+    *, request: MaintenanceRolloutRequest, actor: User, at: datetime
+) -> Rollout:
     """Create the rollout; its first nodes are isolated in the next run of the controller.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet; for a command on this machine, unless they
         administer the company.
-    :raises RolloutRefused: if a field is invalid, or no node is selected.
+    :raises MaintenanceRolloutRefused: if a field is invalid, or no node is selected.
     """
-    require_operator(actor)
-    _check_request(request)
+    require_fleet_operator(actor)
+    _check_rollout_request(request)
     if (
         request.argv
         and request.cluster.kind == _OWN_MACHINE
@@ -112,7 +117,7 @@ def rollout_begin(*, request: RolloutRequest, actor: User, at: datetime) -> Roll
         )
     nodes = rollout_nodes(request)
     if not 1 <= len(nodes) <= MOST_NODES:
-        raise RolloutRefused(
+        raise MaintenanceRolloutRefused(
             Reason(
                 "maintenance_rollout.labels.invalid_node_count",
                 "the labels select {nodes} usable nodes; choose labels that select 1 to {limit}",
@@ -141,11 +146,11 @@ def rollout_begin(*, request: RolloutRequest, actor: User, at: datetime) -> Roll
     return rollout
 
 
-def _check_request(request: RolloutRequest) -> None:
+def _check_rollout_request(request: MaintenanceRolloutRequest) -> None:
     if not request.name.strip():
-        raise RolloutRefused(Reason("name.value.missing", "enter a name"), field="name")
+        raise MaintenanceRolloutRefused(Reason("name.value.missing", "enter a name"), field="name")
     if not 1 <= request.parallel <= MOST_PARALLEL:
-        raise RolloutRefused(
+        raise MaintenanceRolloutRefused(
             Reason(
                 "maintenance_rollout.parallel.out_of_range",
                 "{nodes} nodes at the same time is out of range; choose 1 to {limit}",
@@ -155,7 +160,7 @@ def _check_request(request: RolloutRequest) -> None:
             field="parallel",
         )
     if len(request.argv) > MOST_ARGUMENTS or any(not word or "\0" in word for word in request.argv):
-        raise RolloutRefused(
+        raise MaintenanceRolloutRefused(
             Reason(
                 "maintenance_rollout.command.invalid",
                 "a command must have at most {limit} arguments, none of them empty",
@@ -164,7 +169,7 @@ def _check_request(request: RolloutRequest) -> None:
             field="argv",
         )
     if not 1 <= request.run_within <= LONGEST_RUN:
-        raise RolloutRefused(
+        raise MaintenanceRolloutRefused(
             Reason(
                 "maintenance_rollout.timeout.out_of_range",
                 "a command timeout of {seconds} seconds is out of range; choose 1 to {limit}",
@@ -174,7 +179,7 @@ def _check_request(request: RolloutRequest) -> None:
             field="run_within",
         )
     if not request.argv and not request.burn_in:
-        raise RolloutRefused(
+        raise MaintenanceRolloutRefused(
             Reason(
                 "maintenance_rollout.action.missing",
                 "a rollout requires a command, a burn-in, or both",
@@ -184,15 +189,17 @@ def _check_request(request: RolloutRequest) -> None:
 
 
 @transaction.atomic
-def rollout_steer(*, rollout: Rollout, event: RolloutEvent, actor: User, at: datetime) -> None:
+def maintenance_rollout_control(
+    *, rollout: Rollout, event: RolloutEvent, actor: User, at: datetime
+) -> None:
     """Pause, resume or cancel it. What is under way ends as planned in any case.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises IllegalTransition: if it is over, or so already.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     row = Rollout.objects.select_for_update(no_key=True).get(pk=rollout.pk)
-    _move_node(row, event, at=at)
+    _transition_rollout(row, event, at=at)
     _audit_rollout(row, actor=actor, action=f"rollout.{_ACTIONS[event]}")
 
 
@@ -204,10 +211,10 @@ _ACTIONS = {
 
 
 def _audit_rollout(rollout: Rollout, *, actor: User, action: str, **detail: Any) -> None:
-    audit(actor=actor, action=action, uid=rollout.uid, name=rollout.name, **detail)
+    record_audit_entry(actor=actor, action=action, uid=rollout.uid, name=rollout.name, **detail)
 
 
-def _move_node(row: Rollout, event: RolloutEvent, *, at: datetime) -> None:
+def _transition_rollout(row: Rollout, event: RolloutEvent, *, at: datetime) -> None:
     row.state = ROLLOUT.after(RolloutState(row.state), event)
     if RolloutState(row.state) in ROLLOUT.final:
         row.ended_at = at
@@ -238,25 +245,25 @@ def rollout_reconcile(*, rollout: Rollout, at: datetime) -> int:
     if row.state not in (RolloutState.RUNNING, RolloutState.PAUSED):
         return 0
     members = rollout_node_states(row)
-    event = rollout_event(members)
+    event = rollout_end_event(members)
     if event is not None:
-        _move_node(row, event, at=at)
+        _transition_rollout(row, event, at=at)
         return 0
-    keys = nodes_to_begin(members, state=RolloutState(row.state), parallel=row.parallel)
+    keys = next_maintenance_nodes(members, state=RolloutState(row.state), parallel=row.parallel)
     beginning = list(row.nodes.filter(pk__in=keys).select_related("node").order_by("id"))
     for each in beginning:
-        _begin_node(row, each, at=at)
+        _isolate_rollout_node(row, each, at=at)
     return len(beginning)
 
 
-def _begin_node(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
+def _isolate_rollout_node(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
     standing = Isolation.objects.filter(node=row.node_id, card=None, ended_at=None)
     if standing.exists():
         reason = Reason(
             "maintenance_rollout.node.already_isolated",
             "the node was isolated outside this rollout; return it to service separately",
         )
-        node_move(row=row, event=NodeEvent.FAIL, reason=reason, at=at)
+        rollout_node_transition(row=row, event=NodeEvent.FAIL, reason=reason, at=at)
         return
     explanation = Reason(
         "maintenance_rollout.node.isolated",
@@ -266,7 +273,7 @@ def _begin_node(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
     isolations_request(nodes=[row.node.uid], reason=explanation, actor=rollout.created_by, at=at)
     row.isolation, row.began_at = standing.get(), at
     row.save(update_fields=["isolation", "began_at"])
-    node_move(
+    rollout_node_transition(
         row=row,
         event=NodeEvent.BEGIN,
         reason=Reason(
@@ -277,7 +284,9 @@ def _begin_node(rollout: Rollout, row: RolloutNode, *, at: datetime) -> None:
 
 
 @transaction.atomic
-def node_move(*, row: RolloutNode, event: NodeEvent, reason: str, at: datetime) -> None:
+def rollout_node_transition(
+    *, row: RolloutNode, event: NodeEvent, reason: str, at: datetime
+) -> None:
     """Apply one transition of a node with its effects: request a burn-in run, or release a node that is done.
 
     :raises IllegalTransition: if the node is in another state, or the event does not apply to it.
@@ -302,21 +311,23 @@ def node_move(*, row: RolloutNode, event: NodeEvent, reason: str, at: datetime) 
     row.save(update_fields=["state", "reason", "changed_at", "burn_ins_before"])
 
 
-def command_began(*, row: RolloutNode, at: datetime) -> None:
+def maintenance_command_record_started(*, row: RolloutNode, at: datetime) -> None:
     """Record that the Launch of the command is on the cluster; idempotent."""
     RolloutNode.objects.filter(pk=row.pk, launched_at=None).update(
         launched_at=at, launch_there=True
     )
 
 
-def command_ended(*, row: RolloutNode, exit_code: int | None, log_tail: str) -> None:
+def maintenance_command_record_ended(
+    *, row: RolloutNode, exit_code: int | None, log_tail: str
+) -> None:
     RolloutNode.objects.filter(pk=row.pk).update(exit_code=exit_code, log_tail=log_tail)
 
 
-def command_removed(*, row: RolloutNode) -> None:
+def maintenance_command_record_removed(*, row: RolloutNode) -> None:
     RolloutNode.objects.filter(pk=row.pk).update(launch_there=False)
 
 
-def rollouts_record_errors(*, rollout: Rollout, reason: str) -> None:
+def maintenance_rollout_record_error(*, rollout: Rollout, reason: str) -> None:
     """Store why the rollout does not proceed; empty if it does."""
     Rollout.objects.filter(pk=rollout.pk).exclude(error=reason).update(error=reason)

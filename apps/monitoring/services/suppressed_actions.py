@@ -10,17 +10,21 @@ from typing import TypeVar
 from django.db import transaction
 
 from apps.accounts.models import User
-from apps.accounts.services import audit
-from apps.fleet.selectors import require_operator
+from apps.accounts.services import record_audit_entry
+from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.selectors.suppressed_actions import (
     SuppressedPool,
     SuppressedTarget,
-    still_suppressed,
+    decisions_still_suppressed,
     suppressed_pools,
 )
-from apps.monitoring.services.decisions import STATES
 from apps.monitoring.services.faults import faults_acknowledge
-from apps.monitoring.services.isolations import MOST_AT_ONCE, check_reason, isolations_request
+from apps.monitoring.services.health_decisions import STATES
+from apps.monitoring.services.isolations import (
+    MOST_AT_ONCE,
+    isolations_request,
+    require_isolation_reason,
+)
 from controlplane.domain.common.accelerators import CardState
 
 One = TypeVar("One")
@@ -49,21 +53,21 @@ class SuppressedActionsResult:
     left_out: int = 0
 
 
-def suppressed_preview(
+def suppressed_pool_preview(
     request: SuppressedActionsRequest, *, actor: User, at: datetime
 ) -> SuppressedActionsResult:
     """What either act would begin with; nothing is changed.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    require_operator(actor)
+    require_fleet_operator(actor)
     pool = _find_pool(request, at=at)
     return SuppressedActionsResult(
         pool=pool, left_out=_excluded_count(request, pool.isolations if pool else 0)
     )
 
 
-def suppressed_isolate(
+def suppressed_pool_isolate(
     request: SuppressedActionsRequest, *, reason: str, actor: User, at: datetime
 ) -> SuppressedActionsResult:
     """Isolate each target as the rule intended; only a user can release it.
@@ -73,8 +77,8 @@ def suppressed_isolate(
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises IsolationRefused: without a reason.
     """
-    require_operator(actor)
-    check_reason(reason)
+    require_fleet_operator(actor)
+    require_isolation_reason(reason)
     pool, done = _find_pool(request, at=at), 0
     try:
         for some in _split_batches(pool.places if pool else ()):
@@ -86,7 +90,7 @@ def suppressed_isolate(
     return SuppressedActionsResult(pool=pool, done=done, left_out=_excluded_count(request, done))
 
 
-def suppressed_dismiss(
+def suppressed_pool_dismiss(
     request: SuppressedActionsRequest, *, reason: str, actor: User, at: datetime
 ) -> SuppressedActionsResult:
     """Acknowledge the faults; the guard stays active, and rules act when its limits allow.
@@ -94,8 +98,8 @@ def suppressed_dismiss(
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises IsolationRefused: without a reason.
     """
-    require_operator(actor)
-    check_reason(reason)
+    require_fleet_operator(actor)
+    require_isolation_reason(reason)
     pool = _find_pool(request, at=at)
     if pool is None:
         return SuppressedActionsResult(pool=None, left_out=_excluded_count(request, 0))
@@ -131,7 +135,7 @@ def _request_isolations(
     places: Sequence[SuppressedTarget], *, reason: str, actor: User, at: datetime
 ) -> int:
     """Return the number of new isolations."""
-    still = still_suppressed([place.decision for place in places])
+    still = decisions_still_suppressed([place.decision for place in places])
     by_state: dict[CardState, list[SuppressedTarget]] = {}
     for place in places:
         if place.decision in still:
@@ -152,7 +156,7 @@ def _request_isolations(
 
 
 def _audit_pool(pool: SuppressedPool, *, actor: User, action: str, count: int, reason: str) -> None:
-    audit(
+    record_audit_entry(
         actor=actor,
         action=action,
         uid=pool.cluster_uid,

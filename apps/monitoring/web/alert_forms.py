@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.monitoring.models import AlertReceiver, AlertRoute, AlertRule
 from apps.monitoring.selectors.alerts import MEASURE_LABELS, SEVERITY_LABELS
-from apps.monitoring.services.alerts import ReceiverRequest, RouteRequest
-from controlplane.domain.alerts.messages import ReceiverKind
+from apps.monitoring.services.alerts import AlertReceiverRequest, AlertRouteRequest
+from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertOperator, AlertSeverity
-from controlplane.web.forms import PlainForm
+from controlplane.web.forms import StyledForm
 
 RECEIVER_LABELS = {
     ReceiverKind.FEISHU: _("Feishu or Lark, custom bot"),
@@ -50,7 +50,7 @@ def _text_area(placeholder: str) -> forms.Textarea:
     return forms.Textarea(attrs={"rows": 2, "placeholder": placeholder, "spellcheck": "false"})
 
 
-class RuleForm(PlainForm):
+class AlertRuleForm(StyledForm):
     more: ClassVar[tuple[str, ...]] = ("where", "keeps", "group_by", "repeat")
 
     name = forms.SlugField(
@@ -118,7 +118,7 @@ class RuleForm(PlainForm):
         }
 
     @staticmethod
-    def initial_of(rule: AlertRule) -> dict[str, Any]:
+    def initial_values_of_job(rule: AlertRule) -> dict[str, Any]:
         document = rule.document
         return {
             **document,
@@ -129,7 +129,7 @@ class RuleForm(PlainForm):
         }
 
 
-class SilenceForm(PlainForm):
+class SilenceForm(StyledForm):
     matchers = forms.CharField(
         label=_("Label matchers"),
         max_length=2000,
@@ -148,7 +148,7 @@ class SilenceForm(PlainForm):
         return timedelta(hours=self.cleaned_data["hours"])
 
 
-class ReceiverForm(PlainForm):
+class AlertReceiverForm(StyledForm):
     name = forms.CharField(label=_("Name"), max_length=80)
     kind = forms.ChoiceField(
         label=_("Kind"), choices=[(one.value, word) for one, word in RECEIVER_LABELS.items()]
@@ -178,11 +178,11 @@ class ReceiverForm(PlainForm):
         label=_("Language"), choices=settings.LANGUAGES, initial=settings.LANGUAGE_CODE
     )
 
-    def to_request(self) -> ReceiverRequest:
+    def to_request(self) -> AlertReceiverRequest:
         values = self.cleaned_data
         kind = ReceiverKind(values["kind"])
         mails = kind is ReceiverKind.EMAIL
-        return ReceiverRequest(
+        return AlertReceiverRequest(
             name=values["name"],
             kind=kind,
             url="" if mails else values["url"].strip(),
@@ -192,7 +192,7 @@ class ReceiverForm(PlainForm):
         )
 
 
-class RouteForm(PlainForm):
+class AlertRouteForm(StyledForm):
     more: ClassVar[tuple[str, ...]] = ("matchers",)
 
     name = forms.CharField(label=_("Name"), max_length=80)
@@ -215,11 +215,11 @@ class RouteForm(PlainForm):
     )
 
     def offer(self, receivers: Any) -> None:
-        self.row_choice("receivers").queryset = receivers
+        self.model_choice_field("receivers").queryset = receivers
 
-    def to_request(self) -> RouteRequest:
+    def to_request(self) -> AlertRouteRequest:
         values = self.cleaned_data
-        return RouteRequest(
+        return AlertRouteRequest(
             name=values["name"],
             severity=AlertSeverity(values["severity"]),
             matchers=non_empty_lines(values["matchers"]),
@@ -228,7 +228,7 @@ class RouteForm(PlainForm):
         )
 
     @staticmethod
-    def initial_of(route: AlertRoute) -> dict[str, Any]:
+    def initial_values_of_job(route: AlertRoute) -> dict[str, Any]:
         chosen: Iterable[AlertReceiver] = route.receivers.all()
         return {
             "name": route.name,

@@ -19,8 +19,8 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import AuthenticatedRequest
-from apps.fleet.selectors import require_operator
+from apps.accounts.web.http_requests import AuthenticatedRequest
+from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import (
     Alert,
     AlertGroup,
@@ -30,34 +30,34 @@ from apps.monitoring.models import (
     AlertSilence,
 )
 from apps.monitoring.selectors import alerts as selectors
-from apps.monitoring.selectors.alert_samples import AlertRuleTrial, rule_dry_run
+from apps.monitoring.selectors.alert_samples import AlertRuleTrial, alert_rule_dry_run
 from apps.monitoring.selectors.alerts import (
     MEASURE_LABELS,
     SEVERITY_LABELS,
-    displayed_labels,
+    alert_rule_title,
+    format_alert_labels,
     formatted_sample_value,
-    rule_title,
 )
 from apps.monitoring.services import alerts as services
-from apps.monitoring.services.alerts import AlertRefused
+from apps.monitoring.services.alerts import AlertSettingsRefused
 from apps.monitoring.web.alert_forms import (
     RECEIVER_LABELS,
-    ReceiverForm,
-    RouteForm,
-    RuleForm,
+    AlertReceiverForm,
+    AlertRouteForm,
+    AlertRuleForm,
     SilenceForm,
     non_empty_lines,
 )
+from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.lifecycle import AlertState
-from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import RuleInvalid, parse_rule
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.web.pages import Tab, render_page
+from controlplane.web.pages import PageTab, render_page
 from controlplane.web.reasons import render_reason
-from controlplane.web.tables import Column, FilterForm, Table
+from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 
-def alert_tabs(current: str, *, firing: int | None = None) -> list[Tab]:
+def alert_tabs(current: str, *, firing: int | None = None) -> list[PageTab]:
     """The parts of the alerts, each with an address of its own."""
     parts = (
         ("alerts", gettext_lazy("Firing")),
@@ -67,7 +67,7 @@ def alert_tabs(current: str, *, firing: int | None = None) -> list[Tab]:
         ("alert-routes", gettext_lazy("Notification routes")),
     )
     return [
-        Tab(
+        PageTab(
             label=label,
             href=reverse(name),
             current=name == current,
@@ -77,7 +77,7 @@ def alert_tabs(current: str, *, firing: int | None = None) -> list[Tab]:
     ]
 
 
-class GroupFilter(FilterForm):
+class AlertGroupFilter(FilterForm):
     lookups: ClassVar[dict[str, str]] = {"severity": "severity", "rule": "rule_name__icontains"}
 
     severity = forms.ChoiceField(
@@ -91,35 +91,41 @@ class GroupFilter(FilterForm):
 
 
 def _group_title(group: AlertGroup) -> str:
-    return rule_title(group.rule_name, group.title)
+    return alert_rule_title(group.rule_name, group.title)
 
 
 COLUMNS = (
-    Column(key="title", label=gettext_lazy("Object"), csv=_group_title),
-    Column(key="severity", label=gettext_lazy("Severity")),
-    Column(
-        key="labels", label=gettext_lazy("Location"), csv=lambda row: displayed_labels(row.labels)
+    TableColumn(key="title", label=gettext_lazy("Object"), csv=_group_title),
+    TableColumn(key="severity", label=gettext_lazy("Severity")),
+    TableColumn(
+        key="labels",
+        label=gettext_lazy("Location"),
+        csv=lambda row: format_alert_labels(row.labels),
     ),
-    Column(key="count", label=gettext_lazy("Alerts"), sort="count", numeric=True),
-    Column(key="began_at", label=gettext_lazy("Since"), sort="pk"),
-    Column(key="notified_at", label=gettext_lazy("Notified")),
+    TableColumn(key="count", label=gettext_lazy("Alerts"), sort="count", numeric=True),
+    TableColumn(key="began_at", label=gettext_lazy("Since"), sort="pk"),
+    TableColumn(key="notified_at", label=gettext_lazy("Notified")),
 )
 PAST_COLUMNS = (
     *COLUMNS[:3],
-    Column(key="most", label=gettext_lazy("Alerts"), sort="most", numeric=True),
-    Column(key="began_at", label=gettext_lazy("Started"), sort="pk"),
-    Column(key="ended_at", label=gettext_lazy("Ended"), sort="ended_at"),
+    TableColumn(key="most", label=gettext_lazy("Alerts"), sort="most", numeric=True),
+    TableColumn(key="began_at", label=gettext_lazy("Started"), sort="pk"),
+    TableColumn(key="ended_at", label=gettext_lazy("Ended"), sort="ended_at"),
 )
 
 
 def _group_row(group: AlertGroup) -> dict[str, Any]:
-    return {"group": group, "title": _group_title(group), "labels": displayed_labels(group.labels)}
+    return {
+        "group": group,
+        "title": _group_title(group),
+        "labels": format_alert_labels(group.labels),
+    }
 
 
 def _group_rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
     """With the silences that match."""
     silenced = [group for group in groups if group.silenced and group.ended_at is None]
-    over = selectors.expired_silences(silenced, at=timezone.now())
+    over = selectors.matching_silences_by_group(silenced, at=timezone.now())
     return [
         {
             **_group_row(group),
@@ -132,11 +138,13 @@ def _group_rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
 @login_required
 def alerts(request: AuthenticatedRequest, *, past: bool = False) -> HttpResponseBase:
     """Alert groups; the firing ones are refreshed automatically."""
-    require_operator(request.user)
-    rows: QuerySet[AlertGroup] = selectors.groups_visible(request.user)
+    require_fleet_operator(request.user)
+    rows: QuerySet[AlertGroup] = selectors.alert_groups_visible(request.user)
     rows = rows.filter(ended_at__isnull=not past)
     columns = PAST_COLUMNS if past else COLUMNS
-    table = Table(request, rows, columns=columns, filters=GroupFilter, default_sort="-began_at")
+    table = ListTable(
+        request, rows, columns=columns, filters=AlertGroupFilter, default_sort="-began_at"
+    )
     if table.is_csv_request:
         return table.csv(filename="alerts.csv")
     context = {
@@ -144,7 +152,7 @@ def alerts(request: AuthenticatedRequest, *, past: bool = False) -> HttpResponse
         "table": table,
         "rows": _group_rows(table.rows),
         "tabs": alert_tabs("alerts-past" if past else "alerts"),
-        "routed": past or bool(selectors.active_routes()),
+        "routed": past or bool(selectors.active_alert_routes()),
     }
     return render_page(
         request, "monitoring/alerts.html", context, fragment="rows", changing=not past
@@ -152,22 +160,22 @@ def alerts(request: AuthenticatedRequest, *, past: bool = False) -> HttpResponse
 
 
 ALERT_COLUMNS = (
-    Column(
-        key="labels", label=gettext_lazy("Object"), csv=lambda row: displayed_labels(row.labels)
+    TableColumn(
+        key="labels", label=gettext_lazy("Object"), csv=lambda row: format_alert_labels(row.labels)
     ),
-    Column(key="state", label=gettext_lazy("State")),
-    Column(key="value", label=gettext_lazy("Value"), sort="value", numeric=True),
-    Column(key="began_at", label=gettext_lazy("Since"), sort="pk"),
-    Column(key="resolved_at", label=gettext_lazy("Resolved"), sort="resolved_at"),
+    TableColumn(key="state", label=gettext_lazy("State")),
+    TableColumn(key="value", label=gettext_lazy("Value"), sort="value", numeric=True),
+    TableColumn(key="began_at", label=gettext_lazy("Since"), sort="pk"),
+    TableColumn(key="resolved_at", label=gettext_lazy("Resolved"), sort="resolved_at"),
 )
 
 
 @login_required
 def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """One group: its alerts, notices and their deliveries, and silences."""
-    require_operator(request.user)
-    group = get_object_or_404(selectors.groups_visible(request.user), uid=uid)
-    table = Table(
+    require_fleet_operator(request.user)
+    group = get_object_or_404(selectors.alert_groups_visible(request.user), uid=uid)
+    table = ListTable(
         request,
         Alert.objects.filter(group=group),
         columns=ALERT_COLUMNS,
@@ -187,21 +195,25 @@ def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         "rows": [
             {
                 "alert": one,
-                "labels": displayed_labels(one.labels),
+                "labels": format_alert_labels(one.labels),
                 "value": formatted_sample_value(measure, one.value),
                 "over": one.state == AlertState.RESOLVED,
             }
             for one in table.rows
         ],
         "notices": selectors.notices_of_group(group)[:20],
-        "silences": selectors.expired_silences([group], at=timezone.now()).get(group.pk, []),
-        "silence_form": SilenceForm(initial={"matchers": "\n".join(_exact_matchers(group))}),
+        "silences": selectors.matching_silences_by_group([group], at=timezone.now()).get(
+            group.pk, []
+        ),
+        "silence_form": SilenceForm(
+            initial={"matchers": "\n".join(_matchers_of_alert_group(group))}
+        ),
     }
     template = "monitoring/alert.html"
     return render_page(request, template, context, fragment="now", changing=group.ended_at is None)
 
 
-def _exact_matchers(group: AlertGroup) -> list[str]:
+def _matchers_of_alert_group(group: AlertGroup) -> list[str]:
     """Matchers for exactly this group."""
     named = [f"{name}={value}" for name, value in group.labels.items() if value]
     return [f"rule={group.rule_name}", *named]
@@ -209,7 +221,7 @@ def _exact_matchers(group: AlertGroup) -> list[str]:
 
 @login_required
 def silences(request: AuthenticatedRequest) -> HttpResponse:
-    require_operator(request.user)
+    require_fleet_operator(request.user)
     now = timezone.now()
     rows = selectors.silences_visible(request.user)[:100]
     context = {
@@ -222,7 +234,7 @@ def silences(request: AuthenticatedRequest) -> HttpResponse:
 @login_required
 def silence_new(request: AuthenticatedRequest) -> HttpResponse:
     """The form; ``back`` names the group whose page linked to it."""
-    require_operator(request.user)
+    require_fleet_operator(request.user)
     bound = request.method == "POST"
     form = SilenceForm(request.POST if bound else None)
     if bound and form.is_valid():
@@ -235,7 +247,7 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
                 actor=request.user,
                 at=now,
             )
-        except services.AlertRefused as refusal:
+        except services.AlertSettingsRefused as refusal:
             form.add_error(
                 refusal.field if refusal.field in form.fields else None,
                 render_reason(str(refusal)),
@@ -251,7 +263,7 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
 
 
 def _find_silence(request: AuthenticatedRequest, uid: str) -> AlertSilence:
-    require_operator(request.user)
+    require_fleet_operator(request.user)
     return get_object_or_404(selectors.silences_visible(request.user), uid=uid)
 
 
@@ -267,11 +279,11 @@ def silence_end(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 
 @login_required
-def rules(request: AuthenticatedRequest) -> HttpResponse:
-    require_operator(request.user)
+def alert_rule_list(request: AuthenticatedRequest) -> HttpResponse:
+    require_fleet_operator(request.user)
     context = {
         "tabs": alert_tabs("alert-rules"),
-        "rows": [_rule_row(rule) for rule in selectors.rules_visible(request.user)],
+        "rows": [_rule_row(rule) for rule in selectors.alert_rules_visible(request.user)],
     }
     return render(request, "monitoring/alert_rules.html", context)
 
@@ -281,7 +293,7 @@ def _rule_row(rule: AlertRule) -> dict[str, object]:
     measure = document["measure"]
     return {
         "rule": rule,
-        "title": rule_title(rule.name, rule.title),
+        "title": alert_rule_title(rule.name, rule.title),
         "measure": MEASURE_LABELS.get(measure, measure),
         "condition": f"{document['op']} {formatted_sample_value(measure, document['threshold'])}",
         "lasts": document["lasts"],
@@ -289,22 +301,24 @@ def _rule_row(rule: AlertRule) -> dict[str, object]:
 
 
 @login_required
-def rule_new(request: AuthenticatedRequest) -> HttpResponse:
-    require_operator(request.user)
-    return _edit_rule(request, None)
+def alert_rule_new_view(request: AuthenticatedRequest) -> HttpResponse:
+    require_fleet_operator(request.user)
+    return _edit_alert_rule(request, None)
 
 
 @login_required
-def rule(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    require_operator(request.user)
-    return _edit_rule(request, get_object_or_404(selectors.rules_visible(request.user), uid=uid))
+def alert_rule_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    require_fleet_operator(request.user)
+    return _edit_alert_rule(
+        request, get_object_or_404(selectors.alert_rules_visible(request.user), uid=uid)
+    )
 
 
-def _edit_rule(request: AuthenticatedRequest, row: AlertRule | None) -> HttpResponse:
+def _edit_alert_rule(request: AuthenticatedRequest, row: AlertRule | None) -> HttpResponse:
     """The editor; with ``?check=1`` only what the rule would do, for htmx."""
     bound = request.method == "POST"
-    initial = None if row is None else RuleForm.initial_of(row)
-    form = RuleForm(request.POST if bound else None, initial=initial)
+    initial = None if row is None else AlertRuleForm.initial_values_of_job(row)
+    form = AlertRuleForm(request.POST if bound else None, initial=initial)
     if row is not None:
         del form.fields["name"]
     checks = bound and "check" in request.GET
@@ -312,20 +326,24 @@ def _edit_rule(request: AuthenticatedRequest, row: AlertRule | None) -> HttpResp
     document = {**form.document()} if valid else {}
     if row is not None:
         document["name"] = row.name
-    if valid and not checks and (saved := _save_rule(request, form, row, document)) is not None:
+    if (
+        valid
+        and not checks
+        and (saved := _save_alert_rule(request, form, row, document)) is not None
+    ):
         messages.success(request, _("Rule saved. It applies from the next evaluation."))
         return redirect("alert-rule", saved.uid)
     context: dict[str, Any] = {"form": form, "rule": row}
     if checks:
-        context["trial"] = _try_rule(form, document) if valid else None
+        context["trial"] = _dry_run_alert_rule(form, document) if valid else None
         return render(request, "monitoring/alert_rule.html#trial", context)
     status = 422 if bound else 200
     return render(request, "monitoring/alert_rule.html", context, status=status)
 
 
-def _save_rule(
+def _save_alert_rule(
     request: AuthenticatedRequest,
-    form: RuleForm,
+    form: AlertRuleForm,
     row: AlertRule | None,
     document: dict[str, object],
 ) -> AlertRule | None:
@@ -333,18 +351,18 @@ def _save_rule(
     at = timezone.now()
     try:
         if row is None:
-            return services.rule_create(document=document, actor=request.user, at=at)
-        return services.rule_change(rule=row, document=document, actor=request.user, at=at)
+            return services.alert_rule_create(document=document, actor=request.user, at=at)
+        return services.alert_rule_change(rule=row, document=document, actor=request.user, at=at)
     except RuleInvalid as invalid:
         form.add_findings(_rule_findings(invalid))
-    except services.AlertRefused as refusal:
+    except services.AlertSettingsRefused as refusal:
         form.add_error(refusal.field, render_reason(str(refusal)))
     return None
 
 
-def _try_rule(form: RuleForm, document: dict[str, object]) -> AlertRuleTrial | None:
+def _dry_run_alert_rule(form: AlertRuleForm, document: dict[str, object]) -> AlertRuleTrial | None:
     try:
-        return rule_dry_run(parse_rule(document), at=timezone.now())
+        return alert_rule_dry_run(parse_rule(document), at=timezone.now())
     except RuleInvalid as invalid:
         form.add_findings(_rule_findings(invalid))
     return None
@@ -359,12 +377,12 @@ def _rule_findings(invalid: RuleInvalid) -> list[FieldFinding]:
 
 @login_required
 @require_POST
-def rule_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    require_operator(request.user)
-    row = get_object_or_404(selectors.rules_visible(request.user), uid=uid)
+def alert_rule_delete_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    require_fleet_operator(request.user)
+    row = get_object_or_404(selectors.alert_rules_visible(request.user), uid=uid)
     try:
-        services.rule_delete(rule=row, actor=request.user, at=timezone.now())
-    except services.AlertRefused as refusal:
+        services.alert_rule_delete(rule=row, actor=request.user, at=timezone.now())
+    except services.AlertSettingsRefused as refusal:
         messages.error(request, render_reason(str(refusal)))
         return redirect("alert-rule", uid)
     messages.success(request, _("Rule %(name)s deleted.") % {"name": row.name})
@@ -372,12 +390,12 @@ def rule_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 
 @login_required
-def routes(request: AuthenticatedRequest) -> HttpResponse:
-    require_operator(request.user)
+def alert_route_list(request: AuthenticatedRequest) -> HttpResponse:
+    require_fleet_operator(request.user)
     receivers = selectors.receivers_visible(request.user)
     context = {
         "tabs": alert_tabs("alert-routes"),
-        "routes": selectors.routes_visible(request.user),
+        "routes": selectors.alert_routes_visible(request.user),
         "receivers": [
             {
                 "receiver": row,
@@ -401,14 +419,14 @@ def _receiver_state(receiver: AlertReceiver) -> str:
 
 @sensitive_post_parameters("url", "secret")
 @login_required
-def receiver_new(request: AuthenticatedRequest) -> HttpResponse:
-    require_operator(request.user)
+def alert_receiver_new_view(request: AuthenticatedRequest) -> HttpResponse:
+    require_fleet_operator(request.user)
     bound = request.method == "POST"
-    form = ReceiverForm(request.POST if bound else None)
+    form = AlertReceiverForm(request.POST if bound else None)
     if bound and form.is_valid():
         try:
-            services.receiver_create(request=form.to_request(), actor=request.user)
-        except AlertRefused as refusal:
+            services.alert_receiver_create(request=form.to_request(), actor=request.user)
+        except AlertSettingsRefused as refusal:
             form.add_error(refusal.field, render_reason(str(refusal)))
         else:
             messages.success(request, _("Receiver created. Send a test notification to verify it."))
@@ -419,17 +437,17 @@ def receiver_new(request: AuthenticatedRequest) -> HttpResponse:
 
 
 def _find_receiver(request: AuthenticatedRequest, uid: str) -> AlertReceiver:
-    require_operator(request.user)
+    require_fleet_operator(request.user)
     return get_object_or_404(selectors.receivers_visible(request.user), uid=uid)
 
 
 @login_required
 @require_POST
-def receiver_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def alert_receiver_test_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _find_receiver(request, uid)
     try:
-        services.receiver_test(receiver=found, actor=request.user, at=timezone.now())
-    except AlertRefused as refusal:
+        services.alert_receiver_test(receiver=found, actor=request.user, at=timezone.now())
+    except AlertSettingsRefused as refusal:
         messages.error(request, render_reason(str(refusal)))
     else:
         messages.success(request, _("Test notification queued. The result appears here."))
@@ -438,8 +456,10 @@ def receiver_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def receiver_switch(request: AuthenticatedRequest, uid: str, *, active: bool) -> HttpResponse:
-    services.receiver_switch(
+def alert_receiver_switch_view(
+    request: AuthenticatedRequest, uid: str, *, active: bool
+) -> HttpResponse:
+    services.alert_receiver_switch(
         receiver=_find_receiver(request, uid), actor=request.user, active=active
     )
     text = _("Receiver resumed.") if active else _("Receiver paused.")
@@ -449,41 +469,43 @@ def receiver_switch(request: AuthenticatedRequest, uid: str, *, active: bool) ->
 
 @login_required
 @require_POST
-def receiver_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def alert_receiver_delete_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _find_receiver(request, uid)
-    services.receiver_delete(receiver=found, actor=request.user)
+    services.alert_receiver_delete(receiver=found, actor=request.user)
     messages.success(request, _("Receiver %(name)s deleted.") % {"name": found.name})
     return redirect("alert-routes")
 
 
 def _find_route(request: AuthenticatedRequest, uid: str) -> AlertRoute:
-    require_operator(request.user)
-    return get_object_or_404(selectors.routes_visible(request.user), uid=uid)
+    require_fleet_operator(request.user)
+    return get_object_or_404(selectors.alert_routes_visible(request.user), uid=uid)
 
 
 @login_required
-def route_new(request: AuthenticatedRequest) -> HttpResponse:
-    require_operator(request.user)
-    return _edit_route(request, None)
+def alert_route_new_view(request: AuthenticatedRequest) -> HttpResponse:
+    require_fleet_operator(request.user)
+    return _edit_alert_route(request, None)
 
 
 @login_required
-def route(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    return _edit_route(request, _find_route(request, uid))
+def alert_route_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    return _edit_alert_route(request, _find_route(request, uid))
 
 
-def _edit_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpResponse:
+def _edit_alert_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpResponse:
     bound = request.method == "POST"
-    initial = None if row is None else RouteForm.initial_of(row)
-    form = RouteForm(request.POST if bound else None, initial=initial)
+    initial = None if row is None else AlertRouteForm.initial_values_of_job(row)
+    form = AlertRouteForm(request.POST if bound else None, initial=initial)
     form.offer(selectors.receivers_visible(request.user))
     if bound and form.is_valid():
         try:
             if row is None:
-                services.route_create(request=form.to_request(), actor=request.user)
+                services.alert_route_create(request=form.to_request(), actor=request.user)
             else:
-                services.route_change(route=row, request=form.to_request(), actor=request.user)
-        except AlertRefused as refusal:
+                services.alert_route_change(
+                    route=row, request=form.to_request(), actor=request.user
+                )
+        except AlertSettingsRefused as refusal:
             form.add_error(refusal.field, render_reason(str(refusal)))
         else:
             messages.success(request, _("Route saved."))
@@ -495,8 +517,8 @@ def _edit_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpRe
 
 @login_required
 @require_POST
-def route_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def alert_route_delete_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _find_route(request, uid)
-    services.route_delete(route=found, actor=request.user)
+    services.alert_route_delete(route=found, actor=request.user)
     messages.success(request, _("Route %(name)s deleted.") % {"name": found.name})
     return redirect("alert-routes")

@@ -15,7 +15,7 @@ from apps.monitoring.models import Decision, Fault, Isolation
 from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import REMEDIES, FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.web.reasons import render_reason
 
 ORIGINS: Mapping[SignalOrigin, Promise] = {
@@ -61,7 +61,7 @@ _CAUSES: Mapping[SignalOrigin, Promise] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultLine:
+class DisplayedFaultRow:
     """A fault as pages show it."""
 
     fault: Fault
@@ -97,7 +97,9 @@ class FaultLine:
         return f"isolation_{self.isolation.state}" if self.isolation else ""
 
 
-def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = None) -> FaultLine:
+def displayed_fault_row(
+    fault: Fault, *, operates: bool, isolation: Isolation | None = None
+) -> DisplayedFaultRow:
     """``operates``: the reader operates the fleet, and may read texts of machines and logs."""
     level, origin = FaultLevel(fault.level), SignalOrigin(fault.origin)
     cause, remedy = _cause_and_remedy(fault)
@@ -106,7 +108,7 @@ def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = No
         cause = (
             str(_CAUSES.get(origin, "")) or message or _("The vendor has not documented this code.")
         )
-    return FaultLine(
+    return DisplayedFaultRow(
         fault=fault,
         level=f"L{level.value}",
         recommendation=LEVELS[level],
@@ -129,7 +131,7 @@ def location_url(row: Fault | Isolation) -> str:
 
 def _cause_and_remedy(fault: Fault) -> tuple[str, str]:
     """Cause and remedy from the chip's plug-in; empty if it has none."""
-    plugin = registry.chip_plugins().get(fault.vendor)
+    plugin = adapter_registry.chip_plugins().get(fault.vendor)
     if plugin is None:
         return "", ""
     meaning = plugin.profile().faults.meaning(fault.code)

@@ -17,15 +17,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.faults import (
     FaultLocation,
-    displayed_faults,
-    isolations_at_location,
-    isolations_by_place,
+    faults_newest_first,
+    isolations_by_fault,
+    isolations_by_location,
 )
 from apps.monitoring.selectors.fleet_counts import chip_pools, sum_card_counts
 from apps.monitoring.selectors.suppressed_actions import suppressed_counts
@@ -36,11 +36,11 @@ from apps.monitoring.services.isolations import (
     isolations_release,
     isolations_request,
 )
-from apps.monitoring.web.fault_labels import ORIGINS, fault_line
+from apps.monitoring.web.fault_labels import ORIGINS, displayed_fault_row
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.web.pages import run_action
-from controlplane.web.tables import BulkAction, Column, FilterForm, Row, Table
+from controlplane.web.tables import BulkAction, FilterForm, ListTable, Row, TableColumn
 
 #: Maximum number of rows of a bulk action.
 MOST_AT_ONCE = 500
@@ -78,7 +78,7 @@ class FaultFilter(FilterForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        clusters = fleet.clusters().order_by("name").values_list("name", flat=True)
+        clusters = fleet.clusters_with_counts().order_by("name").values_list("name", flat=True)
         for name, values in (("chip", sorted(fleet.cards_by_chip())), ("cluster", clusters)):
             self.choice(name).choices = [
                 ("", gettext_lazy("all")),
@@ -100,16 +100,20 @@ _STATES: Mapping[str, Q] = {
     "all": Q(),
 }
 COLUMNS = (
-    Column(key="level", label=gettext_lazy("Level"), sort="level", csv=lambda row: f"L{row.level}"),
-    Column(key="what", label=gettext_lazy("Fault and cause"), csv=lambda row: row.code),
-    Column(key="where", label=gettext_lazy("Location"), csv=lambda row: str(row.card or row.node)),
-    Column(
+    TableColumn(
+        key="level", label=gettext_lazy("Level"), sort="level", csv=lambda row: f"L{row.level}"
+    ),
+    TableColumn(key="what", label=gettext_lazy("Fault and cause"), csv=lambda row: row.code),
+    TableColumn(
+        key="where", label=gettext_lazy("Location"), csv=lambda row: str(row.card or row.node)
+    ),
+    TableColumn(
         key="state",
         label=gettext_lazy("State"),
-        csv=lambda row: fault_line(row, operates=False).state.removeprefix("fault_"),
+        csv=lambda row: displayed_fault_row(row, operates=False).state.removeprefix("fault_"),
     ),
-    Column(key="began_at", label=gettext_lazy("Since"), sort="began_at"),
-    Column(key="count", label=gettext_lazy("Occurrences"), sort="count", numeric=True),
+    TableColumn(key="began_at", label=gettext_lazy("Since"), sort="began_at"),
+    TableColumn(key="count", label=gettext_lazy("Occurrences"), sort="count", numeric=True),
 )
 
 
@@ -152,10 +156,10 @@ def _bulk_actions() -> tuple[BulkAction, ...]:
 @login_required
 def faults(request: AuthenticatedRequest) -> HttpResponseBase:
     """Open faults, most severe first; filters, order and page are in the URL."""
-    operates = fleet.operates_fleet(request.user)
-    table = Table(
+    operates = fleet.is_fleet_operator(request.user)
+    table = ListTable(
         request,
-        displayed_faults(),
+        faults_newest_first(),
         columns=COLUMNS,
         filters=FaultFilter,
         default_sort="-level",
@@ -163,12 +167,12 @@ def faults(request: AuthenticatedRequest) -> HttpResponseBase:
     )
     if table.is_csv_request:
         return table.csv(filename="faults.csv")
-    isolations = isolations_at_location(table.rows)
+    isolations = isolations_by_fault(table.rows)
     quiet = not table.rows and not table.filtered
     context = {
         "table": table,
         "rows": [
-            fault_line(row, operates=operates, isolation=isolations.get(row.pk))
+            displayed_fault_row(row, operates=operates, isolation=isolations.get(row.pk))
             for row in table.rows
         ],
         "operates": operates,
@@ -189,7 +193,9 @@ def _submitted_note(request: AuthenticatedRequest, action: str) -> str:
     return request.POST.get(f"note_{action}", "").strip()
 
 
-def _run_action(request: AuthenticatedRequest, action: Callable[[], str]) -> HttpResponse:
+def _run_fault_bulk_action(
+    request: AuthenticatedRequest, action: Callable[[], str]
+) -> HttpResponse:
     """Run the action and redirect; a refusal becomes a message in the reader's language."""
     refusals = (IllegalTransition, IsolationRefused)
     return run_action(request, action, back=reverse("faults"), refusals=refusals)
@@ -197,7 +203,7 @@ def _run_action(request: AuthenticatedRequest, action: Callable[[], str]) -> Htt
 
 @login_required
 @require_POST
-def faults_acknowledged(request: AuthenticatedRequest) -> HttpResponse:
+def selected_faults_acknowledge(request: AuthenticatedRequest) -> HttpResponse:
     def action() -> str:
         read = faults_acknowledge(
             uids=_selected_uids(request),
@@ -209,12 +215,12 @@ def faults_acknowledged(request: AuthenticatedRequest) -> HttpResponse:
         message = ngettext("%(count)d fault acknowledged.", "%(count)d faults acknowledged.", count)
         return message % {"count": count}
 
-    return _run_action(request, action)
+    return _run_fault_bulk_action(request, action)
 
 
 @login_required
 @require_POST
-def faults_isolated(request: AuthenticatedRequest) -> HttpResponse:
+def selected_faults_isolate(request: AuthenticatedRequest) -> HttpResponse:
     def action() -> str:
         chosen = _find_faults(_selected_uids(request))
         begun = isolations_request(
@@ -224,32 +230,32 @@ def faults_isolated(request: AuthenticatedRequest) -> HttpResponse:
             actor=request.user,
             at=timezone.now(),
         )
-        return isolated_message(len(begun))
+        return isolation_count_message(len(begun))
 
-    return _run_action(request, action)
+    return _run_fault_bulk_action(request, action)
 
 
 @login_required
 @require_POST
-def faults_released(request: AuthenticatedRequest) -> HttpResponse:
+def selected_faults_release(request: AuthenticatedRequest) -> HttpResponse:
     def action() -> str:
         chosen = _find_faults(_selected_uids(request))
         ended = isolations_release(
-            uids=sorted({one.uid for one in isolations_at_location(chosen).values()}),
+            uids=sorted({one.uid for one in isolations_by_fault(chosen).values()}),
             reason=_submitted_note(request, "release"),
             actor=request.user,
             at=timezone.now(),
         )
-        return released_message(ended)
+        return release_count_message(ended)
 
-    return _run_action(request, action)
+    return _run_fault_bulk_action(request, action)
 
 
 def _find_faults(uids: Sequence[str]) -> list[Fault]:
-    return list(displayed_faults().filter(uid__in=uids))
+    return list(faults_newest_first().filter(uid__in=uids))
 
 
-def isolated_message(count: int) -> str:
+def isolation_count_message(count: int) -> str:
     """Message after that many isolations."""
     if not count:
         return _("No change: all of them were already isolated.")
@@ -261,7 +267,7 @@ def isolated_message(count: int) -> str:
     return message % {"count": count}
 
 
-def released_message(ended: Sequence[Isolation]) -> str:
+def release_count_message(ended: Sequence[Isolation]) -> str:
     """Message after that many releases."""
     if not ended:
         return _("No change: none of them were isolated.")
@@ -281,20 +287,20 @@ def _run_and_redirect(
 
 
 def _find_card(uid: str) -> Card:
-    return get_object_or_404(fleet.cards().select_related("node__cluster"), uid=uid)
+    return get_object_or_404(fleet.cards_with_node().select_related("node__cluster"), uid=uid)
 
 
 def _find_node(uid: str, name: str) -> Node:
-    return get_object_or_404(fleet.nodes(), cluster__uid=uid, name=name)
+    return get_object_or_404(fleet.nodes_with_cluster(), cluster__uid=uid, name=name)
 
 
 def _submitted_reason(request: HttpRequest) -> str:
     return request.POST.get("reason", "").strip()
 
 
-def _open_isolations_at(node: int, card: int | None) -> list[str]:
+def _open_isolation_uids_of_target(node: int, card: int | None) -> list[str]:
     """Uids of open isolations of exactly that target."""
-    found = isolations_by_place({node}).get(FaultLocation(node, card))
+    found = isolations_by_location({node}).get(FaultLocation(node, card))
     return [found.uid] if found else []
 
 
@@ -312,7 +318,7 @@ def card_isolate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         )
         if any(row.card_id is None for row in begun):
             return _("Node isolated. Running workloads save and stop.")
-        return isolated_message(len(begun))
+        return isolation_count_message(len(begun))
 
     return _run_and_redirect(request, action, back=reverse("card", args=[uid]))
 
@@ -323,19 +329,21 @@ def card_release(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     card = _find_card(uid)
     return _run_and_redirect(
         request,
-        lambda: _release_isolations(request, _open_isolations_at(card.node_id, card.pk)),
+        lambda: _release_isolations(request, _open_isolation_uids_of_target(card.node_id, card.pk)),
         back=reverse("card", args=[uid]),
     )
 
 
 @login_required
 @require_POST
-def card_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def card_burn_in_request(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     card = _find_card(uid)
 
     def action() -> str:
         asked = burn_ins_request(
-            uids=_open_isolations_at(card.node_id, card.pk), actor=request.user, at=timezone.now()
+            uids=_open_isolation_uids_of_target(card.node_id, card.pk),
+            actor=request.user,
+            at=timezone.now(),
         )
         if not asked:
             return _("A burn-in requires an isolated card or node without a running burn-in.")
@@ -356,7 +364,7 @@ def node_isolate(request: AuthenticatedRequest, uid: str, name: str) -> HttpResp
             actor=request.user,
             at=timezone.now(),
         )
-        return isolated_message(len(begun))
+        return isolation_count_message(len(begun))
 
     return _run_and_redirect(request, action, back=reverse("node", args=[uid, name]))
 
@@ -367,7 +375,7 @@ def node_release(request: AuthenticatedRequest, uid: str, name: str) -> HttpResp
     node = _find_node(uid, name)
     return _run_and_redirect(
         request,
-        lambda: _release_isolations(request, _open_isolations_at(node.pk, None)),
+        lambda: _release_isolations(request, _open_isolation_uids_of_target(node.pk, None)),
         back=reverse("node", args=[uid, name]),
     )
 
@@ -376,4 +384,4 @@ def _release_isolations(request: AuthenticatedRequest, uids: list[str]) -> str:
     ended = isolations_release(
         uids=uids, reason=_submitted_reason(request), actor=request.user, at=timezone.now()
     )
-    return released_message(ended)
+    return release_count_message(ended)

@@ -18,32 +18,37 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from apps.accounts.selectors import PermissionRefused
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet.models import Cluster
-from apps.fleet.selectors import clusters, require_operator
+from apps.fleet.selectors import clusters_with_counts, require_fleet_operator
 from apps.monitoring.models import Rollout
 from apps.monitoring.selectors.maintenance_rollouts import rollout_batches, rollouts_visible
 from apps.monitoring.services import maintenance_rollouts as services
-from apps.monitoring.services.maintenance_rollouts import RolloutRefused, RolloutRequest
+from apps.monitoring.services.maintenance_rollouts import (
+    MaintenanceRolloutRefused,
+    MaintenanceRolloutRequest,
+)
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent, RolloutState
-from controlplane.web.forms import PlainForm
+from controlplane.web.forms import StyledForm
 from controlplane.web.pages import render_page, run_action
 from controlplane.web.reasons import render_reason
-from controlplane.web.tables import Column, Table
+from controlplane.web.tables import ListTable, TableColumn
 
 COLUMNS = (
-    Column(key="name", label=gettext_lazy("Name"), sort="name"),
-    Column(key="state", label=gettext_lazy("State"), sort="state"),
-    Column(key="cluster", label=gettext_lazy("Cluster")),
-    Column(key="finished", label=gettext_lazy("Completed nodes"), sort="finished", numeric=True),
-    Column(
+    TableColumn(key="name", label=gettext_lazy("Name"), sort="name"),
+    TableColumn(key="state", label=gettext_lazy("State"), sort="state"),
+    TableColumn(key="cluster", label=gettext_lazy("Cluster")),
+    TableColumn(
+        key="finished", label=gettext_lazy("Completed nodes"), sort="finished", numeric=True
+    ),
+    TableColumn(
         key="created_by", label=gettext_lazy("Created by"), csv=lambda row: row.created_by.username
     ),
-    Column(key="created_at", label=gettext_lazy("Started"), sort="pk"),
+    TableColumn(key="created_at", label=gettext_lazy("Started"), sort="pk"),
 )
 
 
-class RolloutForm(PlainForm):
+class MaintenanceRolloutForm(StyledForm):
     more: ClassVar[tuple[str, ...]] = ("domain_label", "run_within", "image")
 
     name = forms.CharField(
@@ -111,15 +116,15 @@ class RolloutForm(PlainForm):
         except ValueError:
             raise forms.ValidationError(_("The command has an unclosed quote.")) from None
 
-    def to_request(self) -> RolloutRequest:
+    def to_request(self) -> MaintenanceRolloutRequest:
         values = dict(self.cleaned_data)
-        return RolloutRequest(argv=values.pop("command"), **values)
+        return MaintenanceRolloutRequest(argv=values.pop("command"), **values)
 
 
 @login_required
-def rollouts(request: AuthenticatedRequest) -> HttpResponseBase:
-    require_operator(request.user)
-    table = Table(request, rollouts_visible(request.user), columns=COLUMNS)
+def maintenance_rollout_list(request: AuthenticatedRequest) -> HttpResponseBase:
+    require_fleet_operator(request.user)
+    table = ListTable(request, rollouts_visible(request.user), columns=COLUMNS)
     if table.is_csv_request:
         return table.csv(filename="rollouts.csv")
     return render(
@@ -128,7 +133,7 @@ def rollouts(request: AuthenticatedRequest) -> HttpResponseBase:
 
 
 @login_required
-def rollout(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def maintenance_rollout_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Refreshes itself until the rollout ends."""
     found = _find_rollout(request, uid)
     going_on = found.state in (RolloutState.RUNNING, RolloutState.PAUSED)
@@ -144,22 +149,22 @@ def rollout(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 
 def _find_rollout(request: AuthenticatedRequest, uid: str) -> Rollout:
-    require_operator(request.user)
+    require_fleet_operator(request.user)
     return get_object_or_404(rollouts_visible(request.user), uid=uid)
 
 
 @login_required
-def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
-    require_operator(request.user)
+def maintenance_rollout_new_view(request: AuthenticatedRequest) -> HttpResponse:
+    require_fleet_operator(request.user)
     bound = request.method == "POST"
-    form = RolloutForm(request.POST if bound else None)
-    form.row_choice("cluster").queryset = clusters()
+    form = MaintenanceRolloutForm(request.POST if bound else None)
+    form.model_choice_field("cluster").queryset = clusters_with_counts()
     if bound and form.is_valid():
         try:
-            rollout = services.rollout_begin(
+            rollout = services.maintenance_rollout_begin(
                 request=form.to_request(), actor=request.user, at=timezone.now()
             )
-        except RolloutRefused as refusal:
+        except MaintenanceRolloutRefused as refusal:
             name = "command" if refusal.field == "argv" else refusal.field
             form.add_error(name, render_reason(str(refusal)))
         except PermissionRefused as refusal:
@@ -173,7 +178,9 @@ def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
 
 @login_required
 @require_POST
-def rollout_steer(request: AuthenticatedRequest, uid: str, *, event: RolloutEvent) -> HttpResponse:
+def maintenance_rollout_control_view(
+    request: AuthenticatedRequest, uid: str, *, event: RolloutEvent
+) -> HttpResponse:
     found = _find_rollout(request, uid)
     messages_by_event = {
         RolloutEvent.PAUSE: _("Rollout paused. Nodes in progress are completed."),
@@ -184,7 +191,9 @@ def rollout_steer(request: AuthenticatedRequest, uid: str, *, event: RolloutEven
     }
 
     def action() -> str:
-        services.rollout_steer(rollout=found, event=event, actor=request.user, at=timezone.now())
+        services.maintenance_rollout_control(
+            rollout=found, event=event, actor=request.user, at=timezone.now()
+        )
         return messages_by_event[event]
 
     return run_action(request, action, back=reverse("rollout", args=[uid]))

@@ -10,28 +10,28 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import AuthenticatedRequest
-from apps.fleet.selectors import require_operator
-from apps.monitoring.services import ingestion
-from apps.telemetry.selectors.sources import node_tokens_visible, sources_visible
+from apps.accounts.web.http_requests import AuthenticatedRequest
+from apps.fleet.selectors import require_fleet_operator
+from apps.monitoring.services import metric_ingestion
+from apps.telemetry.selectors.metric_sources import metric_sources_visible, node_tokens_visible
 
 
 @login_required
 @require_POST
-def source_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    require_operator(request.user)
-    found = get_object_or_404(sources_visible(request.user), uid=uid)
-    ingestion.source_delete(source=found, actor=request.user, at=timezone.now())
+def metric_source_delete_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    require_fleet_operator(request.user)
+    found = get_object_or_404(metric_sources_visible(request.user), uid=uid)
+    metric_ingestion.metric_source_delete(source=found, actor=request.user, at=timezone.now())
     messages.success(request, _("Source %(name)s deleted.") % {"name": found.name})
     return redirect("sources")
 
 
 @login_required
 @require_POST
-def token_revoke(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    require_operator(request.user)
+def agent_token_revoke_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    require_fleet_operator(request.user)
     token = get_object_or_404(node_tokens_visible(request.user), uid=uid)
-    ingestion.token_revoke(token=token, actor=request.user, at=timezone.now())
+    metric_ingestion.agent_token_revoke(token=token, actor=request.user, at=timezone.now())
     message = _("Token of %(node)s revoked. Metrics sent with it are refused.")
     messages.success(request, message % {"node": token.node})
     return redirect("agents")

@@ -15,18 +15,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
-from apps.monitoring.selectors.health import HealthPolicyState, health_policy_state
+from apps.monitoring.selectors.health_snapshots import HealthPolicyState, health_policy_state
 from apps.monitoring.selectors.suppressed_actions import SuppressedPool, suppressed_pools
 from apps.monitoring.services.isolations import IsolationRefused
 from apps.monitoring.services.suppressed_actions import (
     SuppressedActionsRequest,
     SuppressedActionsResult,
-    suppressed_dismiss,
-    suppressed_isolate,
+    suppressed_pool_dismiss,
+    suppressed_pool_isolate,
 )
-from apps.monitoring.web.faults import isolated_message
+from apps.monitoring.web.faults import isolation_count_message
 from controlplane.domain.health.guards import isolation_limit
 from controlplane.web.pages import run_action
 from controlplane.web.templatetags.ninefold import number
@@ -74,7 +74,7 @@ class SuppressedPoolRow:
 
     @property
     def left_share(self) -> str:
-        return _left_share(self.pool)
+        return _remaining_card_percent(self.pool)
 
 
 @login_required
@@ -82,8 +82,10 @@ def suppressed_actions(request: AuthenticatedRequest) -> HttpResponse:
     """Pools with suppressed isolations."""
     policy_state = health_policy_state()
     context = {
-        "rows": [_pool_line(pool, policy_state) for pool in suppressed_pools(at=timezone.now())],
-        "operates": fleet.operates_fleet(request.user),
+        "rows": [
+            _suppressed_pool_row(pool, policy_state) for pool in suppressed_pools(at=timezone.now())
+        ],
+        "operates": fleet.is_fleet_operator(request.user),
     }
     return render(request, "monitoring/suppressed_actions.html", context)
 
@@ -92,22 +94,22 @@ def suppressed_actions(request: AuthenticatedRequest) -> HttpResponse:
 @require_POST
 def suppressed_actions_isolate(request: AuthenticatedRequest) -> HttpResponse:
     def action() -> str:
-        done = suppressed_isolate(
+        done = suppressed_pool_isolate(
             _submitted_request(request),
             reason=_submitted_reason(request),
             actor=request.user,
             at=timezone.now(),
         )
-        return _result_message(isolated_message(done.done), done)
+        return _suppressed_pool_result_message(isolation_count_message(done.done), done)
 
-    return _run_action(request, action)
+    return _run_suppressed_pool_action(request, action)
 
 
 @login_required
 @require_POST
 def suppressed_actions_dismiss(request: AuthenticatedRequest) -> HttpResponse:
     def action() -> str:
-        done = suppressed_dismiss(
+        done = suppressed_pool_dismiss(
             _submitted_request(request),
             reason=_submitted_reason(request),
             actor=request.user,
@@ -118,12 +120,14 @@ def suppressed_actions_dismiss(request: AuthenticatedRequest) -> HttpResponse:
             "%(count)d cards or nodes kept in service.",
             done.done,
         )
-        return _result_message(message % {"count": done.done}, done)
+        return _suppressed_pool_result_message(message % {"count": done.done}, done)
 
-    return _run_action(request, action)
+    return _run_suppressed_pool_action(request, action)
 
 
-def _run_action(request: AuthenticatedRequest, action: Callable[[], str]) -> HttpResponse:
+def _run_suppressed_pool_action(
+    request: AuthenticatedRequest, action: Callable[[], str]
+) -> HttpResponse:
     """Run the action and redirect; a refusal becomes a message in the reader's language."""
     return run_action(request, action, back=reverse("held-back"), refusals=(IsolationRefused,))
 
@@ -142,7 +146,7 @@ def _submitted_reason(request: AuthenticatedRequest) -> str:
     return request.POST.get("reason", "").strip()
 
 
-def _result_message(message: str, done: SuppressedActionsResult) -> str:
+def _suppressed_pool_result_message(message: str, done: SuppressedActionsResult) -> str:
     """With how many of those that the page showed were left out."""
     if not done.left_out:
         return message
@@ -154,7 +158,9 @@ def _result_message(message: str, done: SuppressedActionsResult) -> str:
     return f"{message} {left % {'count': done.left_out}}"
 
 
-def _pool_line(pool: SuppressedPool, policy_state: HealthPolicyState) -> SuppressedPoolRow:
+def _suppressed_pool_row(
+    pool: SuppressedPool, policy_state: HealthPolicyState
+) -> SuppressedPoolRow:
     shown = {
         "cluster": pool.cluster_uid,
         "chip": pool.chip,
@@ -165,14 +171,14 @@ def _pool_line(pool: SuppressedPool, policy_state: HealthPolicyState) -> Suppres
     return SuppressedPoolRow(
         pool=pool,
         policy_state=policy_state,
-        costs=_cost_label(pool),
+        costs=_isolation_cost_label(pool),
         faults=f"{reverse('faults')}?{urlencode({'state': 'new', 'cluster': pool.cluster})}",
         isolate=f"{reverse('held-back-isolate')}?{query}",
         leave=f"{reverse('held-back-leave')}?{query}",
     )
 
 
-def _cost_label(pool: SuppressedPool) -> str:
+def _isolation_cost_label(pool: SuppressedPool) -> str:
     cards = ngettext(
         "%(cards)s card of %(pool)s will be isolated until an operator returns it to service.",
         "%(cards)s cards of %(pool)s will be isolated until an operator returns them to service.",
@@ -190,7 +196,7 @@ def _cost_label(pool: SuppressedPool) -> str:
         "works": number(pool.works),
         "size": number(pool.size),
         "left": number(pool.left),
-        "share": _left_share(pool),
+        "share": _remaining_card_percent(pool),
     }
     return " ".join(part % named for part in (cards, works, left))
 
@@ -201,6 +207,6 @@ def _pool_name(pool: SuppressedPool) -> str:
     return _("%(chip)s in %(cluster)s") % {"chip": pool.chip, "cluster": pool.cluster}
 
 
-def _left_share(pool: SuppressedPool) -> str:
+def _remaining_card_percent(pool: SuppressedPool) -> str:
     """Percent of the pool's cards that can still be used once all of it is out."""
     return f"{100 * pool.left / pool.size:.1f}" if pool.size else "–"

@@ -16,12 +16,16 @@ from django.utils import timezone, translation
 from django.utils.translation import ngettext
 
 from apps.accounts.models import Membership, Team, User
-from apps.accounts.selectors import RequestUser, roles_granting, users_with_permission
+from apps.accounts.selectors import (
+    RequestUser,
+    team_roles_granting_permission,
+    users_with_permission,
+)
 from apps.notifications.models import Mail, Notification, NotificationPreference
-from apps.notifications.selectors.messages import (
-    NotificationLine,
-    render_lines,
+from apps.notifications.selectors.notification_rendering import (
+    NotificationListItem,
     render_notification,
+    render_notification_list,
 )
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import (
@@ -80,7 +84,7 @@ def _delivery_preference(
     return DeliveryPreference(kind=kind, page=row.page, email=row.email, whole_team=row.whole_team)
 
 
-def mail_configured() -> bool:
+def is_mail_configured() -> bool:
     """Whether this installation sends e-mail at all."""
     return bool(settings.NINEFOLD_EMAIL_FROM)
 
@@ -99,7 +103,7 @@ def recipients_of(
             user == creator or audience is not NotificationAudience.CREATOR or preference.whole_team
         )
         knows = user.username == actor_name and audience is not NotificationAudience.ASKER
-        email = preference.email and bool(user.email) and mail_configured()
+        email = preference.email and bool(user.email) and is_mail_configured()
         if involved and not knows and (preference.page or email):
             readers.append(NotificationRecipient(user=user, page=preference.page, email=email))
     return readers
@@ -116,7 +120,9 @@ def _candidate_recipients(
         return list(active.filter(own))
     memberships = Membership.objects.filter(team=team)
     if audience is NotificationAudience.ADMINISTRATORS:
-        memberships = memberships.filter(role__in=roles_granting(Permission.MANAGE_TEAM))
+        memberships = memberships.filter(
+            role__in=team_roles_granting_permission(Permission.MANAGE_TEAM)
+        )
         return list(active.filter(pk__in=memberships.values("user_id")).order_by("pk"))
     # An administrator of the company creates objects in teams of which they are no member.
     inside = Q(pk__in=memberships.values("user_id")) | (own & Q(is_superuser=True))
@@ -137,7 +143,7 @@ IN_THE_BELL = 6
 MOST_COUNTED = 99
 
 
-def notifications_of(user: RequestUser) -> QuerySet[Notification]:
+def notifications_of_user(user: RequestUser) -> QuerySet[Notification]:
     """What is on their pages, the newest first; of the team alone to which a token confines them."""
     if not isinstance(user, User):
         return Notification.objects.none()
@@ -154,26 +160,27 @@ def unread_count(user: User) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bell:
+class NotificationBell:
     """What the bell of every page shows."""
 
     unread: int
-    newest: list[NotificationLine]
+    newest: list[NotificationListItem]
 
     @property
     def count_text(self) -> str:
         return f"{MOST_COUNTED}+" if self.unread > MOST_COUNTED else str(self.unread)
 
     @property
-    def latest_unread(self) -> NotificationLine | None:
+    def latest_unread(self) -> NotificationListItem | None:
         """The notification that a toast may show."""
         return next((one for one in self.newest if one.notification.read_at is None), None)
 
 
-def bell(user: User) -> Bell:
+def notification_bell(user: User) -> NotificationBell:
     """In two queries."""
-    return Bell(
-        unread=unread_count(user), newest=render_lines(list(notifications_of(user)[:IN_THE_BELL]))
+    return NotificationBell(
+        unread=unread_count(user),
+        newest=render_notification_list(list(notifications_of_user(user)[:IN_THE_BELL])),
     )
 
 
@@ -225,7 +232,7 @@ def email_content(mails: list[Mail]) -> EmailContent:
     language = recipient.language or settings.LANGUAGE_CODE
     with translation.override(language), timezone.override(_recipient_time_zone(recipient)):
         lines = [
-            NotificationLine(
+            NotificationListItem(
                 notification=mail.notification,
                 rendered=render_notification(mail.notification.event),
             )
@@ -247,7 +254,7 @@ def email_content(mails: list[Mail]) -> EmailContent:
         )
 
 
-def _email_subject(lines: list[NotificationLine]) -> str:
+def _email_subject(lines: list[NotificationListItem]) -> str:
     if len(lines) == 1:
         return lines[0].rendered.title
     return ngettext("%(count)d piece of news", "%(count)d pieces of news", len(lines)) % {

@@ -13,7 +13,7 @@ from django.db.models import Prefetch, QuerySet
 from apps.accounts.models import Team
 from apps.accounts.selectors import RequestUser, teams_with_permission
 from apps.notifications.models import Event, Webhook, WebhookDelivery, WebhookTry
-from apps.notifications.selectors.messages import event_url
+from apps.notifications.selectors.notification_rendering import event_subject_url
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import (
     NOTIFICATION_TYPES,
@@ -45,14 +45,14 @@ def webhooks_subscribed(kind: NotificationKind, *, team: Team | None) -> QuerySe
     return hearing.filter(team=team)
 
 
-def deliveries_visible(user: RequestUser) -> QuerySet[WebhookDelivery]:
+def webhook_deliveries_visible(user: RequestUser) -> QuerySet[WebhookDelivery]:
     """To webhooks that they may see, the newest first, each with its ``history`` at hand."""
     tries = Prefetch("history", queryset=WebhookTry.objects.order_by("-id"))
     rows = WebhookDelivery.objects.filter(webhook__in=webhooks_visible(user).order_by())
     return rows.select_related("event", "webhook__team").prefetch_related(tries).order_by("-id")
 
 
-def due_deliveries(*, at: datetime) -> QuerySet[WebhookDelivery]:
+def due_webhook_deliveries(*, at: datetime) -> QuerySet[WebhookDelivery]:
     """What should be tried now, the longest overdue first. A webhook that is switched off keeps its own."""
     return (
         WebhookDelivery.objects.filter(
@@ -77,14 +77,14 @@ def delivery_body(event: Event) -> bytes:
         "team": event.team.slug if event.team else None,
         "subject": subject,
         "reason": event.reason,
-        "link": f"{settings.NINEFOLD_PUBLIC_URL}{event_url(event)}",
+        "link": f"{settings.NINEFOLD_PUBLIC_URL}{event_subject_url(event)}",
     }
     if evidence := event.payload.get("evidence"):
         content["evidence"] = evidence
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def signature(*, secret: bytes, timestamp: int, body: bytes) -> str:
+def webhook_signature(*, secret: bytes, timestamp: int, body: bytes) -> str:
     """``sha256=<hex>``: HMAC over the timestamp, a full stop and the body."""
     message = str(timestamp).encode() + b"." + body
     return f"sha256={hmac.new(secret, message, hashlib.sha256).hexdigest()}"

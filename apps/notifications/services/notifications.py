@@ -23,13 +23,13 @@ from apps.notifications.selectors import notifications, webhooks
 from apps.notifications.selectors.notifications import (
     DeliveryPreference,
     NotificationRecipient,
-    notifications_of,
+    notifications_of_user,
 )
 from controlplane.domain.alerts.deliveries import (
     DELIVERY,
     DeliveryEvent,
     DeliveryState,
-    pause_after,
+    delivery_retry_pause,
 )
 from controlplane.domain.alerts.notifications import (
     COLLAPSED_WITHIN,
@@ -39,7 +39,7 @@ from controlplane.domain.alerts.notifications import (
     collapse_key,
 )
 from controlplane.outbox.messages import publish_message
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.reasons import with_reasons_as_json
 
@@ -116,7 +116,7 @@ def _notify_recipient(event: Event, reader: NotificationRecipient, key: str) -> 
             on_page=reader.page,
         )
     else:
-        _collapse_into(line, event, on_page=reader.page)
+        _merge_event_into_notification(line, event, on_page=reader.page)
     if not reader.email:
         return False
     # Repeated events are sent again after the window.
@@ -129,7 +129,7 @@ def _notify_recipient(event: Event, reader: NotificationRecipient, key: str) -> 
     return created
 
 
-def _collapse_into(line: Notification, event: Event, *, on_page: bool) -> None:
+def _merge_event_into_notification(line: Notification, event: Event, *, on_page: bool) -> None:
     changes: dict[str, Any] = {"count": F("count") + 1, "read_at": None}
     # Messages may arrive out of order; the latest event counts.
     if event.at >= line.at:
@@ -154,21 +154,21 @@ def _queue_webhook_calls(event: Event) -> int:
 EVENT_RETENTION = timedelta(days=90)
 
 
-def notifications_read(*, user: User, uids: Iterable[str] | None, at: datetime) -> int:
+def notifications_mark_read(*, user: User, uids: Iterable[str] | None, at: datetime) -> int:
     """Mark those as read, or all of the user; return how many were unread."""
-    unread = notifications_of(user).filter(read_at=None)
+    unread = notifications_of_user(user).filter(read_at=None)
     if uids is not None:
         unread = unread.filter(uid__in=list(uids))
     return unread.update(read_at=at)
 
 
-def notifications_unread(*, user: User, read_at: datetime) -> int:
+def notifications_mark_unread(*, user: User, read_at: datetime) -> int:
     """Undo: mark as unread what was marked as read at that instant; return the number."""
     return Notification.objects.filter(recipient=user, read_at=read_at).update(read_at=None)
 
 
 @transaction.atomic
-def preferences_set(*, user: User, preferences: Iterable[DeliveryPreference]) -> None:
+def delivery_preferences_set(*, user: User, preferences: Iterable[DeliveryPreference]) -> None:
     """Store the delivery preferences of each of those kinds."""
     for preference in preferences:
         NotificationPreference.objects.update_or_create(
@@ -199,7 +199,7 @@ def notification_send_test(*, user: User, at: datetime) -> None:
     )
 
 
-def events_prune(*, at: datetime) -> int:
+def notification_events_prune(*, at: datetime) -> int:
     """Delete events past their retention with their notifications and deliveries; return their number."""
     _, deleted = Event.objects.filter(at__lt=at - EVENT_RETENTION).delete()
     return deleted.get(Event._meta.label, 0)
@@ -211,7 +211,7 @@ _WAITING = DeliveryState.WAITING
 def emails_record_sent(*, mails: Collection[Mail], message_id: str, at: datetime) -> None:
     """Record that the mail server accepted one message with all of them."""
     state = DELIVERY.after(_WAITING, DeliveryEvent.ARRIVE)
-    _locked_emails(mails).update(
+    _lock_emails(mails).update(
         state=state, sent_at=at, message_id=message_id, error="", tries=F("tries") + 1
     )
 
@@ -221,10 +221,10 @@ def emails_record_failed(
     *, mails: Collection[Mail], error: str, at: datetime, spread: float, final: bool = False
 ) -> None:
     """Record a failed attempt; they are retried later, unless ``final`` or after too many attempts."""
-    for mail in _locked_emails(mails).select_for_update(no_key=True):
+    for mail in _lock_emails(mails).select_for_update(no_key=True):
         mail.tries += 1
         mail.error = error
-        pause = pause_after(tries=mail.tries, spread=spread)
+        pause = delivery_retry_pause(tries=mail.tries, spread=spread)
         if final or pause is None:
             mail.state = DELIVERY.after(_WAITING, DeliveryEvent.GIVE_UP)
         else:
@@ -234,8 +234,8 @@ def emails_record_failed(
 
 def emails_postpone(*, mails: Collection[Mail], until: datetime) -> None:
     """Postpone: too many messages were sent to that user lately, so these are sent together later."""
-    _locked_emails(mails).update(next_try_at=until)
+    _lock_emails(mails).update(next_try_at=until)
 
 
-def _locked_emails(mails: Collection[Mail]) -> QuerySet[Mail]:
+def _lock_emails(mails: Collection[Mail]) -> QuerySet[Mail]:
     return Mail.objects.filter(pk__in=[mail.pk for mail in mails], state=_WAITING)

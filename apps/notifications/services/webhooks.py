@@ -13,8 +13,8 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from apps.accounts.models import Team, User
-from apps.accounts.selectors import require
-from apps.accounts.services import audit
+from apps.accounts.selectors import require_permission
+from apps.accounts.services import record_audit_entry
 from apps.notifications.models import Event, Webhook, WebhookDelivery, WebhookTry
 from apps.notifications.selectors.webhooks import SENDABLE
 from apps.notifications.services.notifications import NotificationEvent, notification_send
@@ -23,8 +23,8 @@ from controlplane.domain.alerts.deliveries import (
     MOST_GIVEN_UP,
     DeliveryEvent,
     DeliveryState,
+    delivery_retry_pause,
     is_delivered,
-    pause_after,
 )
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationKind
 from controlplane.domain.common.permissions import Permission
@@ -33,8 +33,8 @@ from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.encryption import encrypt, reencrypt
 from controlplane.persistence.models import new_uid
-from controlplane.ports.outbound import OutboundFailed
-from controlplane.web.outbound import configured_outbound
+from controlplane.ports.outbound_http import OutboundFailed
+from controlplane.web.outbound_http import configured_outbound
 
 SECRET_PREFIX = "nfw-"  # noqa: S105 - what secrets begin with, so that scanners recognise a leaked one
 MAX_ANSWER_STORED = 500
@@ -100,7 +100,7 @@ def webhook_create(
     :raises PermissionRefused: unless ``actor`` may manage the team.
     :raises WebhookRefused: if a field is not valid.
     """
-    require(actor, Permission.MANAGE_TEAM, team=team)
+    require_permission(actor, Permission.MANAGE_TEAM, team=team)
     _check_webhook(name=name, url=url, kinds=kinds)
     if Webhook.objects.filter(team=team).count() >= MOST_WEBHOOKS:
         message = Reason(
@@ -147,7 +147,7 @@ def webhook_change(
     :raises PermissionRefused: unless ``actor`` may manage the team.
     :raises WebhookRefused: if something is wrong with it.
     """
-    require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    require_permission(actor, Permission.MANAGE_TEAM, team=webhook.team)
     secret = ""
     # An address that is forbidden by now can still be paused.
     if url is not None or kinds is not None:
@@ -158,7 +158,7 @@ def webhook_change(
         webhook.save(update_fields=["url", "kinds"])
         _audit_webhook(webhook, actor=actor, action="webhook.change")
         if not stays:
-            secret = webhook_rotate(webhook=webhook, actor=actor)
+            secret = webhook_secret_rotate(webhook=webhook, actor=actor)
     if active is not None:
         webhook_switch(webhook=webhook, actor=actor, active=active)
     return secret
@@ -170,7 +170,7 @@ def webhook_switch(*, webhook: Webhook, actor: User, active: bool) -> None:
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
     """
-    require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    require_permission(actor, Permission.MANAGE_TEAM, team=webhook.team)
     webhook.active = active
     if active:
         webhook.given_up, webhook.error = 0, ""
@@ -179,12 +179,12 @@ def webhook_switch(*, webhook: Webhook, actor: User, active: bool) -> None:
 
 
 @transaction.atomic
-def webhook_rotate(*, webhook: Webhook, actor: User) -> str:
+def webhook_secret_rotate(*, webhook: Webhook, actor: User) -> str:
     """Replace the secret; it signs all further requests and cannot be read again.
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
     """
-    require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    require_permission(actor, Permission.MANAGE_TEAM, team=webhook.team)
     secret = _new_secret()
     webhook.secret = encrypt(secret.encode())
     webhook.save(update_fields=["secret"])
@@ -214,13 +214,13 @@ def webhook_delete(*, webhook: Webhook, actor: User) -> None:
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
     """
-    require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    require_permission(actor, Permission.MANAGE_TEAM, team=webhook.team)
     _audit_webhook(webhook, actor=actor, action="webhook.delete")
     webhook.delete()
 
 
 def _audit_webhook(webhook: Webhook, *, actor: User, action: str) -> None:
-    audit(
+    record_audit_entry(
         actor=actor,
         action=action,
         team=webhook.team,
@@ -237,7 +237,7 @@ def webhook_test(*, webhook: Webhook, actor: User, at: datetime) -> WebhookDeliv
     :raises PermissionRefused: unless ``actor`` may manage the team.
     :raises WebhookRefused: while it is disabled.
     """
-    require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    require_permission(actor, Permission.MANAGE_TEAM, team=webhook.team)
     if not webhook.active:
         raise WebhookRefused(
             Reason(
@@ -261,13 +261,13 @@ def webhook_test(*, webhook: Webhook, actor: User, at: datetime) -> WebhookDeliv
 
 
 @transaction.atomic
-def delivery_retry(*, delivery: WebhookDelivery, actor: User, at: datetime) -> None:
+def webhook_delivery_retry(*, delivery: WebhookDelivery, actor: User, at: datetime) -> None:
     """Send it once more, with the same id and content.
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
     :raises IllegalTransition: if it is on its way already.
     """
-    require(actor, Permission.MANAGE_TEAM, team=delivery.webhook.team)
+    require_permission(actor, Permission.MANAGE_TEAM, team=delivery.webhook.team)
     row = WebhookDelivery.objects.select_for_update(no_key=True).get(pk=delivery.pk)
     row.state = DELIVERY.after(DeliveryState(row.state), DeliveryEvent.AGAIN)
     row.tries, row.next_try_at, row.ended_at = 0, at, None
@@ -276,7 +276,9 @@ def delivery_retry(*, delivery: WebhookDelivery, actor: User, at: datetime) -> N
 
 
 @transaction.atomic
-def delivery_record(*, delivery: WebhookDelivery, outcome: DeliveryOutcome, spread: float) -> None:
+def webhook_delivery_record_outcome(
+    *, delivery: WebhookDelivery, outcome: DeliveryOutcome, spread: float
+) -> None:
     """Record the result of an attempt and schedule the next one, if any.
 
     ``spread`` is a random number from 0 to 1. If the delivery was deleted meanwhile, nothing is recorded.
@@ -326,18 +328,18 @@ def _record_outcome(
         webhook.given_up = 0
     else:
         row.tries += 1
-        pause = pause_after(tries=row.tries, spread=spread)
+        pause = delivery_retry_pause(tries=row.tries, spread=spread)
         if pause is None or outcome.final or trial:
             row.state = DELIVERY.after(state, DeliveryEvent.GIVE_UP)
             row.ended_at = outcome.at
             if not trial:
-                _is_given_up(webhook, outcome)
+                _record_delivery_given_up(webhook, outcome)
         else:
             row.next_try_at = outcome.at + pause
     row.save(update_fields=["state", "tries", "next_try_at", "ended_at"])
 
 
-def _is_given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
+def _record_delivery_given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
     """Notify those who can fix it; disable the webhook if it has been unreachable for too long."""
     webhook.given_up += 1
     kind = NotificationKind.WEBHOOK_GIVEN_UP
@@ -367,7 +369,7 @@ def _is_given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
 log = logging.getLogger(__name__)
 
 
-def post_delivery(url: str, *, body: bytes, headers: Mapping[str, str]) -> DeliveryOutcome:
+def post_webhook_delivery(url: str, *, body: bytes, headers: Mapping[str, str]) -> DeliveryOutcome:
     """How a POST went, under the policy that the settings give."""
     at, began = timezone.now(), time.monotonic()
     try:

@@ -19,15 +19,15 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
 from apps.accounts.models import User
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.notifications.models import Notification
 from apps.notifications.selectors import notifications as selectors
-from apps.notifications.selectors.messages import (
+from apps.notifications.selectors.notification_rendering import (
     NOTIFICATION_LABELS,
-    NotificationLine,
-    event_url,
-    render_lines,
+    NotificationListItem,
+    event_subject_url,
     render_notification,
+    render_notification_list,
 )
 from apps.notifications.services import notifications as services
 from controlplane.domain.alerts.notifications import (
@@ -37,7 +37,7 @@ from controlplane.domain.alerts.notifications import (
     NotificationSeverity,
 )
 from controlplane.web.pages import STOP_POLLING, ToastLevel, add_toast
-from controlplane.web.tables import BulkAction, Column, FilterForm, Table
+from controlplane.web.tables import BulkAction, FilterForm, ListTable, TableColumn
 
 _LEVELS = {
     NotificationSeverity.GOOD: ToastLevel.SUCCESS,
@@ -73,30 +73,30 @@ class NotificationFilter(FilterForm):
         return rows.filter(read_at=None) if self.chosen("unread") else rows
 
 
-def _preference_columns() -> tuple[Column, ...]:
+def _preference_columns() -> tuple[TableColumn, ...]:
     return (
-        Column(
+        TableColumn(
             key="title",
             label=gettext_lazy("Event"),
             csv=lambda row: render_notification(row.event).title,
         ),
-        Column(
+        TableColumn(
             key="reason",
             label=gettext_lazy("Reason"),
             csv=lambda row: render_notification(row.event).detail,
         ),
-        Column(key="count", label=gettext_lazy("Count"), numeric=True),
-        Column(key="at", label=gettext_lazy("Time"), sort="at"),
-        Column(key="read_at", label=""),
+        TableColumn(key="count", label=gettext_lazy("Count"), numeric=True),
+        TableColumn(key="at", label=gettext_lazy("Time"), sort="at"),
+        TableColumn(key="read_at", label=""),
     )
 
 
 @login_required
 def notifications(request: AuthenticatedRequest) -> HttpResponseBase:
     """Newest first; ``?read=`` is the instant at which some were marked as read, for undo."""
-    table = Table(
+    table = ListTable(
         request,
-        selectors.notifications_of(request.user),
+        selectors.notifications_of_user(request.user),
         columns=_preference_columns(),
         filters=NotificationFilter,
         default_sort="-at",
@@ -114,7 +114,7 @@ def notifications(request: AuthenticatedRequest) -> HttpResponseBase:
         return table.csv(filename="notifications.csv")
     context = {
         "table": table,
-        "lines": render_lines(table.rows),
+        "lines": render_notification_list(table.rows),
         "unread": selectors.unread_count(request.user),
         "undo": request.GET.get("read", "") if _parse_instant(request.GET.get("read", "")) else "",
     }
@@ -134,17 +134,17 @@ def notification_open(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Redirect to the subject and mark the notification as read."""
     rows = Notification.objects.filter(recipient=request.user).select_related("event__team")
     row = get_object_or_404(rows, uid=uid)
-    services.notifications_read(user=request.user, uids=[uid], at=timezone.now())
-    return redirect(event_url(row.event))
+    services.notifications_mark_read(user=request.user, uids=[uid], at=timezone.now())
+    return redirect(event_subject_url(row.event))
 
 
 @login_required
 @require_POST
-def notifications_read(request: AuthenticatedRequest) -> HttpResponse:
+def notifications_mark_read_view(request: AuthenticatedRequest) -> HttpResponse:
     """Mark those in ``uid``, or all of them with ``all``; can be undone."""
     now = timezone.now()
     uids = None if request.POST.get("all") else request.POST.getlist("uid")
-    count = services.notifications_read(user=request.user, uids=uids, at=now)
+    count = services.notifications_mark_read(user=request.user, uids=uids, at=now)
     if not count:
         messages.info(request, _("No unread notifications."))
         return redirect("notifications")
@@ -157,9 +157,9 @@ def notifications_read(request: AuthenticatedRequest) -> HttpResponse:
 
 @login_required
 @require_POST
-def notifications_undo(request: AuthenticatedRequest) -> HttpResponse:
+def notifications_mark_unread_view(request: AuthenticatedRequest) -> HttpResponse:
     read_at = _parse_instant(request.POST.get("read_at", ""))
-    count = services.notifications_unread(user=request.user, read_at=read_at) if read_at else 0
+    count = services.notifications_mark_unread(user=request.user, read_at=read_at) if read_at else 0
     unread = ngettext(
         "%(count)d notification marked as unread.",
         "%(count)d notifications marked as unread.",
@@ -169,11 +169,11 @@ def notifications_undo(request: AuthenticatedRequest) -> HttpResponse:
     return redirect("notifications")
 
 
-def bell(request: HttpRequest) -> HttpResponse:
+def notification_bell_fragment(request: HttpRequest) -> HttpResponse:
     """The contents of the bell; 204 if unchanged. Signed-out browsers stop polling."""
     if not isinstance(request.user, User):
         return HttpResponse(status=STOP_POLLING)
-    shown = selectors.bell(request.user)
+    shown = selectors.notification_bell(request.user)
     newest = shown.latest_unread
     at = newest.notification.at.isoformat() if newest else ""
     mark = f"{shown.unread} {at}"
@@ -184,22 +184,24 @@ def bell(request: HttpRequest) -> HttpResponse:
     response = render(request, "notifications/bell.html", context)
     before = _parse_instant(seen.partition(" ")[2])
     is_new = newest is not None and seen and (before is None or newest.notification.at > before)
-    if newest is not None and is_new and not _mark_opened(request, newest):
+    if newest is not None and is_new and not _is_subject_page_open(request, newest):
         level = _LEVELS[NotificationSeverity(newest.notification.severity)]
         return add_toast(response, level=level, text=newest.rendered.title)
     return response
 
 
-def _mark_opened(request: HttpRequest, line: NotificationLine) -> bool:
+def _is_subject_page_open(request: HttpRequest, line: NotificationListItem) -> bool:
     """Whether the page shows the subject itself: then no toast is needed."""
     return request.headers.get("HX-Current-URL", "").partition("?")[0].endswith(line.rendered.href)
 
 
 @login_required
-def settings(request: AuthenticatedRequest) -> HttpResponse:
+def notification_settings_view(request: AuthenticatedRequest) -> HttpResponse:
     """Delivery preferences of all kinds; saved as a whole."""
     if request.method == "POST":
-        services.preferences_set(user=request.user, preferences=_submitted_preferences(request))
+        services.delivery_preferences_set(
+            user=request.user, preferences=_submitted_preferences(request)
+        )
         messages.success(request, _("Preferences saved."))
         return redirect("notification-settings")
     context = {
@@ -212,7 +214,7 @@ def settings(request: AuthenticatedRequest) -> HttpResponse:
             }
             for preference in selectors.delivery_preferences_of(request.user)
         ],
-        "mail_configured": selectors.mail_configured(),
+        "is_mail_configured": selectors.is_mail_configured(),
         "email_error": selectors.email_error(request.user),
     }
     return render(request, "notifications/preferences.html", context)
@@ -235,7 +237,7 @@ def _submitted_preferences(request: AuthenticatedRequest) -> Iterator[selectors.
 def send_test_notification(request: AuthenticatedRequest) -> HttpResponse:
     """Send a test notification by every channel."""
     services.notification_send_test(user=request.user, at=timezone.now())
-    if selectors.mail_configured() and request.user.email:
+    if selectors.is_mail_configured() and request.user.email:
         text = _("Test notification created. An e-mail to %(address)s is queued.")
         messages.success(request, text % {"address": request.user.email})
     else:

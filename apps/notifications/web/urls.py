@@ -6,10 +6,20 @@ from apps.notifications.web import notifications, webhooks
 
 urlpatterns = [
     path("notifications", notifications.notifications, name="notifications"),
-    path("notifications/read", notifications.notifications_read, name="notifications-read"),
-    path("notifications/undo", notifications.notifications_undo, name="notifications-undo"),
-    path("notifications/bell", notifications.bell, name="notification-bell"),
-    path("notifications/settings", notifications.settings, name="notification-settings"),
+    path(
+        "notifications/read", notifications.notifications_mark_read_view, name="notifications-read"
+    ),
+    path(
+        "notifications/undo",
+        notifications.notifications_mark_unread_view,
+        name="notifications-undo",
+    ),
+    path("notifications/bell", notifications.notification_bell_fragment, name="notification-bell"),
+    path(
+        "notifications/settings",
+        notifications.notification_settings_view,
+        name="notification-settings",
+    ),
     path("notifications/test", notifications.send_test_notification, name="notification-test"),
     path("notifications/<str:uid>", notifications.notification_open, name="notification"),
     path("teams/<slug:slug>/webhooks", webhooks.webhooks, name="webhooks"),
@@ -19,11 +29,11 @@ urlpatterns = [
     path("webhooks/<str:uid>/test", webhooks.webhook_test, name="webhook-test"),
     path("webhooks/<str:uid>/pause", webhooks.webhook_pause, name="webhook-pause"),
     path("webhooks/<str:uid>/resume", webhooks.webhook_resume, name="webhook-resume"),
-    path("webhooks/<str:uid>/secret", webhooks.webhook_rotate, name="webhook-rotate"),
+    path("webhooks/<str:uid>/secret", webhooks.webhook_secret_rotate_view, name="webhook-rotate"),
     path("webhooks/<str:uid>/delete", webhooks.webhook_delete, name="webhook-delete"),
     path(
         "webhooks/<str:uid>/deliveries/<str:delivery>/again",
-        webhooks.delivery_again,
+        webhooks.webhook_delivery_retry_view,
         name="delivery-again",
     ),
 ]

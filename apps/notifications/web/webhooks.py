@@ -17,24 +17,27 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.notifications.models import Webhook, WebhookDelivery
 from apps.notifications.selectors import webhooks as selectors
-from apps.notifications.selectors.messages import NOTIFICATION_LABELS, render_notification
+from apps.notifications.selectors.notification_rendering import (
+    NOTIFICATION_LABELS,
+    render_notification,
+)
 from apps.notifications.services import webhooks as services
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationSeverity
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.web.forms import PlainForm
-from controlplane.web.pages import keyset_page, render_page, row_action
+from controlplane.web.forms import StyledForm
+from controlplane.web.pages import keyset_page, render_page, row_action_view
 from controlplane.web.reasons import render_reason
 
 #: The rail's entry, although an address begins otherwise.
 _SECTION = {"section": "teams"}
 
 
-class WebhookForm(PlainForm):
+class WebhookForm(StyledForm):
     name = forms.CharField(
         label=gettext_lazy("Name"),
         max_length=80,
@@ -61,8 +64,8 @@ class WebhookForm(PlainForm):
 
 
 def _find_team(request: AuthenticatedRequest, slug: str) -> Team:
-    team = get_object_or_404(accounts.teams_of(request.user), slug=slug)
-    accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
+    team = get_object_or_404(accounts.teams_visible(request.user), slug=slug)
+    accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=team)
     return team
 
 
@@ -127,7 +130,7 @@ def _secret_page(
 def webhook(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """A webhook and its deliveries; refreshes itself while one is pending."""
     row = _find_webhook(request, uid)
-    deliveries = selectors.deliveries_visible(request.user).filter(webhook=row)
+    deliveries = selectors.webhook_deliveries_visible(request.user).filter(webhook=row)
     page = keyset_page(deliveries, before=request.GET.get("before", ""))
     now = timezone.now()
     context = {
@@ -185,7 +188,7 @@ def webhook_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return render(request, "notifications/webhook_new.html", context, status=status)
 
 
-_webhook_action = row_action(
+_webhook_action = row_action_view(
     load=_find_webhook, page="webhook", refusals=(IllegalTransition, services.WebhookRefused)
 )
 
@@ -209,18 +212,20 @@ def webhook_resume(request: AuthenticatedRequest, found: Webhook) -> str:
 
 
 @_webhook_action
-def delivery_again(request: AuthenticatedRequest, found: Webhook, delivery: str) -> str:
-    deliveries = selectors.deliveries_visible(request.user).filter(webhook=found)
+def webhook_delivery_retry_view(
+    request: AuthenticatedRequest, found: Webhook, delivery: str
+) -> str:
+    deliveries = selectors.webhook_deliveries_visible(request.user).filter(webhook=found)
     row = get_object_or_404(deliveries, uid=delivery)
-    services.delivery_retry(delivery=row, actor=request.user, at=timezone.now())
+    services.webhook_delivery_retry(delivery=row, actor=request.user, at=timezone.now())
     return _("Delivery queued again.")
 
 
 @login_required
 @require_POST
-def webhook_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def webhook_secret_rotate_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     row = _find_webhook(request, uid)
-    secret = services.webhook_rotate(webhook=row, actor=request.user)
+    secret = services.webhook_secret_rotate(webhook=row, actor=request.user)
     return _secret_page(request, row, secret, new=False)
 
 

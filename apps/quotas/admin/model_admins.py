@@ -43,7 +43,7 @@ from apps.quotas.models import (
 )
 from apps.quotas.services.priority_classes import priority_class_delete, priority_class_save
 from controlplane.domain.common.permissions import Permission
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.web.admin import RowForm
 
 
@@ -217,7 +217,7 @@ class CardRateForm(RowForm[CardRate]):
 
     def clean_chip(self) -> str:
         chip: str = self.cleaned_data["chip"]
-        known = registry.chips()
+        known = adapter_registry.all_chips()
         if chip not in known:
             raise forms.ValidationError(f"unknown chip {chip!r}; known chips: {', '.join(known)}")
         return chip

@@ -23,13 +23,13 @@ from django.utils.translation import ngettext
 
 from apps.accounts.models import User
 from apps.accounts.selectors import PermissionRefused
-from apps.quotas.admin.queue_forms import SaveForm
+from apps.quotas.admin.queue_forms import QueueChangeSaveForm
 from apps.quotas.models import Queue, QueueChange
 from apps.quotas.selectors import queue_trees as selectors
 from apps.quotas.services import queue_trees
-from apps.quotas.services.queue_trees import TreeConflict, change_revert_edit
+from apps.quotas.services.queue_trees import QueueTreeConflict, queue_change_revert_edit
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import (
+from controlplane.domain.quotas.queue_documents import (
     POLICIES,
     DifferenceKind,
     QueueDifference,
@@ -37,8 +37,8 @@ from controlplane.domain.quotas.documents import (
 )
 from controlplane.domain.scheduling.queue_change_preview import (
     PreviewedEviction,
+    QueueCapacityChange,
     QueueChangePreview,
-    QueueGain,
 )
 from controlplane.web.reasons import render_reason
 from controlplane.web.state_badges import state_badge
@@ -66,7 +66,7 @@ class FormError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeReview:
+class QueueChangeReview:
     """The effects of a proposed change, formatted for display; empty before the first preview."""
 
     preview: QueueChangePreview | None = None
@@ -91,10 +91,10 @@ class ChangeReview:
 
     @property
     def differences(self) -> list[DisplayedDifference]:
-        return displayed_differences_of(self.preview.differences) if self.preview else []
+        return format_queue_differences(self.preview.differences) if self.preview else []
 
     @property
-    def gains(self) -> tuple[QueueGain, ...]:
+    def gains(self) -> tuple[QueueCapacityChange, ...]:
         return self.preview.gains if self.preview else ()
 
     @property
@@ -141,7 +141,7 @@ class ChangeReview:
 
     def _describe_consequence(self) -> str:
         if self.reclaims:
-            return _stop_summary(self.reclaims)
+            return _eviction_summary(self.reclaims)
         starting = len({claim for gain in self.gains for claim in gain.starting})
         if not starting:
             return ""
@@ -150,7 +150,7 @@ class ChangeReview:
         ) % {"count": starting}
 
 
-def _stop_summary(reclaims: tuple[PreviewedEviction, ...]) -> str:
+def _eviction_summary(reclaims: tuple[PreviewedEviction, ...]) -> str:
     teams = sorted({reclaim.team for reclaim in reclaims if reclaim.team})
     count = len(reclaims)
     if len(teams) == 1:
@@ -168,7 +168,7 @@ def _finding_messages(findings: tuple[FieldFinding, ...]) -> list[str]:
     return [finding.message for finding in findings]
 
 
-def displayed_differences_of(differences: tuple[QueueDifference, ...]) -> list[DisplayedDifference]:
+def format_queue_differences(differences: tuple[QueueDifference, ...]) -> list[DisplayedDifference]:
     return [
         DisplayedDifference(
             message=one.message,
@@ -190,12 +190,12 @@ def _format_value(name: str, value: str) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class ProposedChange:
+class ProposedQueueChange:
     """A change that a user is editing, before it is saved."""
 
     #: None while a form is invalid.
     edit: TreeEdit | None
-    saving: SaveForm
+    saving: QueueChangeSaveForm
     #: The forms of the page.
     forms: Sequence[BaseForm]
     #: Confirmation text, if workloads would be stopped.
@@ -213,7 +213,7 @@ class ProposedChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeEntry:
+class QueueChangeEntry:
     """A saved change with its differences, for a list."""
 
     change: QueueChange
@@ -225,45 +225,51 @@ class ChangeEntry:
         return len(self.differences) - 3
 
 
-def change_entries(changes: Iterable[QueueChange]) -> list[ChangeEntry]:
+def queue_change_entries(changes: Iterable[QueueChange]) -> list[QueueChangeEntry]:
     """Saved changes with the differences that they made."""
     names = selectors.queue_names()
     return [
-        ChangeEntry(
+        QueueChangeEntry(
             change=change,
-            differences=displayed_differences_of(selectors.change_differences(change, names=names)),
+            differences=format_queue_differences(
+                selectors.visible_change_differences(change, names=names)
+            ),
         )
         for change in changes
     ]
 
 
-def save_form(data: Any = None) -> SaveForm:
+def queue_change_save_form(data: Any = None) -> QueueChangeSaveForm:
     """The form to save a change; an unbound one holds the fingerprint of the current tree."""
     newest = QueueChange.objects.values_list("uid", flat=True).first()
-    initial = {"seen": selectors.tree_fingerprint(), "since": newest or ""}
-    return SaveForm(data, initial=initial)
+    initial = {"seen": selectors.current_tree_fingerprint(), "since": newest or ""}
+    return QueueChangeSaveForm(data, initial=initial)
 
 
-def review_response(
-    request: HttpRequest, proposal: ProposedChange, *, template: str, context: Mapping[str, Any]
+def queue_change_review_response(
+    request: HttpRequest,
+    proposal: ProposedQueueChange,
+    *,
+    template: str,
+    context: Mapping[str, Any],
 ) -> HttpResponse:
     """Save the change, or render its preview: the page, or only the preview fragment for htmx."""
     user = _signed_in_user(request)
     previewed = request.method == "POST" or proposal.preview_on_get
-    review = _review_change(proposal, user) if previewed else ChangeReview(verb=proposal.verb)
+    review = _review_change(proposal, user) if previewed else QueueChangeReview(verb=proposal.verb)
     # None: no concurrent change.
-    concurrent_changes: list[ChangeEntry] | None = None
+    concurrent_changes: list[QueueChangeEntry] | None = None
     edit = proposal.edit
     if "save" in request.POST and edit is not None and proposal.saving.is_valid():
         try:
-            if _is_confirmed(proposal, review):
-                _save_change(proposal, edit, user)
+            if _is_queue_change_confirmed(proposal, review):
+                _save_queue_change(proposal, edit, user)
                 messages.success(request, proposal.done)
                 return redirect(proposal.back)
-        except queue_trees.TreeConflict:
+        except queue_trees.QueueTreeConflict:
             concurrent_changes = _concurrent_changes(proposal, user)
-            proposal.saving = _with_current_tree(proposal.saving)
-        except (queue_trees.TreeRefused, PermissionRefused) as refusal:
+            proposal.saving = _with_current_tree_fingerprint(proposal.saving)
+        except (queue_trees.QueueTreeRefused, PermissionRefused) as refusal:
             proposal.saving.add_error(None, render_reason(str(refusal)))
     shown = {
         **context,
@@ -276,18 +282,18 @@ def review_response(
     return render(request, template, shown)
 
 
-def _review_change(proposal: ProposedChange, user: User) -> ChangeReview:
+def _review_change(proposal: ProposedQueueChange, user: User) -> QueueChangeReview:
     if proposal.edit is None:
         form_errors = tuple(
             form_error for form in proposal.forms for form_error in _form_errors(form)
         )
-        return ChangeReview(incomplete=True, form_errors=form_errors, verb=proposal.verb)
+        return QueueChangeReview(incomplete=True, form_errors=form_errors, verb=proposal.verb)
     try:
         preview = queue_trees.queue_tree_preview(proposal.edit, at=timezone.now(), user=user)
     except PermissionRefused as refusal:
-        return ChangeReview(forbidden=str(refusal), verb=proposal.verb)
+        return QueueChangeReview(forbidden=str(refusal), verb=proposal.verb)
     confirmation = proposal.confirmation_text if preview.reclaims else ""
-    return ChangeReview(preview=preview, confirmation=confirmation, verb=proposal.verb)
+    return QueueChangeReview(preview=preview, confirmation=confirmation, verb=proposal.verb)
 
 
 def _form_errors(form: BaseForm) -> Iterator[FormError]:
@@ -296,7 +302,7 @@ def _form_errors(form: BaseForm) -> Iterator[FormError]:
             yield FormError(field=bound.id_for_label, label=str(bound.label), message=str(error))
 
 
-def _is_confirmed(proposal: ProposedChange, review: ChangeReview) -> bool:
+def _is_queue_change_confirmed(proposal: ProposedQueueChange, review: QueueChangeReview) -> bool:
     typed = proposal.saving.cleaned_data["confirm"].strip()
     if not review.confirmation or typed == review.confirmation:
         return True
@@ -305,29 +311,29 @@ def _is_confirmed(proposal: ProposedChange, review: ChangeReview) -> bool:
     return False
 
 
-def _save_change(proposal: ProposedChange, edit: TreeEdit, user: User) -> None:
+def _save_queue_change(proposal: ProposedQueueChange, edit: TreeEdit, user: User) -> None:
     values = proposal.saving.cleaned_data
     at = timezone.now()
     if proposal.reverts is not None:
-        queue_trees.change_revert(proposal.reverts, actor=user, at=at, note=values["note"])
+        queue_trees.queue_change_revert(proposal.reverts, actor=user, at=at, note=values["note"])
     else:
         final_edit = replace(edit, note=values["note"], seen=values["seen"])
-        queue_trees.tree_apply(final_edit, actor=user, at=at)
+        queue_trees.queue_tree_apply(final_edit, actor=user, at=at)
 
 
-def _concurrent_changes(proposal: ProposedChange, user: User) -> list[ChangeEntry]:
+def _concurrent_changes(proposal: ProposedQueueChange, user: User) -> list[QueueChangeEntry]:
     """Changes that were saved since the user opened the page."""
     since = QueueChange.objects.filter(uid=proposal.saving.cleaned_data["since"]).first()
-    rows = selectors.changes_visible(user)
+    rows = selectors.queue_changes_visible(user)
     if since is not None:
         rows = rows.filter(pk__gt=since.pk)
-    return change_entries(rows[:10])
+    return queue_change_entries(rows[:10])
 
 
-def _with_current_tree(saving: SaveForm) -> SaveForm:
+def _with_current_tree_fingerprint(saving: QueueChangeSaveForm) -> QueueChangeSaveForm:
     """The form with the user's input and the fingerprint of the current tree."""
     typed = {name: saving.data.get(name, "") for name in saving.fields}
-    return SaveForm({**typed, **save_form().initial, "confirm": ""})
+    return QueueChangeSaveForm({**typed, **queue_change_save_form().initial, "confirm": ""})
 
 
 def _signed_in_user(request: HttpRequest) -> User:
@@ -340,25 +346,25 @@ def _signed_in_user(request: HttpRequest) -> User:
 _PAGE = 25
 
 
-def list_changes(
+def list_queue_changes(
     request: HttpRequest, context: dict[str, Any], *, queue: Queue | None = None
 ) -> HttpResponse:
     """Changes of one queue, or of all queues that the user manages, newest first."""
-    rows = selectors.changes_visible(request.user)
+    rows = selectors.queue_changes_visible(request.user)
     if queue is not None:
         rows = rows.filter(Q(before__has_key=queue.uid) | Q(after__has_key=queue.uid))
     page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
-    changes = change_entries(page)
+    changes = queue_change_entries(page)
     shown = {**context, "changes": changes, "page": page, "queue": queue}
     return render(request, "admin/quotas/history.html", shown)
 
 
-def show_change(request: HttpRequest, context: dict[str, Any], *, uid: str) -> HttpResponse:
+def show_queue_change(request: HttpRequest, context: dict[str, Any], *, uid: str) -> HttpResponse:
     """One change field by field, and a preview of reverting it."""
-    change = selectors.changes_visible(request.user).filter(uid=uid).first()
+    change = selectors.queue_changes_visible(request.user).filter(uid=uid).first()
     if change is None:
         raise Http404
-    (entry,) = change_entries([change])
+    (entry,) = queue_change_entries([change])
     shown = {
         **context,
         "change": change,
@@ -366,13 +372,15 @@ def show_change(request: HttpRequest, context: dict[str, Any], *, uid: str) -> H
         "reverted_by": change.reverted_by.first(),
     }
     try:
-        edit = change_revert_edit(change)
-    except TreeConflict as conflict:
-        left = displayed_differences_of(conflict.differences)
-        return render(request, "admin/quotas/change_detail.html", {**shown, "changed_since": left})
-    proposal = ProposedChange(
+        edit = queue_change_revert_edit(change)
+    except QueueTreeConflict as conflict:
+        left = format_queue_differences(conflict.differences)
+        return render(
+            request, "admin/quotas/change_detail.html", {**shown, "rows_changed_since": left}
+        )
+    proposal = ProposedQueueChange(
         edit=edit,
-        saving=save_form(request.POST or None),
+        saving=queue_change_save_form(request.POST or None),
         forms=(),
         confirmation_text="stop",
         done=_("The change is taken back."),
@@ -381,6 +389,6 @@ def show_change(request: HttpRequest, context: dict[str, Any], *, uid: str) -> H
         preview_on_get=True,
         reverts=change,
     )
-    return review_response(
+    return queue_change_review_response(
         request, proposal, template="admin/quotas/change_detail.html", context=shown
     )

@@ -14,41 +14,45 @@ from django.utils.translation import pgettext
 from apps.accounts.models import Team
 from apps.fleet.models import Card
 from apps.fleet.selectors import fleet_chips
-from apps.quotas.admin.queue_changes import ProposedChange, review_response, save_form
+from apps.quotas.admin.queue_changes import (
+    ProposedQueueChange,
+    queue_change_review_response,
+    queue_change_save_form,
+)
 from apps.quotas.admin.queue_forms import (
-    DeclaredForm,
     EntitlementForm,
     EntitlementTable,
-    QueueFieldsForm,
+    QueueFieldForm,
     QueueForm,
-    declared_field,
+    QueueStateAndWeightForm,
+    form_field_of_queue_field,
 )
 from apps.quotas.models import Queue
 from apps.quotas.selectors import queue_trees
-from controlplane.domain.quotas.documents import (
+from controlplane.domain.quotas.permissions import (
+    QueuePermissions,
+    administrator_only_fields,
+    is_assigned_queue,
+    may_add_child_queue,
+    may_change_queue,
+)
+from controlplane.domain.quotas.queue_documents import (
     QUEUE_FIELDS,
     Documents,
     QueueDocument,
     TreeAction,
     TreeEdit,
     ancestor_uids,
-    queue_edit,
     queue_path,
-)
-from controlplane.domain.quotas.permissions import (
-    QueuePermissions,
-    assigned_fields,
-    is_assigned,
-    may_add_below,
-    may_change,
+    single_queue_edit,
 )
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL
-from controlplane.ports import registry
-from controlplane.web.forms import PlainForm
+from controlplane.ports import adapter_registry
+from controlplane.web.forms import StyledForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueDraft:
+class QueueEditingContext:
     """The tree in which a queue is edited, and the rights of the user."""
 
     documents: Documents
@@ -60,12 +64,12 @@ class QueueDraft:
     def assigned(self) -> bool:
         """Whether it is a topmost queue of the user's teams, assigned by a company administrator."""
         saved = self.saved
-        return saved is not None and is_assigned(saved.uid, self.documents, self.rights)
+        return saved is not None and is_assigned_queue(saved.uid, self.documents, self.rights)
 
     @property
     def fixed(self) -> Collection[str]:
         """Form fields that the user cannot change."""
-        return assigned_fields(self.saved) if self.assigned and self.saved else ()
+        return administrator_only_fields(self.saved) if self.assigned and self.saved else ()
 
     def parents(self) -> Iterator[tuple[str, str]]:
         """Possible parent queues: never the queue itself or one below it."""
@@ -78,7 +82,7 @@ class QueueDraft:
             if self.saved is not None and self.saved.uid in above:
                 continue
             standing = self.saved is not None and uid == self.saved.parent
-            if standing or may_add_below(uid, self.documents, self.rights):
+            if standing or may_add_child_queue(uid, self.documents, self.rights):
                 yield document.uid, queue_path(uid, self.documents)
 
     def teams(self) -> Iterator[tuple[str, str]]:
@@ -92,15 +96,17 @@ class QueueDraft:
 
 def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue | None) -> HttpResponse:
     """Edit a queue, or create one if there is none; ``?below=`` is the uid of the parent of a new one."""
-    documents = queue_trees.tree_documents()
+    documents = queue_trees.queue_tree_documents()
     saved = documents[queue.uid] if queue else None
-    draft = QueueDraft(
-        documents=documents, rights=queue_trees.tree_permissions(request.user), saved=saved
+    draft = QueueEditingContext(
+        documents=documents, rights=queue_trees.queue_tree_permissions(request.user), saved=saved
     )
     data = request.POST or None
     form = QueueForm(
         data,
-        initial=QueueForm.initial_of(saved) if saved else _new_queue_initial(request, documents),
+        initial=QueueForm.initial_values_of_job(saved)
+        if saved
+        else _new_queue_initial(request, documents),
         parents=tuple(draft.parents()),
         teams=tuple(draft.teams()),
         fixed=draft.fixed,
@@ -109,9 +115,9 @@ def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue | Non
     cards = EntitlementTable(
         configured, _table_chips(request, documents), data=data, fixed=draft.assigned
     )
-    proposal = ProposedChange(
-        edit=_queue_edit(form, cards, saved),
-        saving=save_form(data),
+    proposal = ProposedQueueChange(
+        edit=_tree_edit_of_queue_form(form, cards, saved),
+        saving=queue_change_save_form(data),
         forms=(form, *cards.rows),
         confirmation_text=saved.name if saved else form.data.get("name", ""),
         done=_("%(queue)s is saved.") % {"queue": form["name"].value()},
@@ -130,7 +136,9 @@ def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue | Non
         ],
         "added_chip": request.POST.get("another") if "add_chip" in request.POST else None,
     }
-    return review_response(request, proposal, template="admin/quotas/edit.html", context=shown)
+    return queue_change_review_response(
+        request, proposal, template="admin/quotas/edit.html", context=shown
+    )
 
 
 def _new_queue_initial(request: HttpRequest, documents: Documents) -> dict[str, Any]:
@@ -141,7 +149,7 @@ def _new_queue_initial(request: HttpRequest, documents: Documents) -> dict[str, 
 
 def _table_chips(request: HttpRequest, documents: Documents) -> Sequence[str]:
     """Rows of the table: chips of the fleet, then of other queues' entitlements, then those that were added."""
-    known = registry.chips()
+    known = adapter_registry.all_chips()
     requested = [*request.POST.getlist("chips"), request.POST.get("another", "")]
     return [*_known_chips(documents), *(chip for chip in requested if chip in known)]
 
@@ -153,29 +161,29 @@ def _known_chips(documents: Documents) -> Iterable[str]:
     return dict.fromkeys((*fleet, *sorted(configured)))
 
 
-def _queue_edit(
+def _tree_edit_of_queue_form(
     form: QueueForm, cards: EntitlementTable, saved: QueueDocument | None
 ) -> TreeEdit | None:
     # Validate both, so that each shows its errors.
     valid = form.is_valid(), cards.is_valid()
     if not all(valid):
         return None
-    return queue_edit(form.document(cards.entitlements), saved=saved)
+    return single_queue_edit(form.document(cards.entitlements), saved=saved)
 
 
-class QueueMoveForm(DeclaredForm):
+class QueueMoveForm(QueueFieldForm):
     declared = (QUEUE_FIELDS["parent"],)
 
 
-class QueueStateForm(PlainForm):
-    to = declared_field(QUEUE_FIELDS["state"])
+class QueueStateForm(StyledForm):
+    to = form_field_of_queue_field(QUEUE_FIELDS["state"])
 
 
 def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
-    documents = queue_trees.tree_documents()
+    documents = queue_trees.queue_tree_documents()
     document = documents[queue.uid]
-    draft = QueueDraft(
-        documents=documents, rights=queue_trees.tree_permissions(request.user), saved=document
+    draft = QueueEditingContext(
+        documents=documents, rights=queue_trees.queue_tree_permissions(request.user), saved=document
     )
     form = QueueMoveForm(request.POST or None, initial={"parent": document.parent})
     form.choice("parent").choices = tuple(draft.parents())
@@ -183,8 +191,8 @@ def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> H
     edit = None
     if form.is_bound and form.is_valid():
         changed = replace(document, parent=form.cleaned_data["parent"])
-        edit = queue_edit(changed, saved=document)
-    return _action_response(request, context, queue, edit=edit, form=form, verb=_("Move it"))
+        edit = single_queue_edit(changed, saved=document)
+    return _queue_action_response(request, context, queue, edit=edit, form=form, verb=_("Move it"))
 
 
 def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
@@ -194,8 +202,8 @@ def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue)
     if form.is_valid():
         document = queue_trees.queue_document(queue)
         changed = replace(document, state=form.cleaned_data["to"])
-        edit = queue_edit(changed, saved=document)
-    return _action_response(
+        edit = single_queue_edit(changed, saved=document)
+    return _queue_action_response(
         request,
         context,
         queue,
@@ -208,7 +216,7 @@ def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue)
 
 def retire_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
     edit = TreeEdit(queues={queue.uid: None}, action=TreeAction.RETIRE)
-    return _action_response(
+    return _queue_action_response(
         request,
         context,
         queue,
@@ -219,19 +227,19 @@ def retire_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) ->
     )
 
 
-def _action_response(
+def _queue_action_response(
     request: HttpRequest,
     context: dict[str, Any],
     queue: Queue,
     *,
     edit: TreeEdit | None,
-    form: PlainForm | None,
+    form: StyledForm | None,
     verb: str,
     preview_on_get: bool = False,
 ) -> HttpResponse:
-    proposal = ProposedChange(
+    proposal = ProposedQueueChange(
         edit=edit,
-        saving=save_form(request.POST or None),
+        saving=queue_change_save_form(request.POST or None),
         forms=() if form is None else (form,),
         confirmation_text=queue.name,
         done=_("%(queue)s is saved.") % {"queue": queue.name}
@@ -242,7 +250,7 @@ def _action_response(
         preview_on_get=preview_on_get,
     )
     shown = {**context, "form": form, "queue": queue, "heading": verb}
-    return review_response(
+    return queue_change_review_response(
         request, proposal, template="admin/quotas/queue_action.html", context=shown
     )
 
@@ -259,16 +267,21 @@ class BulkEditRow:
     path: str
     chosen: bool
     #: None if the queue is not selected.
-    form: EntitlementForm | QueueFieldsForm | None = None
+    form: EntitlementForm | QueueStateAndWeightForm | None = None
 
 
 def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     """Edit many queues; ``?uid=`` (repeated) are the queues, ``?of=`` is the chip, or state and weight."""
-    documents, rights = queue_trees.tree_documents(), queue_trees.tree_permissions(request.user)
+    documents, rights = (
+        queue_trees.queue_tree_documents(),
+        queue_trees.queue_tree_permissions(request.user),
+    )
     dimension = request.GET.get("of", _STATE_AND_WEIGHT)
     chosen = set(request.GET.getlist("uid"))
     editable = {
-        uid: document for uid, document in documents.items() if may_change(uid, documents, rights)
+        uid: document
+        for uid, document in documents.items()
+        if may_change_queue(uid, documents, rights)
     }
     grid_rows = [
         BulkEditRow(
@@ -276,7 +289,7 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
             path=queue_path(uid, documents),
             chosen=uid in chosen,
             form=_bulk_form(
-                request, document, dimension, assigned=is_assigned(uid, documents, rights)
+                request, document, dimension, assigned=is_assigned_queue(uid, documents, rights)
             )
             if uid in chosen
             else None,
@@ -293,15 +306,17 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
         "dimension": dimension,
         "dimensions": _quota_dimensions(documents),
     }
-    proposal = ProposedChange(
+    proposal = ProposedQueueChange(
         edit=_bulk_edit(grid_rows),
-        saving=save_form(request.POST or None),
+        saving=queue_change_save_form(request.POST or None),
         forms=[grid_row.form for grid_row in edited if grid_row.form is not None],
         confirmation_text="stop",
         done=_("The queues are saved."),
         back=reverse("admin:quotas_queue_changelist"),
     )
-    return review_response(request, proposal, template="admin/quotas/bulk.html", context=shown)
+    return queue_change_review_response(
+        request, proposal, template="admin/quotas/bulk.html", context=shown
+    )
 
 
 def _quota_dimensions(documents: Documents) -> list[tuple[str, str]]:
@@ -314,12 +329,15 @@ def _quota_dimensions(documents: Documents) -> list[tuple[str, str]]:
 
 def _bulk_form(
     request: HttpRequest, document: QueueDocument, dimension: str, *, assigned: bool
-) -> EntitlementForm | QueueFieldsForm:
+) -> EntitlementForm | QueueStateAndWeightForm:
     chip = dimension.partition(":")[2]
     form, initial = (
-        (QueueFieldsForm, QueueForm.initial_of(document))
+        (QueueStateAndWeightForm, QueueForm.initial_values_of_job(document))
         if dimension == _STATE_AND_WEIGHT
-        else (EntitlementForm, EntitlementForm.initial_of(chip, document.entitlement(chip)))
+        else (
+            EntitlementForm,
+            EntitlementForm.initial_values_of_job(chip, document.entitlement(chip)),
+        )
     )
     fixed = ("weight", *QUOTA_FIELDS) if assigned else ()
     return form(request.POST or None, prefix=document.uid, initial=initial, fixed=fixed)

@@ -13,10 +13,10 @@ from django.utils.functional import lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from controlplane.domain.quotas.documents import QUEUE_FIELDS, QueueDocument
+from controlplane.domain.quotas.queue_documents import QUEUE_FIELDS, QueueDocument
 from controlplane.domain.quotas.queue_fields import QueueField
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, TOTAL_NAME, ChipQuota
-from controlplane.web.forms import PlainForm
+from controlplane.web.forms import StyledForm
 from controlplane.web.reasons import render_reason
 from controlplane.web.state_badges import state_badge
 
@@ -25,7 +25,7 @@ _translated = lazy(gettext, str)
 _LONGEST_LINE = 200
 
 
-class SaveForm(PlainForm):
+class QueueChangeSaveForm(StyledForm):
     """Note, confirmation and tree fingerprint of a change."""
 
     note = forms.CharField(
@@ -45,7 +45,7 @@ class SaveForm(PlainForm):
         self.fields["confirm"].widget.attrs["autocomplete"] = "off"
 
 
-class DeclaredValueField(forms.Field):
+class QueueValueFormField(forms.Field):
     """A text or a number; empty stands for a default of 0, None or ``""``."""
 
     def __init__(self, declared: QueueField, **options: Any) -> None:
@@ -89,7 +89,7 @@ def _parse_number(text: str) -> float | str:
     return text
 
 
-def declared_field(declared: QueueField) -> forms.Field:
+def form_field_of_queue_field(declared: QueueField) -> forms.Field:
     """The form field; one for a reference gets its choices from the page."""
     shared: dict[str, Any] = {
         "label": _translated(declared.label),
@@ -107,10 +107,10 @@ def declared_field(declared: QueueField) -> forms.Field:
     if declared.value_type is bool:
         return forms.BooleanField(required=False, initial=declared.default, **shared)
     initial = None if declared.required else declared.default
-    return DeclaredValueField(declared, initial=initial, **shared)
+    return QueueValueFormField(declared, initial=initial, **shared)
 
 
-class DeclaredForm(PlainForm):
+class QueueFieldForm(StyledForm):
     """A form of declared fields."""
 
     declared: ClassVar[Iterable[QueueField]]
@@ -121,7 +121,7 @@ class DeclaredForm(PlainForm):
         """:param fixed: names of read-only fields."""
         super().__init__(*args, **kwargs)
         for each in self.declared:
-            field = self.fields[each.name] = declared_field(each)
+            field = self.fields[each.name] = form_field_of_queue_field(each)
             self.dress(field)
             field.disabled = each.name in fixed
             if self.row:
@@ -129,7 +129,7 @@ class DeclaredForm(PlainForm):
                 field.help_text = ""
 
 
-class QueueForm(DeclaredForm):
+class QueueForm(QueueFieldForm):
     """A queue without its entitlements."""
 
     declared = tuple(QUEUE_FIELDS.values())
@@ -150,12 +150,12 @@ class QueueForm(DeclaredForm):
         return QueueDocument(uid="", entitlements=entitlements, **self.cleaned_data)
 
     @classmethod
-    def initial_of(cls, document: QueueDocument) -> dict[str, Any]:
+    def initial_values_of_job(cls, document: QueueDocument) -> dict[str, Any]:
         """The document as initial values."""
         return {name: getattr(document, name) for name in QUEUE_FIELDS}
 
 
-class EntitlementForm(DeclaredForm):
+class EntitlementForm(QueueFieldForm):
     """The entitlement of a queue for one chip."""
 
     declared = tuple(QUOTA_FIELDS.values())
@@ -172,11 +172,11 @@ class EntitlementForm(DeclaredForm):
         return replace(document, entitlements=entitlements)
 
     @classmethod
-    def initial_of(cls, chip: str, configured: ChipQuota) -> dict[str, Any]:
+    def initial_values_of_job(cls, chip: str, configured: ChipQuota) -> dict[str, Any]:
         return {"chip": chip, **{name: getattr(configured, name) for name in QUOTA_FIELDS}}
 
 
-class QueueFieldsForm(DeclaredForm):
+class QueueStateAndWeightForm(QueueFieldForm):
     """State and weight of a queue."""
 
     declared = (QUEUE_FIELDS["state"], QUEUE_FIELDS["weight"])
@@ -205,7 +205,9 @@ class EntitlementTable:
             EntitlementForm(
                 data,
                 prefix=f"cards-{chip or TOTAL_NAME}",
-                initial=EntitlementForm.initial_of(chip, configured.get(chip, ChipQuota())),
+                initial=EntitlementForm.initial_values_of_job(
+                    chip, configured.get(chip, ChipQuota())
+                ),
                 fixed=QUOTA_FIELDS if fixed else (),
             )
             for chip in (*listed, TOTAL)

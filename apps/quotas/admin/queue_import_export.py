@@ -11,18 +11,26 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.quotas.admin.queue_changes import ProposedChange, review_response, save_form
+from apps.quotas.admin.queue_changes import (
+    ProposedQueueChange,
+    queue_change_review_response,
+    queue_change_save_form,
+)
 from apps.quotas.models import Queue
 from apps.quotas.selectors import queue_trees
-from apps.quotas.services.queue_tree_files import MAX_FILE_BYTES, file_edit, tree_export
-from controlplane.domain.quotas.documents import TreeEdit
-from controlplane.domain.quotas.files import InvalidQueueFile
-from controlplane.domain.quotas.permissions import may_change
-from controlplane.web.forms import PlainForm
+from apps.quotas.services.queue_tree_files import (
+    MAX_FILE_BYTES,
+    queue_tree_export,
+    tree_edit_from_yaml,
+)
+from controlplane.domain.quotas.permissions import may_change_queue
+from controlplane.domain.quotas.queue_documents import TreeEdit
+from controlplane.domain.quotas.queue_files import InvalidQueueFile
+from controlplane.web.forms import StyledForm
 from controlplane.web.reasons import render_reason
 
 
-class FileForm(PlainForm):
+class QueueTreeFileForm(StyledForm):
     text = forms.CharField(
         label=gettext_lazy("YAML"),
         required=False,
@@ -66,52 +74,55 @@ class FileForm(PlainForm):
         return values
 
 
-def export_tree(request: HttpRequest) -> HttpResponse:
+def export_queue_tree(request: HttpRequest) -> HttpResponse:
     """Export a branch (``?of=`` is the uid of its queue), or the whole tree for company administrators.
 
     :raises PermissionDenied: if the user manages only a part and ``?of=`` is missing.
     :raises Http404: if the user cannot change that queue.
     """
-    documents, rights = queue_trees.tree_documents(), queue_trees.tree_permissions(request.user)
+    documents, rights = (
+        queue_trees.queue_tree_documents(),
+        queue_trees.queue_tree_permissions(request.user),
+    )
     uid = request.GET.get("of", "")
     if not uid and not rights.everything:
         raise PermissionDenied
-    if uid and (uid not in documents or not may_change(uid, documents, rights)):
+    if uid and (uid not in documents or not may_change_queue(uid, documents, rights)):
         raise Http404
     queue = Queue.objects.get(uid=uid) if uid else None
     name = queue.name if queue else "queues"
     return HttpResponse(
-        tree_export(of=queue),
+        queue_tree_export(of=queue),
         content_type="application/yaml; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}.yaml"'},
     )
 
 
-def import_tree(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-    form = FileForm(request.POST or None, request.FILES or None)
-    edit = _tree_edit_of(form)
+def import_queue_tree(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    form = QueueTreeFileForm(request.POST or None, request.FILES or None)
+    edit = _tree_edit_of_file_form(form)
     if form.is_bound and (text := form.cleaned_data.get("text")) and "file" in request.FILES:
         # Show the uploaded file as text, so that saving submits it again.
-        form = FileForm({**request.POST.dict(), "text": text})
-    proposal = ProposedChange(
+        form = QueueTreeFileForm({**request.POST.dict(), "text": text})
+    proposal = ProposedQueueChange(
         edit=edit,
-        saving=save_form(request.POST or None),
+        saving=queue_change_save_form(request.POST or None),
         forms=(form,),
         confirmation_text="stop",
         done=_("Queues imported from the file."),
         back=reverse("admin:quotas_queue_changelist"),
         verb=_("Import"),
     )
-    return review_response(
+    return queue_change_review_response(
         request, proposal, template="admin/quotas/import.html", context={**context, "form": form}
     )
 
 
-def _tree_edit_of(form: FileForm) -> TreeEdit | None:
+def _tree_edit_of_file_form(form: QueueTreeFileForm) -> TreeEdit | None:
     if not form.is_bound or not form.is_valid():
         return None
     try:
-        return file_edit(form.cleaned_data["text"], prune=form.cleaned_data["prune"])
+        return tree_edit_from_yaml(form.cleaned_data["text"], prune=form.cleaned_data["prune"])
     except InvalidQueueFile as refusal:
         for finding in refusal.findings:
             form.add_error("text", render_reason(finding.message))

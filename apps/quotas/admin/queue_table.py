@@ -11,10 +11,19 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from apps.quotas.models import Queue
-from apps.quotas.selectors.queues import QueueEntry, QueueShare, QuotaTree, flatten_entries
+from apps.quotas.selectors.queues import (
+    QueueChipUsage,
+    QueueEntry,
+    QuotaTree,
+    flatten_queue_entries,
+)
 from apps.quotas.selectors.quota_bars import QuotaBar, quota_bar
-from controlplane.domain.quotas.documents import Documents
-from controlplane.domain.quotas.permissions import QueuePermissions, is_assigned, may_change
+from controlplane.domain.quotas.permissions import (
+    QueuePermissions,
+    is_assigned_queue,
+    may_change_queue,
+)
+from controlplane.domain.quotas.queue_documents import Documents
 from controlplane.domain.quotas.queues import TOTAL, QueueState
 from controlplane.domain.quotas.status import QueueStatus
 
@@ -75,7 +84,7 @@ class QueueTableRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditScope:
+class QueueEditScope:
     """What a user may change in the current tree."""
 
     documents: Documents
@@ -83,11 +92,11 @@ class EditScope:
 
     def can_change(self, queue: Queue) -> bool:
         """Whether the user may edit the queue at all."""
-        return may_change(queue.uid, self.documents, self.rights)
+        return may_change_queue(queue.uid, self.documents, self.rights)
 
     def can_restructure(self, queue: Queue) -> bool:
         """Whether the user may move, rename and retire the queue."""
-        return not is_assigned(queue.uid, self.documents, self.rights)
+        return not is_assigned_queue(queue.uid, self.documents, self.rights)
 
 
 def chip_columns(tree: QuotaTree) -> tuple[ChipColumn, ...]:
@@ -104,7 +113,7 @@ def chip_columns(tree: QuotaTree) -> tuple[ChipColumn, ...]:
 
 
 def queue_rows(
-    tree: QuotaTree, scope: EditScope, *, q: str = "", warnings: Mapping[str, Iterable[str]]
+    tree: QuotaTree, scope: QueueEditScope, *, q: str = "", warnings: Mapping[str, Iterable[str]]
 ) -> list[QueueTableRow]:
     """Rows from the top down: queues that the user may change, and their ancestors.
 
@@ -118,12 +127,12 @@ def queue_rows(
 
 
 def _quota_dimensions(tree: QuotaTree) -> tuple[str, ...]:
-    return (*tree.chips, TOTAL) if len(tree.chips) != 1 or _states_total(tree) else tree.chips
+    return (*tree.chips, TOTAL) if len(tree.chips) != 1 or _has_total_quota(tree) else tree.chips
 
 
-def _states_total(tree: QuotaTree) -> bool:
+def _has_total_quota(tree: QuotaTree) -> bool:
     return any(
-        share.chip == TOTAL for entry in flatten_entries(tree.roots) for share in entry.shares
+        share.chip == TOTAL for entry in flatten_queue_entries(tree.roots) for share in entry.shares
     )
 
 
@@ -132,7 +141,7 @@ def _chip_name(chip: str) -> str:
 
 
 def _matching_entries(
-    entries: Iterable[QueueEntry], scope: EditScope, q: str, depth: int
+    entries: Iterable[QueueEntry], scope: QueueEditScope, q: str, depth: int
 ) -> Iterator[tuple[QueueEntry, int]]:
     for entry in entries:
         below = list(_matching_entries(entry.below, scope, q, depth + 1))
@@ -143,7 +152,7 @@ def _matching_entries(
 
 
 def _queue_row(
-    entry: QueueEntry, depth: int, tree: QuotaTree, scope: EditScope, warnings: tuple[str, ...]
+    entry: QueueEntry, depth: int, tree: QuotaTree, scope: QueueEditScope, warnings: tuple[str, ...]
 ) -> QueueTableRow:
     queue = entry.queue
     may = scope.can_change(queue)
@@ -210,7 +219,7 @@ def _usage_text(standing: QueueStatus) -> str:
     return _("%(used)d used, cap %(cap)d") % counts
 
 
-def _usage_details(share: QueueShare) -> Iterator[str]:
+def _usage_details(share: QueueChipUsage) -> Iterator[str]:
     standing = share.standing
     if standing.reserved:
         yield _("%(cards)d reserved") % {"cards": standing.reserved}
@@ -228,7 +237,7 @@ _STATES = (
 )
 
 
-def _queue_actions(queue: Queue, scope: EditScope) -> Iterator[QueueAction]:
+def _queue_actions(queue: Queue, scope: QueueEditScope) -> Iterator[QueueAction]:
     def to(name: str, **query: str) -> str:
         return reverse(f"admin:quotas_queue_{name}", args=[queue.pk], query=query or None)
 

@@ -80,14 +80,14 @@ class QueueAdmin(ScopedAdmin[Queue]):
     # -- The tree --
 
     def changelist_view(self, request: HttpRequest, *_args: Any, **_kwargs: Any) -> HttpResponse:
-        self._require_view(request)
-        seen, documents = queue_tree(request.user), queue_trees.tree_documents()
-        scope = queue_table.EditScope(
-            documents=documents, rights=queue_trees.tree_permissions(request.user)
+        self._require_view_permission(request)
+        seen, documents = queue_tree(request.user), queue_trees.queue_tree_documents()
+        scope = queue_table.QueueEditScope(
+            documents=documents, rights=queue_trees.queue_tree_permissions(request.user)
         )
         warnings: dict[str, list[str]] = {}
         for warning in validate_tree_change(
-            documents, documents, queue_trees.tree_context()
+            documents, documents, queue_trees.queue_tree_context()
         ).warnings:
             warnings.setdefault(warning.field, []).append(warning.message)
         q = request.GET.get("q", "")
@@ -114,14 +114,14 @@ class QueueAdmin(ScopedAdmin[Queue]):
     # -- One queue --
 
     def add_view(self, request: HttpRequest, *_args: Any, **_kwargs: Any) -> HttpResponse:
-        self._require_view(request)
+        self._require_view_permission(request)
         context = self._page_context(request, title=_("New queue"))
         return queue_editing.edit_queue(request, context, None)
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_kwargs: Any
     ) -> HttpResponse:
-        queue = self._editable_queue_by_text(request, object_id)
+        queue = self._editable_queue_by_object_id(request, object_id)
         if queue.retired_at is not None:
             # A retired queue has only its history.
             return redirect("admin:quotas_queue_history", queue.pk)
@@ -131,79 +131,79 @@ class QueueAdmin(ScopedAdmin[Queue]):
     def history_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_kwargs: Any
     ) -> HttpResponse:
-        queue = self._editable_queue_by_text(request, object_id)
+        queue = self._editable_queue_by_object_id(request, object_id)
         title = _("History of %(queue)s") % {"queue": queue.name}
-        return queue_changes.list_changes(
+        return queue_changes.list_queue_changes(
             request, self._page_context(request, tab="changes", title=title), queue=queue
         )
 
     def move_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        queue = self._editable_queue(request, pk)
+        queue = self._editable_queue_by_pk(request, pk)
         title = _("Move %(queue)s") % {"queue": queue.name}
         return queue_editing.move_queue(request, self._page_context(request, title=title), queue)
 
     def state_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        queue = self._editable_queue(request, pk)
+        queue = self._editable_queue_by_pk(request, pk)
         return queue_editing.set_queue_state(
             request, self._page_context(request, title=queue.name), queue
         )
 
     def retire_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        queue = self._editable_queue(request, pk)
+        queue = self._editable_queue_by_pk(request, pk)
         title = _("Retire %(queue)s") % {"queue": queue.name}
         return queue_editing.retire_queue(request, self._page_context(request, title=title), queue)
 
     # -- Many queues --
 
     def bulk_view(self, request: HttpRequest) -> HttpResponse:
-        self._require_view(request)
+        self._require_view_permission(request)
         return queue_editing.bulk_edit_queues(
             request, self._page_context(request, tab="bulk", title=_("Bulk edit"))
         )
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
-        self._require_view(request)
-        return queue_import_export.export_tree(request)
+        self._require_view_permission(request)
+        return queue_import_export.export_queue_tree(request)
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
-        self._require_view(request)
+        self._require_view_permission(request)
         title = _("Import queues")
-        return queue_import_export.import_tree(
+        return queue_import_export.import_queue_tree(
             request, self._page_context(request, tab="import", title=title)
         )
 
     def changes_view(self, request: HttpRequest) -> HttpResponse:
-        self._require_view(request)
+        self._require_view_permission(request)
         title = _("History of the queues")
-        return queue_changes.list_changes(
+        return queue_changes.list_queue_changes(
             request, self._page_context(request, tab="changes", title=title)
         )
 
     def change_detail_view(self, request: HttpRequest, uid: str) -> HttpResponse:
-        self._require_view(request)
+        self._require_view_permission(request)
         title = _("A change of the queues")
-        return queue_changes.show_change(
+        return queue_changes.show_queue_change(
             request, self._page_context(request, tab="changes", title=title), uid=uid
         )
 
     # -- Shared by all pages --
 
-    def _require_view(self, request: HttpRequest) -> None:
+    def _require_view_permission(self, request: HttpRequest) -> None:
         """:raises PermissionDenied: if the user manages no queues."""
         if not self.has_view_permission(request):
             raise PermissionDenied
 
-    def _editable_queue_by_text(self, request: HttpRequest, key: str) -> Queue:
+    def _editable_queue_by_object_id(self, request: HttpRequest, key: str) -> Queue:
         """:raises Http404: if the queue does not exist or cannot be changed by the user."""
-        self._require_view(request)
+        self._require_view_permission(request)
         queue = self.get_object(request, key)
         if queue is None:
             raise Http404
         return queue
 
-    def _editable_queue(self, request: HttpRequest, key: int) -> Queue:
+    def _editable_queue_by_pk(self, request: HttpRequest, key: int) -> Queue:
         """:raises Http404: if the queue does not exist, is retired, or cannot be changed by the user."""
-        queue = self._editable_queue_by_text(request, str(key))
+        queue = self._editable_queue_by_object_id(request, str(key))
         if queue.retired_at is not None:
             raise Http404
         return queue

@@ -14,14 +14,14 @@ from rest_framework.views import APIView
 
 from apps.accounts.api.authentication import acting_user
 from apps.quotas import selectors
-from apps.quotas.api.queues import known_chips
+from apps.quotas.api.queues import validate_chip_names
 from apps.quotas.models import Queue
 from apps.quotas.selectors.simulations import ClaimDryRunRequest, claim_dry_run
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.scheduling.what_if import DryRunOutcome
-from controlplane.web.reasons import ReasonSerializerField, reason_response
+from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
     LARGEST_INTEGER,
     BoundedJSONParser,
@@ -81,14 +81,14 @@ class ClaimDryRunRequestSerializer(StrictSerializer[Any]):
     )
 
     def validate_chips(self, given: list[str]) -> tuple[str, ...]:
-        return known_chips(given)
+        return validate_chip_names(given)
 
     def validate_queue(self, name: str) -> Queue:
         queues = selectors.queues_visible(self.context["request"].user)
         queue = queues.filter(name=name).first()
         if queue is None:
             raise serializers.ValidationError([f"there is no queue {name!r} here for you"])
-        if refusal := selectors.intake_refusal(queue):
+        if refusal := selectors.queue_closed_reason(queue):
             raise serializers.ValidationError([refusal])
         return queue
 
@@ -170,7 +170,7 @@ class ClaimDryRunView(APIView):
                 "chip": answer.chip,
                 "nodes": [{"node": node, "cards": cards} for node, cards in answer.nodes],
                 "code": answer.code,
-                "reason": reason_response(answer.reason),
+                "reason": reason_as_response_data(answer.reason),
                 "stopped": answer.stopped,
             }
         )

@@ -18,11 +18,11 @@ from apps.fleet.models import Node
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Queue, WhatIf
 from apps.quotas.selectors.claims import claim_explanation
-from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.selectors.forecasts import VisibleForecast, what_if_result, what_ifs_visible
+from apps.quotas.selectors.queue_visibility import queue_visibility_of
 from apps.quotas.selectors.queues import queues_active
+from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from apps.quotas.selectors.simulations import ReclaimRequest, reclaim_preview
-from apps.quotas.selectors.visibility import visibility_of
 from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.quotas.claims import ClaimState
@@ -137,7 +137,7 @@ class WhatIfChangesSerializer(StrictSerializer[Any]):
     )
 
 
-def changes_from_request(given: Mapping[str, Any], *, claim: Claim) -> list[WhatIfChange]:
+def what_if_changes_from_request(given: Mapping[str, Any], *, claim: Claim) -> list[WhatIfChange]:
     """The changes that a checked question names."""
     changes: list[WhatIfChange] = []
     if more := given.get("more_cards"):
@@ -268,13 +268,13 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
     @action(detail=True, methods=["post"], url_path="what-if")
     def what_if(self, request: Request, uid: str) -> Response:
         claim = self.get_object()
-        accounts.require(request.user, Permission.VIEW, team=claim.team)
+        accounts.require_permission(request.user, Permission.VIEW, team=claim.team)
         given = self.validated_body(WhatIfChangesSerializer)
         question = WhatIfRequest(
-            changes=changes_from_request(given, claim=claim), queue=claim.queue, claim=claim
+            changes=what_if_changes_from_request(given, claim=claim), queue=claim.queue, claim=claim
         )
         what_if_row = what_if_create(question=question, actor=acting_user(request))
-        return Response(_what_if(what_if_row, request), status=status.HTTP_202_ACCEPTED)
+        return Response(_what_if_json(what_if_row, request), status=status.HTTP_202_ACCEPTED)
 
 
 class QueueReclaimActions(ResourceViewSet[Queue]):
@@ -292,7 +292,7 @@ class QueueReclaimActions(ResourceViewSet[Queue]):
         reclaim_request = ReclaimRequest(queue=self.get_object(), **self.query)
         found = reclaim_preview(
             reclaim_request,
-            visibility=visibility_of(request.user, queues_active()),
+            visibility=queue_visibility_of(request.user, queues_active()),
             policy=current_scheduling_policy(),
             at=timezone.now(),
         )
@@ -317,11 +317,13 @@ class WhatIfViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
         responses=WhatIfOutcomeSerializer,
     )
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return Response(_what_if(self.get_object(), request))
+        return Response(_what_if_json(self.get_object(), request))
 
 
-def _what_if(what_if_row: WhatIf, request: Request) -> dict[str, Any]:
-    answer = what_if_result(what_if_row, visibility=visibility_of(request.user, queues_active()))
+def _what_if_json(what_if_row: WhatIf, request: Request) -> dict[str, Any]:
+    answer = what_if_result(
+        what_if_row, visibility=queue_visibility_of(request.user, queues_active())
+    )
     return {
         "asked": WhatIfSerializer(what_if_row).data,
         "answer": WhatIfResultSerializer(answer).data if answer else None,
@@ -389,7 +391,9 @@ class ClaimFilters(ListFilters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ClaimState], required=False
     )
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
     queue = serializers.CharField(required=False, help_text="Name of the queue.")
     owner = serializers.CharField(required=False, help_text="Uid of an attempt or a replica.")
 

@@ -18,7 +18,7 @@ from apps.accounts.api.idempotency import idempotent
 from apps.quotas.models import Claim, Defragmentation, DefragmentationMove, Queue
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.claims import claims_readable
-from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
+from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
 from apps.quotas.services import defragmentation as services
 from apps.quotas.services.defragmentation import DefragmentationRequest
 from controlplane.domain.common.permissions import Scope
@@ -28,13 +28,13 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationPurpose,
     DefragmentationState,
 )
-from controlplane.web.reasons import ReasonSerializerField, reason_response
+from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import ListFilters, ResourceViewSet, StrictSerializer, VisibleUidField
 
 MAX_NODES = 16
 
 
-def _empty_proposal(_user: Any) -> QuerySet[Claim]:
+def _placeholder_claims(_user: Any) -> QuerySet[Claim]:
     """Placeholder: the real queryset depends on the request, see ``DefragmentationRequestSerializer.__init__``."""
     return Claim.objects.none()
 
@@ -51,7 +51,7 @@ class DefragmentationRequestSerializer(StrictSerializer[Any]):
         help_text="Chip of the empty nodes; empty: any.",
     )
     claim = VisibleUidField(
-        visible=_empty_proposal,
+        visible=_placeholder_claims,
         required=False,
         allow_null=True,
         default=None,
@@ -132,8 +132,8 @@ def defragmentation_json(
         "uid": row.uid,
         "purpose": row.purpose,
         "state": row.state,
-        "state_reason": reason_response(row.state_reason),
-        **_plan_values(row),
+        "state_reason": reason_as_response_data(row.state_reason),
+        **_defragmentation_plan_values(row),
         "whole_found": row.whole_found,
         "fragments_found": row.fragments_found,
         "proposed_by": row.proposed_by_name,
@@ -154,7 +154,7 @@ def defragmentation_json(
     }
 
 
-def proposal_json(
+def defragmentation_proposal_json(
     purpose: DefragmentationPurpose,
     plan: DefragmentationPlan,
     claims: dict[str, Claim],
@@ -165,8 +165,8 @@ def proposal_json(
         "uid": None,
         "purpose": purpose.value,
         "state": None,
-        "state_reason": reason_response(""),
-        **_plan_values(plan),
+        "state_reason": reason_as_response_data(""),
+        **_defragmentation_plan_values(plan),
         "whole_found": None,
         "fragments_found": None,
         "proposed_by": None,
@@ -187,9 +187,9 @@ def proposal_json(
     }
 
 
-def _plan_values(plan: Defragmentation | DefragmentationPlan) -> dict[str, Any]:
+def _defragmentation_plan_values(plan: Defragmentation | DefragmentationPlan) -> dict[str, Any]:
     return {
-        "reason": reason_response(plan.reason),
+        "reason": reason_as_response_data(plan.reason),
         "whole_before": plan.whole_before,
         "whole_after": plan.whole_after,
         "fragments_before": plan.fragments_before,
@@ -248,7 +248,7 @@ class DefragmentationPlanViewSet(
         )
 
     def _queue_visibility(self) -> QueueVisibility:
-        return visibility_of(self.request.user, Queue.objects.all())
+        return queue_visibility_of(self.request.user, Queue.objects.all())
 
     @extend_schema(
         summary="Propose a defragmentation plan",
@@ -263,9 +263,11 @@ class DefragmentationPlanViewSet(
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        selectors.require_proposing(request.user)
+        selectors.require_permission_to_propose(request.user)
         body = DefragmentationRequestSerializer(
-            data=request.data, claims=_pending_claims, context=self.get_serializer_context()
+            data=request.data,
+            claims=_readable_pending_claims,
+            context=self.get_serializer_context(),
         )
         body.is_valid(raise_exception=True)
         plan_request, at = body.plan_request(), timezone.now()
@@ -276,7 +278,9 @@ class DefragmentationPlanViewSet(
             return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
         plan = services.defragmentation_preview(plan_request=plan_request, at=at).plan
         claims = _claims_by_uid(move.claim for move in plan.moves)
-        answer = proposal_json(plan_request.purpose, plan, claims, self._queue_visibility())
+        answer = defragmentation_proposal_json(
+            plan_request.purpose, plan, claims, self._queue_visibility()
+        )
         return Response(DefragmentationPlanSerializer(answer).data)
 
     @extend_schema(
@@ -306,7 +310,7 @@ class DefragmentationPlanViewSet(
         return Response(self.get_serializer(row).data)
 
 
-def _pending_claims(user: Any) -> QuerySet[Claim]:
+def _readable_pending_claims(user: Any) -> QuerySet[Claim]:
     claims, _ = claims_readable(user)
     return claims.filter(state=ClaimState.PENDING)
 

@@ -23,18 +23,28 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.quotas import services
 from apps.quotas.api import queues
-from apps.quotas.api.queues import IF_MATCH, etag_header, preview_response, required_if_match
+from apps.quotas.api.queues import (
+    IF_MATCH,
+    etag_header,
+    if_match_tree_fingerprint,
+    queue_change_preview_response,
+)
 from apps.quotas.models import QueueChange
 from apps.quotas.selectors.queue_trees import (
-    changes_visible,
-    documents_visible,
+    current_tree_fingerprint,
+    queue_changes_visible,
+    queue_documents_visible,
     queue_names,
-    tree_fingerprint,
 )
-from apps.quotas.services import TreeUnchanged
-from apps.quotas.services.queue_tree_files import MAX_FILE_BYTES, content_edit, dump_yaml, load_yaml
+from apps.quotas.services import QueueTreeUnchanged
+from apps.quotas.services.queue_tree_files import (
+    MAX_FILE_BYTES,
+    dump_yaml,
+    load_yaml,
+    tree_edit_from_content,
+)
 from controlplane.domain.common.permissions import Scope
-from controlplane.domain.quotas.files import dump_queue_file
+from controlplane.domain.quotas.queue_files import dump_queue_file
 from controlplane.web.rest import (
     BoundedJSONParser,
     QuerySerializer,
@@ -79,13 +89,13 @@ class YAMLParser(BaseParser):
         return load_yaml(stream.read().decode("utf-8", errors="replace"))
 
 
-class TreeQuery(QuerySerializer):
+class QueueTreeQuery(QuerySerializer):
     of = serializers.CharField(
         required=False, max_length=60, help_text="Name of a queue, to return only its subtree."
     )
 
 
-class ImportQuery(queues.DryRunQuery):
+class QueueTreeImportQuery(queues.DryRunQuery):
     prune = serializers.BooleanField(
         default=False,
         help_text="Retire queues in the same part of the tree that are not in the file.",
@@ -106,58 +116,59 @@ class QueueTreeView(APIView):
         summary="The queue tree as a file",
         description="JSON, or YAML if Accept prefers it, in the format that PUT accepts.",
         tags=["scheduling"],
-        parameters=[TreeQuery],
+        parameters=[QueueTreeQuery],
         responses={
             (200, "application/json"): OpenApiTypes.OBJECT,
             (200, YAML): OpenApiTypes.STR,
         },
     )
     def get(self, request: Request) -> Response:
-        name = TreeQuery.read(request).get("of")
-        documents = documents_visible(request.user)
+        name = QueueTreeQuery.read(request).get("of")
+        documents = queue_documents_visible(request.user)
         uids = {document.name: uid for uid, document in documents.items()}
         if name is not None and name not in uids:
             raise Http404
         file = dump_queue_file(documents, of=uids[name] if name is not None else "")
-        return Response(file, headers=etag_header(tree_fingerprint()))
+        return Response(file, headers=etag_header(current_tree_fingerprint()))
 
     @extend_schema(
         summary="Apply a file to the queue tree",
         description="Queues that are not in the file are kept unless prune is set.",
         tags=["scheduling"],
-        parameters=[ImportQuery, IF_MATCH],
+        parameters=[QueueTreeImportQuery, IF_MATCH],
         request={"application/json": OpenApiTypes.OBJECT, YAML: OpenApiTypes.STR},
         responses={
             (200, "application/json"): queues.SavedOrPreviewSerializer,
         },
     )
     def put(self, request: Request) -> Response:
-        query = ImportQuery.read(request)
-        edit = content_edit(
+        query = QueueTreeImportQuery.read(request)
+        edit = tree_edit_from_content(
             request.data,
             prune=query["prune"],
             note=query.get("note", ""),
-            seen=required_if_match(request),
+            seen=if_match_tree_fingerprint(request),
         )
         if query["dry_run"]:
-            return preview_response(edit, request)
+            return queue_change_preview_response(edit, request)
         try:
-            change = services.tree_apply(edit, actor=acting_user(request), at=timezone.now())
-        except TreeUnchanged:
-            return Response({"change": None}, headers=etag_header(tree_fingerprint()))
+            change = services.queue_tree_apply(edit, actor=acting_user(request), at=timezone.now())
+        except QueueTreeUnchanged:
+            return Response({"change": None}, headers=etag_header(current_tree_fingerprint()))
         return Response(
-            {"change": change_json(change, request)}, headers=etag_header(tree_fingerprint())
+            {"change": queue_change_json(change, request)},
+            headers=etag_header(current_tree_fingerprint()),
         )
 
 
-def change_json(change: QueueChange, request: Request) -> dict[str, Any]:
+def queue_change_json(change: QueueChange, request: Request) -> dict[str, Any]:
     """The change as JSON, as far as the requesting user may see it."""
-    context = change_context(request)
+    context = queue_change_serializer_context(request)
     return dict(queues.QueueChangeSerializer(change, context=context).data)
 
 
-def change_context(request: Request) -> dict[str, Any]:
-    slugs = accounts.teams_of(request.user).values_list("slug", flat=True)
+def queue_change_serializer_context(request: Request) -> dict[str, Any]:
+    slugs = accounts.teams_visible(request.user).values_list("slug", flat=True)
     return {"names": queue_names(), "teams": frozenset(slugs)}
 
 
@@ -175,18 +186,18 @@ class QueueChangeViewSet(
     queries = {"revert": queues.DryRunQuery}
 
     def get_queryset(self) -> QuerySet[QueueChange]:
-        return changes_visible(self.request.user)
+        return queue_changes_visible(self.request.user)
 
     def get_serializer_context(self) -> dict[str, Any]:
         context = super().get_serializer_context()
-        return {**context, **change_context(self.request)}
+        return {**context, **queue_change_serializer_context(self.request)}
 
     @extend_schema(
         summary="Revert a change",
         description="Refused (409) if one of the queues was changed again.",
         tags=["scheduling"],
         parameters=[queues.DryRunQuery],
-        request=queues.RevertSerializer,
+        request=queues.QueueChangeRevertSerializer,
         responses={
             (200, "application/json"): queues.SavedOrPreviewSerializer,
         },
@@ -195,12 +206,15 @@ class QueueChangeViewSet(
     @action(detail=True, methods=["post"])
     def revert(self, request: Request, uid: str) -> Response:
         change = self.get_object()
-        note = self.validated_body(queues.RevertSerializer).get("note", "")
+        note = self.validated_body(queues.QueueChangeRevertSerializer).get("note", "")
         if self.query["dry_run"]:
-            return preview_response(services.change_revert_edit(change, note=note), request)
-        back = services.change_revert(
+            return queue_change_preview_response(
+                services.queue_change_revert_edit(change, note=note), request
+            )
+        back = services.queue_change_revert(
             change, actor=acting_user(request), at=timezone.now(), note=note
         )
         return Response(
-            {"change": change_json(back, request)}, headers=etag_header(tree_fingerprint())
+            {"change": queue_change_json(back, request)},
+            headers=etag_header(current_tree_fingerprint()),
         )

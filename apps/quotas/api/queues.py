@@ -26,26 +26,26 @@ from apps.quotas import selectors, services
 from apps.quotas.api.claims import QueueReclaimActions, ReclaimPreviewQuery
 from apps.quotas.models import Queue, QueueChange
 from apps.quotas.selectors.queue_trees import (
-    change_differences,
-    change_documents,
+    current_tree_fingerprint,
     queue_statuses_by_queue,
-    tree_documents,
-    tree_fingerprint,
+    queue_tree_documents,
+    visible_change_differences,
+    visible_change_documents,
 )
 from apps.quotas.services import TreeAction, TreeEdit
 from controlplane.domain.common.permissions import Scope
-from controlplane.domain.quotas.documents import (
+from controlplane.domain.quotas.queue_documents import (
     PLAIN_FIELDS,
     QUEUE_FIELDS,
     DifferenceKind,
     QueueDocument,
-    as_json,
-    documents_fingerprint,
-    queue_edit,
+    queue_document_to_json,
+    queue_tree_fingerprint,
+    single_queue_edit,
 )
 from controlplane.domain.quotas.queue_fields import QueueField
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, ChipQuota
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     ObjectReference,
@@ -58,7 +58,7 @@ _KINDS = [(kind.value, kind.value) for kind in DifferenceKind]
 _EMPTY_CHIP = "Empty: all chips together."
 
 
-class DeclaredField(serializers.Field[Any, Any, Any, Any]):
+class QueueValueSerializerField(serializers.Field[Any, Any, Any, Any]):
     """A declared field; its limits, messages and description are those of the declaration."""
 
     def __init__(self, declared: QueueField, **options: Any) -> None:
@@ -69,7 +69,7 @@ class DeclaredField(serializers.Field[Any, Any, Any, Any]):
             **options,
         )
         self.declared = declared
-        set_override(self, "field", _json_schema(declared))
+        set_override(self, "field", _queue_field_json_schema(declared))
 
     def to_internal_value(self, data: Any) -> Any:
         if message := self.declared.error(data):
@@ -80,7 +80,7 @@ class DeclaredField(serializers.Field[Any, Any, Any, Any]):
         return self.declared.to_json(value)
 
 
-def _json_schema(declared: QueueField) -> dict[str, Any]:
+def _queue_field_json_schema(declared: QueueField) -> dict[str, Any]:
     if declared.choices:
         return {"type": "string", "enum": list(declared.choices)}
     if declared.value_type is str:
@@ -99,16 +99,16 @@ def _json_schema(declared: QueueField) -> dict[str, Any]:
     }
 
 
-def _stored_fields() -> dict[str, DeclaredField]:
+def _queue_response_fields() -> dict[str, QueueValueSerializerField]:
     """Fields of a queue in responses, without its references."""
-    return {name: DeclaredField(each) for name, each in PLAIN_FIELDS.items()}
+    return {name: QueueValueSerializerField(each) for name, each in PLAIN_FIELDS.items()}
 
 
 class ChipQuotaSerializer(serializers.Serializer[Any]):
     """Reserved and guaranteed cards, and the cap."""
 
     def get_fields(self) -> dict[str, Any]:
-        declared = {name: DeclaredField(each) for name, each in QUOTA_FIELDS.items()}
+        declared = {name: QueueValueSerializerField(each) for name, each in QUOTA_FIELDS.items()}
         return {**declared, **super().get_fields()}
 
 
@@ -126,7 +126,8 @@ class EntitlementSerializer(StrictSerializer[Any]):
 
     def get_fields(self) -> dict[str, Any]:
         declared = {
-            name: DeclaredField(each, default=each.default) for name, each in QUOTA_FIELDS.items()
+            name: QueueValueSerializerField(each, default=each.default)
+            for name, each in QUOTA_FIELDS.items()
         }
         return {**super().get_fields(), **declared}
 
@@ -144,7 +145,7 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
         fields = ("uid", *QUEUE_FIELDS, "entitlements", "cards", "waiting", "running")
 
     def get_fields(self) -> dict[str, Any]:
-        return {**super().get_fields(), **_stored_fields()}
+        return {**super().get_fields(), **_queue_response_fields()}
 
     @extend_schema_field(QueueCardsSerializer(many=True))
     def get_cards(self, queue: Queue) -> list[dict[str, Any]]:
@@ -169,7 +170,7 @@ class QueueWriteSerializer(StrictSerializer[Any]):
     )
 
     def get_fields(self) -> dict[str, Any]:
-        rows = {"parent": selectors.queues_visible, "team": accounts.teams_of}
+        rows = {"parent": selectors.queues_visible, "team": accounts.teams_visible}
         declared = {
             name: VisibleUidField(
                 visible=rows[name],
@@ -178,7 +179,7 @@ class QueueWriteSerializer(StrictSerializer[Any]):
                 help_text=f"Uid; null: none. {each.help}",
             )
             if each.reference
-            else DeclaredField(each, required=each.required)
+            else QueueValueSerializerField(each, required=each.required)
             for name, each in QUEUE_FIELDS.items()
         }
         return {**declared, **super().get_fields()}
@@ -209,7 +210,7 @@ class DryRunQuery(QuerySerializer):
     )
 
 
-class RetireQuery(DryRunQuery):
+class QueueRetireQuery(DryRunQuery):
     note = serializers.CharField(
         required=False, max_length=500, help_text="Note, stored in the history."
     )
@@ -251,7 +252,7 @@ class QueueGainSerializer(serializers.Serializer[Any]):
     )
 
 
-class ReclaimSerializer(serializers.Serializer[Any]):
+class QueueChangeEvictionSerializer(serializers.Serializer[Any]):
     uid = serializers.CharField(help_text="Uid of the claim that would be evicted.")
     queue = serializers.CharField()
     team = serializers.CharField()
@@ -263,14 +264,14 @@ class ReclaimSerializer(serializers.Serializer[Any]):
     reason = ReasonSerializerField()
 
 
-class TreePreviewSerializer(serializers.Serializer[Any]):
+class QueueTreePreviewSerializer(serializers.Serializer[Any]):
     """What saving a change would mean now."""
 
     differences = QueueDifferenceSerializer(many=True)
     findings = QueueFindingSerializer(many=True, help_text="Errors.")
     warnings = QueueFindingSerializer(many=True, help_text="Warnings.")
     gains = QueueGainSerializer(many=True)
-    reclaims = ReclaimSerializer(many=True)
+    reclaims = QueueChangeEvictionSerializer(many=True)
     fingerprint = serializers.CharField(help_text="Fingerprint of the tree for If-Match.")
 
 
@@ -284,7 +285,7 @@ class QueueDocumentSerializer(serializers.Serializer[Any]):
     def get_fields(self) -> dict[str, Any]:
         """Adds declared fields, and ``parent``, which would clash with ``Field.parent`` as a class attribute."""
         parent = serializers.CharField(help_text="Uid of the parent; empty at the top level.")
-        return {**super().get_fields(), **_stored_fields(), "parent": parent}
+        return {**super().get_fields(), **_queue_response_fields(), "parent": parent}
 
 
 #: By uid.
@@ -318,7 +319,9 @@ class QueueChangeSerializer(serializers.ModelSerializer[QueueChange]):
 
     @extend_schema_field(QueueDifferenceSerializer(many=True))
     def get_differences(self, change: QueueChange) -> list[dict[str, Any]]:
-        shown = change_differences(change, names=self.context["names"], teams=self.context["teams"])
+        shown = visible_change_differences(
+            change, names=self.context["names"], teams=self.context["teams"]
+        )
         return [asdict(difference) for difference in shown]
 
     @extend_schema_field(DocumentsSerializer)
@@ -330,11 +333,13 @@ class QueueChangeSerializer(serializers.ModelSerializer[QueueChange]):
         return self._documents(change.after)
 
     def _documents(self, stored: dict[str, Any]) -> dict[str, Any]:
-        shown = change_documents(stored, teams=self.context["teams"])
-        return {uid: document and as_json(document) for uid, document in shown.items()}
+        shown = visible_change_documents(stored, teams=self.context["teams"])
+        return {
+            uid: document and queue_document_to_json(document) for uid, document in shown.items()
+        }
 
 
-class TreeSavedSerializer(serializers.Serializer[Any]):
+class QueueTreeSavedSerializer(serializers.Serializer[Any]):
     change = QueueChangeSerializer(
         allow_null=True, help_text="The change; null if the tree was already in this state."
     )
@@ -342,23 +347,23 @@ class TreeSavedSerializer(serializers.Serializer[Any]):
 
 QueueOrPreviewSerializer = PolymorphicProxySerializer(
     component_name="QueueOrPreview",
-    serializers=[QueueSerializer, TreePreviewSerializer],
+    serializers=[QueueSerializer, QueueTreePreviewSerializer],
     resource_type_field_name=None,
 )
 SavedOrPreviewSerializer = PolymorphicProxySerializer(
     component_name="SavedOrPreview",
-    serializers=[TreeSavedSerializer, TreePreviewSerializer],
+    serializers=[QueueTreeSavedSerializer, QueueTreePreviewSerializer],
     resource_type_field_name=None,
 )
 
 
-class RevertSerializer(StrictSerializer[Any]):
+class QueueChangeRevertSerializer(StrictSerializer[Any]):
     note = serializers.CharField(required=False, allow_blank=True, max_length=500)
 
 
-def known_chips(chips: list[str]) -> tuple[str, ...]:
+def validate_chip_names(chips: list[str]) -> tuple[str, ...]:
     """:raises ValidationError: if there is no such chip."""
-    known = registry.chips()
+    known = adapter_registry.all_chips()
     for chip in chips:
         if chip not in known:
             message = f"unknown chip {chip!r}; known chips: {', '.join(known)}"
@@ -377,7 +382,7 @@ IF_MATCH = OpenApiParameter(
 )
 
 
-def required_if_match(request: Request) -> str:
+def if_match_tree_fingerprint(request: Request) -> str:
     """The tree fingerprint of the ``If-Match`` header; empty if absent."""
     given = request.headers.get("If-Match", "").strip()
     return "" if given == "*" else given.removeprefix("W/").strip('"')
@@ -387,10 +392,12 @@ def etag_header(value: str) -> dict[str, str]:
     return {"ETag": f'"{value}"'}
 
 
-def preview_response(edit: TreeEdit, request: Request) -> Response:
+def queue_change_preview_response(edit: TreeEdit, request: Request) -> Response:
     """A preview of the edit, as far as the requesting user may see it."""
     preview = services.queue_tree_preview(edit, at=timezone.now(), user=acting_user(request))
-    return Response(TreePreviewSerializer(preview).data, headers=etag_header(preview.fingerprint))
+    return Response(
+        QueueTreePreviewSerializer(preview).data, headers=etag_header(preview.fingerprint)
+    )
 
 
 @extend_schema_view(
@@ -405,7 +412,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
     queries = {
         "create": DryRunQuery,
         "partial_update": DryRunQuery,
-        "destroy": RetireQuery,
+        "destroy": QueueRetireQuery,
         "reclaim_preview": ReclaimPreviewQuery,
     }
 
@@ -422,14 +429,16 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         tags=["scheduling"],
         parameters=[DryRunQuery, IF_MATCH],
         request=QueueWriteSerializer,
-        responses={200: TreePreviewSerializer, 201: QueueSerializer},
+        responses={200: QueueTreePreviewSerializer, 201: QueueSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(QueueWriteSerializer)
         note = given.pop("note", "")
         document = QueueDocument(uid="", **given)
-        edit = queue_edit(document, saved=None, note=note, seen=required_if_match(request))
+        edit = single_queue_edit(
+            document, saved=None, note=note, seen=if_match_tree_fingerprint(request)
+        )
         return self._edit_response(edit, code=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -451,16 +460,16 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         fields = dict(body.validated_data)
         note = fields.pop("note", "")
         # Fields that the body leaves out have the values that were just read.
-        seen = required_if_match(request) or now
-        edit = queue_edit(replace(document, **fields), saved=document, note=note, seen=seen)
+        seen = if_match_tree_fingerprint(request) or now
+        edit = single_queue_edit(replace(document, **fields), saved=document, note=note, seen=seen)
         return self._edit_response(edit)
 
     @extend_schema(
         summary="Retire a queue",
         description="Refused while the queue has workloads or child queues. The name cannot be used again.",
         tags=["scheduling"],
-        parameters=[RetireQuery, IF_MATCH],
-        responses={200: TreePreviewSerializer, 204: None},
+        parameters=[QueueRetireQuery, IF_MATCH],
+        responses={200: QueueTreePreviewSerializer, 204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
         self._queue_document(uid)
@@ -468,24 +477,24 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
             queues={uid: None},
             action=TreeAction.RETIRE,
             note=self.query.get("note", ""),
-            seen=required_if_match(request),
+            seen=if_match_tree_fingerprint(request),
         )
         return self._edit_response(edit, code=status.HTTP_204_NO_CONTENT)
 
     def _queue_document(self, uid: str) -> tuple[QueueDocument, str]:
         """The document of the requested queue, and the fingerprint of the tree."""
         self.get_object()
-        documents = tree_documents()
+        documents = queue_tree_documents()
         if uid not in documents:
             raise Http404
-        return documents[uid], documents_fingerprint(documents)
+        return documents[uid], queue_tree_fingerprint(documents)
 
     def _edit_response(self, edit: TreeEdit, *, code: int = status.HTTP_200_OK) -> Response:
         """A preview for a dry run; otherwise apply the edit."""
         if self.query["dry_run"]:
-            return preview_response(edit, self.request)
-        change = services.tree_apply(edit, actor=acting_user(self.request), at=timezone.now())
-        headers = etag_header(tree_fingerprint())
+            return queue_change_preview_response(edit, self.request)
+        change = services.queue_tree_apply(edit, actor=acting_user(self.request), at=timezone.now())
+        headers = etag_header(current_tree_fingerprint())
         if code == status.HTTP_204_NO_CONTENT:
             return Response(status=code, headers=headers)
         (uid,) = change.after

@@ -12,7 +12,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.quotas.selectors.free_capacity import CardUse
-from apps.quotas.selectors.topology import CardCell, NoSuchDomain, TopologyDomain, fleet_topology
+from apps.quotas.selectors.topology import (
+    CardCell,
+    TopologyDomain,
+    TopologyDomainNotFound,
+    fleet_topology,
+)
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import QuerySerializer
 
@@ -60,7 +65,7 @@ class TopologySerializer(serializers.Serializer[Any]):
     cards = CardCellSerializer(many=True, help_text="Cards; only for a node.")
 
 
-def domain_json(domain: TopologyDomain) -> dict[str, Any]:
+def topology_domain_json(domain: TopologyDomain) -> dict[str, Any]:
     """As ``TopologyDomainSerializer`` says."""
     return {
         "kind": domain.kind,
@@ -94,18 +99,18 @@ class TopologyView(APIView):
         seen = fleet_topology(request.user)
         try:
             here = seen.at(TopologyQuery.read(request)["at"])
-        except NoSuchDomain as missing:
+        except TopologyDomainNotFound as missing:
             raise Http404 from missing
         cells = seen.cells(here.occupancy) if here.occupancy else ()
         answer = {
-            "here": domain_json(here),
-            "below": [domain_json(domain) for domain in here.below],
-            "cards": [_cell_document(cell) for cell in cells],
+            "here": topology_domain_json(here),
+            "below": [topology_domain_json(domain) for domain in here.below],
+            "cards": [_card_cell_json(cell) for cell in cells],
         }
         return Response(TopologySerializer(answer).data)
 
 
-def _cell_document(cell: CardCell) -> dict[str, Any]:
+def _card_cell_json(cell: CardCell) -> dict[str, Any]:
     return {
         "index": cell.index,
         "chip": cell.chip,

@@ -8,7 +8,7 @@ from apps.quotas.api import (
     claims,
     defragmentation,
     priority_classes,
-    problems,
+    problem_details,
     queue_trees,
     queues,
     topology,
@@ -16,7 +16,7 @@ from apps.quotas.api import (
 )
 
 #: Imported for what they register.
-REGISTERS = (problems,)
+REGISTERS = (problem_details,)
 
 router = SimpleRouter(trailing_slash=False)
 router.register("queues", queues.QueueViewSet, basename="queue")

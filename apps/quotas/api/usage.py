@@ -23,17 +23,17 @@ from apps.accounts.api.authentication import acting_user
 from apps.quotas.models import CardRate, UsageDay, UsageRecord
 from apps.quotas.selectors.usage import (
     MAX_REPORT_DAYS,
-    Grouping,
-    ReportInterval,
-    ReportRow,
-    days_visible,
-    records_visible,
+    UsageReportGrouping,
+    UsageReportInterval,
+    UsageReportRow,
+    usage_days_visible,
+    usage_records_visible,
     usage_report,
 )
-from apps.quotas.services.usage import card_rate_set
+from apps.quotas.services.usage_ledger import card_rate_set
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.domain.quotas.usage import Cost, DayRange, card_hours, month_of
-from controlplane.ports import registry
+from controlplane.domain.quotas.card_hours import Cost, DayRange, card_hours, month_of
+from controlplane.ports import adapter_registry
 from controlplane.web import downloads
 from controlplane.web.rest import (
     BoundedJSONParser,
@@ -44,11 +44,11 @@ from controlplane.web.rest import (
     StrictSerializer,
 )
 
-GROUPINGS = [(one.value, one.value) for one in Grouping]
+GROUPINGS = [(one.value, one.value) for one in UsageReportGrouping]
 _EXACT = "Cards × microseconds: exact, and sums of it are."
 
 
-class _Used(serializers.Serializer[Any]):
+class _CardHoursSerializer(serializers.Serializer[Any]):
     card_microseconds = serializers.IntegerField(help_text=_EXACT)
     card_hours = serializers.SerializerMethodField(
         help_text="Card-hours, rounded to three decimals."
@@ -58,7 +58,7 @@ class _Used(serializers.Serializer[Any]):
         return str(card_hours(row.card_microseconds))
 
 
-class UsageRecordSerializer(_Used, serializers.ModelSerializer[UsageRecord]):
+class UsageRecordSerializer(_CardHoursSerializer, serializers.ModelSerializer[UsageRecord]):
     """Cards of one chip that a claim held for a time, on one day (UTC)."""
 
     claim = serializers.CharField(source="claim.uid", help_text="Uid of the claim.")
@@ -91,7 +91,7 @@ class UsageRecordSerializer(_Used, serializers.ModelSerializer[UsageRecord]):
         )
 
 
-class UsageDaySerializer(_Used, serializers.ModelSerializer[UsageDay]):
+class UsageDaySerializer(_CardHoursSerializer, serializers.ModelSerializer[UsageDay]):
     """The records of one day (UTC), summed."""
 
     team = ObjectReference()
@@ -171,7 +171,7 @@ class UsageMonthsQuery(QuerySerializer):
     last = serializers.DateField(
         required=False, help_text="Last day. Default: the last day of the month of `first`."
     )
-    by = serializers.ChoiceField(choices=GROUPINGS, default=Grouping.TEAM.value)
+    by = serializers.ChoiceField(choices=GROUPINGS, default=UsageReportGrouping.TEAM.value)
 
 
 class CostSerializer(serializers.Serializer[Cost]):
@@ -185,7 +185,7 @@ class CostSerializer(serializers.Serializer[Cost]):
     )
 
 
-class UsageMonthSerializer(_Used):
+class UsageMonthSerializer(_CardHoursSerializer):
     month = serializers.SerializerMethodField(help_text="Month, for example `2026-05`.")
     name = serializers.CharField(
         help_text="Name of the team, queue or other group; empty if unknown."
@@ -193,11 +193,11 @@ class UsageMonthSerializer(_Used):
     cost = CostSerializer()
     share = serializers.FloatField(help_text="Share of the total usage, 0 to 1.")
 
-    def get_month(self, row: ReportRow) -> str:
+    def get_month(self, row: UsageReportRow) -> str:
         return f"{row.when:%Y-%m}"
 
 
-class UsageMonthsSerializer(_Used):
+class UsageMonthsSerializer(_CardHoursSerializer):
     """Months with what is held right now, counted up to ``at``."""
 
     first = serializers.DateField(source="period.first")
@@ -261,7 +261,7 @@ class UsageRecordViewSet(ResourceViewSet[UsageRecord]):
     renderer_classes = (JSONRenderer, CSVRenderer)
 
     def get_queryset(self) -> QuerySet[UsageRecord]:
-        return records_visible(self.request.user)
+        return usage_records_visible(self.request.user)
 
     @extend_schema(
         summary="Usage records",
@@ -282,11 +282,11 @@ class UsageRecordViewSet(ResourceViewSet[UsageRecord]):
         return downloads.csv_download(
             filename="usage-records.csv",
             head=_CSV_FIELDS,
-            lines=_csv_lines(rows.order_by("pk").iterator(chunk_size=1000)),
+            lines=_usage_record_csv_lines(rows.order_by("pk").iterator(chunk_size=1000)),
         )
 
 
-def _csv_lines(rows: Iterable[UsageRecord]) -> Iterator[list[object]]:
+def _usage_record_csv_lines(rows: Iterable[UsageRecord]) -> Iterator[list[object]]:
     for row in rows:
         yield [
             row.claim.uid,
@@ -312,7 +312,7 @@ class UsageDayViewSet(mixins.ListModelMixin, ResourceViewSet[UsageDay]):
     queries = {"list": UsageDayFilters}
 
     def get_queryset(self) -> QuerySet[UsageDay]:
-        return days_visible(self.request.user)
+        return usage_days_visible(self.request.user)
 
     @extend_schema(
         summary="Usage by day",
@@ -345,8 +345,8 @@ class UsageMonthsView(APIView):
         report = usage_report(
             request.user,
             period=DayRange(first=first, last=last),
-            by=Grouping(query["by"]),
-            per=ReportInterval.MONTH,
+            by=UsageReportGrouping(query["by"]),
+            per=UsageReportInterval.MONTH,
             at=at,
         )
         return Response(UsageMonthsSerializer(report).data)
@@ -381,7 +381,7 @@ class CardRateView(APIView):
         responses=CardRateSerializer,
     )
     def put(self, request: Request, chip: str) -> Response:
-        self._check_may_edit(request, chip)
+        self._require_rate_permission(request, chip)
         body = CardRateChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         rate = card_rate_set(
@@ -396,12 +396,12 @@ class CardRateView(APIView):
         responses={204: None},
     )
     def delete(self, request: Request, chip: str) -> Response:
-        self._check_may_edit(request, chip)
+        self._require_rate_permission(request, chip)
         card_rate_set(chip=chip, per_hour=None, actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    def _check_may_edit(self, request: Request, chip: str) -> None:
+    def _require_rate_permission(self, request: Request, chip: str) -> None:
         QuerySerializer.read(request)
-        accounts.require(request.user, Permission.MANAGE_QUEUES, team=None)
-        if chip not in registry.chips():
+        accounts.require_permission(request.user, Permission.MANAGE_QUEUES, team=None)
+        if chip not in adapter_registry.all_chips():
             raise Http404

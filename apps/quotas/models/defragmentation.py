@@ -47,7 +47,7 @@ class Defragmentation(UidModel):
     gain = models.FloatField()
     #: Uids of the freed cards, reserved until the plan ends: for the claim, or to keep nodes idle.
     room = models.JSONField(default=list, blank=True)
-    #: ``NodeBeforeAfter`` by ``NodeBeforeAfter``: the affected nodes before and after.
+    #: ``NodeRelocationPreview`` by ``NodeRelocationPreview``: the affected nodes before and after.
     pictures = models.JSONField(default=list, blank=True)
     proposed_by = models.ForeignKey(
         User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"

@@ -29,7 +29,7 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     RelocationState,
     relocation_event,
 )
-from controlplane.persistence.leases import LeaderLease, leader_lease
+from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.persistence.state_transitions import apply_transition
 
 log = logging.getLogger(__name__)
@@ -47,16 +47,16 @@ def defragmentation_reconcile(*, at: datetime) -> int:
     )
     if not (waiting.exists() or Defragmentation.objects.filter(state__in=ACTIVE).exists()):
         return 0
-    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with hold_leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        done = sum(_is_expired(row, at) for row in waiting)
-        while done < MAX_STEPS and lease.renew(ttl=LEASE_TTL) and _apply_one_step(lease, at):
+        done = sum(_expire_unapproved_plan(row, at) for row in waiting)
+        while done < MAX_STEPS and lease.renew(ttl=LEASE_TTL) and _apply_next_plan_step(lease, at):
             done += 1
     return done
 
 
-def _is_expired(row: Defragmentation, at: datetime) -> bool:
+def _expire_unapproved_plan(row: Defragmentation, at: datetime) -> bool:
     try:
         apply_transition(
             row,
@@ -74,7 +74,7 @@ def _is_expired(row: Defragmentation, at: datetime) -> bool:
     return True
 
 
-def _apply_one_step(lease: LeaderLease, at: datetime) -> bool:
+def _apply_next_plan_step(lease: LeaderLease, at: datetime) -> bool:
     """Execute one step; return whether one was due."""
     row = (
         Defragmentation.objects.filter(state__in=ACTIVE)
@@ -90,7 +90,7 @@ def _apply_one_step(lease: LeaderLease, at: datetime) -> bool:
             if not lease.check():
                 return False
             if step is None:
-                defragmentation.cards_reserve(row=row, at=at)
+                defragmentation.defragmentation_cards_reserve(row=row, at=at)
                 return False
             step()
     except defragmentation.RelocationNotPossible as stale:
@@ -142,17 +142,18 @@ def _next_step(row: Defragmentation, at: datetime) -> Callable[[], None] | None:
             row=row, event=DefragmentationEvent.DISMISS, at=at, reason=reason
         )
     planned.defragmentation = row
-    return lambda: defragmentation.move_begin(step=planned, at=at)
+    return lambda: defragmentation.relocation_begin(step=planned, at=at)
 
 
 def _relocation_step(current: DefragmentationMove, at: datetime) -> Callable[[], None] | None:
     event: RelocationEvent | None = relocation_event(
-        RelocationState(current.state), defragmentation.move_observation(step=current, at=at)
+        RelocationState(current.state),
+        defragmentation.relocation_observed_status(step=current, at=at),
     )
     return (
         None
         if event is None
-        else lambda: defragmentation.move_advance(step=current, event=event, at=at)
+        else lambda: defragmentation.relocation_advance(step=current, event=event, at=at)
     )
 
 

@@ -17,7 +17,11 @@ from django.utils import timezone
 from apps.quotas import selectors
 from apps.quotas.models import Claim, ForecastRun, WhatIf
 from apps.quotas.selectors import forecasts
-from apps.quotas.services.forecasts import forecasts_write, what_if_answer, what_if_refuse
+from apps.quotas.services.forecasts import (
+    forecasts_write,
+    what_if_store_refusal,
+    what_if_store_result,
+)
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.forecast import PredictedStartTime, forecast_starts
@@ -27,13 +31,13 @@ from controlplane.domain.scheduling.what_if import (
     ChangePriority,
     RemoveClaim,
     StartTimeChange,
-    UnknownSubject,
+    UnknownWhatIfObject,
     WhatIfChange,
     WhatIfState,
     changes_from_json,
-    what_if,
+    run_what_if,
 )
-from controlplane.persistence.leases import leader_lease
+from controlplane.persistence.leases import hold_leader_lease
 
 FORECAST_LEASE = "quotas.forecasts"
 FORECAST_LEASE_TTL = timedelta(minutes=5)
@@ -61,13 +65,15 @@ def forecasts_refresh(
     last = ForecastRun.objects.first()
     if last is not None and at < last.ended_at + pause_after_forecast(last.ended_at - last.at):
         return 0
-    with leader_lease(FORECAST_LEASE, ttl=FORECAST_LEASE_TTL) as lease:
+    with hold_leader_lease(FORECAST_LEASE, ttl=FORECAST_LEASE_TTL) as lease:
         if lease is None:
             return 0
         with transaction.atomic():
             snapshot = selectors.scheduling_snapshot()
         order = forecasts.scheduling_order(snapshot)
-        considered = forecasts.limit_pending_claims(snapshot, order, most=_max_considered(last))
+        considered = forecasts.limit_pending_claims(
+            snapshot, order, most=_max_forecast_claims(last)
+        )
         assumed = forecasts.forecast_assumptions(at, claims=len(considered.claims))
         forecasted = forecast_starts(considered, policy, at=at, assumptions=assumed)
         with transaction.atomic():
@@ -81,7 +87,7 @@ def pause_after_forecast(worked: timedelta) -> timedelta:
     return max(MIN_PAUSE, worked * PAUSE_FACTOR)
 
 
-def _max_considered(last: ForecastRun | None) -> int:
+def _max_forecast_claims(last: ForecastRun | None) -> int:
     """How many claims to consider: as many as fit into ``TARGET_DURATION`` at the speed of the last run."""
     if last is None or not last.looked_at:
         return forecasts.MAX_CONSIDERED
@@ -106,7 +112,7 @@ def what_ifs_reconcile(*, policy: SchedulingPolicy, at: datetime) -> int:
     """Compute the oldest requested what-ifs, unless another process does; return how many."""
     if not WhatIf.objects.filter(state=WhatIfState.ASKED).exists():
         return 0
-    with leader_lease(WHAT_IF_LEASE, ttl=WHAT_IF_LEASE_TTL) as lease:
+    with hold_leader_lease(WHAT_IF_LEASE, ttl=WHAT_IF_LEASE_TTL) as lease:
         if lease is None:
             return 0
         what_if_row = list(
@@ -125,14 +131,14 @@ def _answer_what_if(what_if_row: WhatIf, *, policy: SchedulingPolicy, at: dateti
     considered = forecasts.limit_pending_claims(
         snapshot,
         forecasts.scheduling_order(snapshot),
-        always=_subject_claims(what_if_row, changes, snapshot),
+        always=_what_if_subject_claims(what_if_row, changes, snapshot),
         most=forecasts.MAX_CONSIDERED,
     )
     assumed = forecasts.forecast_assumptions(at, claims=len(considered.claims))
     try:
-        found = what_if(considered, changes, policy, at=at, assumptions=assumed)
-    except UnknownSubject as unknown:
-        return what_if_refuse(uid=what_if_row.uid, reason=str(unknown), at=at)
+        found = run_what_if(considered, changes, policy, at=at, assumptions=assumed)
+    except UnknownWhatIfObject as unknown:
+        return what_if_store_refusal(uid=what_if_row.uid, reason=str(unknown), at=at)
     by_claim = {each.claim: each for each in found.differences}
     own = by_claim.get(what_if_row.claim.uid) if what_if_row.claim else None
     if what_if_row.claim and own is None:
@@ -140,18 +146,18 @@ def _answer_what_if(what_if_row: WhatIf, *, policy: SchedulingPolicy, at: dateti
             "what_if.claim.not_pending",
             "the claim is no longer pending; it has been admitted or released",
         )
-        return what_if_refuse(uid=what_if_row.uid, reason=reason, at=at)
+        return what_if_store_refusal(uid=what_if_row.uid, reason=reason, at=at)
     answer = {
         "own": _start_time_change_json(own) if own else None,
-        **_effects_json(found.differences, snapshot, own=own),
+        **_what_if_effects_json(found.differences, snapshot, own=own),
         "waiting": len(snapshot.claims),
         "looked_at": len(considered.claims),
         "seconds": round(time.monotonic() - began, 3),
     }
-    return what_if_answer(uid=what_if_row.uid, answer=answer, at=at)
+    return what_if_store_result(uid=what_if_row.uid, answer=answer, at=at)
 
 
-def _subject_claims(
+def _what_if_subject_claims(
     what_if_row: WhatIf, changes: Iterable[WhatIfChange], snapshot: SchedulingSnapshot
 ) -> set[str]:
     """Claims that the request is about; they are considered wherever they are in the queue."""
@@ -161,7 +167,7 @@ def _subject_claims(
     return named & {claim.uid for claim in snapshot.claims}
 
 
-def _effects_json(
+def _what_if_effects_json(
     differences: Iterable[StartTimeChange],
     snapshot: SchedulingSnapshot,
     *,
@@ -171,11 +177,15 @@ def _effects_json(
     waiting = {claim.uid for claim in snapshot.claims}
     running = {claim.uid for claim in snapshot.running}
     known = [each for each in differences if each.claim in waiting]
-    moved = [each for each in known if each is not own and _seconds_earlier(each)]
+    moved = [each for each in known if each is not own and _start_seconds_gained(each)]
     earlier = sorted(
-        (each for each in moved if _seconds_earlier(each) > 0), key=_seconds_earlier, reverse=True
+        (each for each in moved if _start_seconds_gained(each) > 0),
+        key=_start_seconds_gained,
+        reverse=True,
     )
-    later = sorted((each for each in moved if _seconds_earlier(each) < 0), key=_seconds_earlier)
+    later = sorted(
+        (each for each in moved if _start_seconds_gained(each) < 0), key=_start_seconds_gained
+    )
     stopped = [
         each
         for each in differences
@@ -193,7 +203,7 @@ def _effects_json(
     }
 
 
-def _seconds_earlier(each: StartTimeChange) -> float:
+def _start_seconds_gained(each: StartTimeChange) -> float:
     """Seconds that it starts earlier; the whole horizon if it starts in only one of the forecasts."""
     if each.gained is not None:
         return each.gained.total_seconds()

@@ -10,11 +10,11 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.fleet.services import cluster_status
 from apps.quotas.models import PriorityClass
-from apps.quotas.selectors.queue_trees import tree_documents
-from controlplane.domain.quotas.documents import Documents
-from controlplane.persistence.leases import leader_lease
+from apps.quotas.selectors.queue_trees import queue_tree_documents
+from controlplane.domain.quotas.queue_documents import Documents
+from controlplane.persistence.leases import hold_leader_lease
+from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.clusters import ClusterError, QueueSyncingCluster
-from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
@@ -28,29 +28,29 @@ def cluster_queues_sync() -> int:
 
     An unreachable cluster does not affect others. Call it outside of transactions: it makes network requests.
     """
-    nominees = _syncing_clusters()
+    nominees = _clusters_with_queue_sync()
     if not nominees:
         return 0
     synced = 0
-    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with hold_leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        documents = tree_documents()
+        documents = queue_tree_documents()
         classes = dict(PriorityClass.objects.values_list("name", "value"))
         for cluster, keeper in nominees:
             if not lease.renew(ttl=LEASE_TTL):
                 break
-            synced += _sync_cluster(cluster, keeper, documents=documents, classes=classes)
+            synced += _sync_queues_to_cluster(cluster, keeper, documents=documents, classes=classes)
     return synced
 
 
-def _syncing_clusters() -> list[tuple[Cluster, QueueSyncingCluster]]:
+def _clusters_with_queue_sync() -> list[tuple[Cluster, QueueSyncingCluster]]:
     """Remote clusters whose adapter syncs queues; local ones have no copy of the queues."""
     found: list[tuple[Cluster, QueueSyncingCluster]] = []
     for cluster in Cluster.objects.filter(kind__in=fleet.REMOTE_KINDS):
         try:
             adapter = fleet.cluster_adapter(cluster)
-        except (ClusterError, UnknownAdapter):
+        except (ClusterError, AdapterNotFound):
             # The inventory reports the error.
             continue
         if isinstance(adapter, QueueSyncingCluster):
@@ -58,7 +58,7 @@ def _syncing_clusters() -> list[tuple[Cluster, QueueSyncingCluster]]:
     return found
 
 
-def _sync_cluster(
+def _sync_queues_to_cluster(
     cluster: Cluster,
     keeper: QueueSyncingCluster,
     *,

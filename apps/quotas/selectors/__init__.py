@@ -19,10 +19,10 @@ from apps.quotas.selectors.claims import (
     queued_since_by_claim,
 )
 from apps.quotas.selectors.queues import (
-    intake_refusal,
+    default_queue_of_team,
     priority_classes,
-    queue_default,
-    queues_for,
+    queue_closed_reason,
+    queues_for_team,
     queues_visible,
 )
 from apps.quotas.selectors.snapshots import scheduling_snapshot, snapshot_and_pending_reasons
@@ -35,14 +35,14 @@ __all__ = [
     "cluster_of_claim",
     "count_allocated_cards",
     "count_free_cards",
-    "intake_refusal",
+    "default_queue_of_team",
     "launch_labels",
     "placements_of_claim",
     "priority_classes",
-    "queue_default",
+    "queue_closed_reason",
     "queue_position",
     "queued_since_by_claim",
-    "queues_for",
+    "queues_for_team",
     "queues_visible",
     "scheduling_snapshot",
     "snapshot_and_pending_reasons",

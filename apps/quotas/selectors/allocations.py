@@ -13,7 +13,7 @@ from django.db.models import Count, Q, QuerySet
 from apps.fleet.models import Card, Node
 from apps.quotas.models import Allocation, Queue, QueueChange
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.quotas.documents import from_json
+from controlplane.domain.quotas.queue_documents import queue_document_from_json
 from controlplane.domain.quotas.queues import ChipQuota
 
 
@@ -136,7 +136,9 @@ def _entitlement_history(queue: Queue, chip: str, *, starts: Sequence[datetime])
     for start in reversed(starts):
         while changes and changes[0].created_at > start:
             before = changes.pop(0).before.get(queue.uid)
-            configured = from_json(before).entitlement(chip) if before else ChipQuota()
+            configured = (
+                queue_document_from_json(before).entitlement(chip) if before else ChipQuota()
+            )
         values.append(configured)
     return values[::-1]
 

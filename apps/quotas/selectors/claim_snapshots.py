@@ -131,7 +131,7 @@ _ROWS = """
 def active_claims(*, server: object) -> ActiveClaims:
     """Active claims; reads only rows that changed since the last call.
 
-    :param server: see ``server_identity``.
+    :param server: see ``database_server_identity``.
     """
     pending = _PENDING.refresh(server=server)
     # Read last: a claim that was admitted in between is no longer pending, and its cards are allocated.
@@ -157,7 +157,7 @@ def _current_beneficiaries(
     )
 
 
-class _PendingClaims(NamedTuple):
+class _PendingClaimAggregates(NamedTuple):
     """Aggregates over all pending claims."""
 
     by_kind: ClaimsByClass
@@ -166,7 +166,7 @@ class _PendingClaims(NamedTuple):
 
 
 def _group_pending_claims(
-    cached: CachedRows[_PendingClaim, _PendingClaims], *, without: Set[int]
+    cached: CachedRows[_PendingClaim, _PendingClaimAggregates], *, without: Set[int]
 ) -> tuple[GroupedClaims, PendingReasons]:
     """The pending claims and their stored reasons."""
     if without.isdisjoint(cached.values):
@@ -187,9 +187,11 @@ def _claims_without_reason(pending: Collection[_PendingClaim]) -> Set[str]:
     return {each.uid for each in pending if each.reason == NOT_EVALUATED_REASON}
 
 
-def _update_pending(
-    before: _PendingClaims | None, removed: Sequence[_PendingClaim], added: Sequence[_PendingClaim]
-) -> _PendingClaims:
+def _update_pending_aggregates(
+    before: _PendingClaimAggregates | None,
+    removed: Sequence[_PendingClaim],
+    added: Sequence[_PendingClaim],
+) -> _PendingClaimAggregates:
     classes = dict(before.by_kind) if before else {}
     old = {each.uid: each for each in removed}
     new = {each.uid: each for each in added}
@@ -213,19 +215,21 @@ def _update_pending(
             classes[kind] = equivalent
         else:
             classes.pop(kind, None)
-    return _PendingClaims(classes, unexplained)
+    return _PendingClaimAggregates(classes, unexplained)
 
 
-def _read_pending(keys: Collection[int]) -> Mapping[int, _PendingClaim]:
+def _read_pending_claims(keys: Collection[int]) -> Mapping[int, _PendingClaim]:
     return {
-        row.pk: _pending_view(row) for row in _claim_rows(keys) if row.state == ClaimState.PENDING
+        row.pk: _pending_claim_of_row(row)
+        for row in _claim_rows(keys)
+        if row.state == ClaimState.PENDING
     }
 
 
-def _read_allocated(keys: Collection[int]) -> Mapping[int, RunningClaim]:
+def _read_running_claims(keys: Collection[int]) -> Mapping[int, RunningClaim]:
     rows = [row for row in _claim_rows(keys) if row.state in ALLOCATED_STATES]
     held = _cards_by_replica([row.pk for row in rows])
-    return {row.pk: _running_view(row, held[row.pk]) for row in rows}
+    return {row.pk: _running_claim_of_row(row, held[row.pk]) for row in rows}
 
 
 def _claim_rows(keys: Collection[int]) -> list[_ClaimRow]:
@@ -234,15 +238,15 @@ def _claim_rows(keys: Collection[int]) -> list[_ClaimRow]:
         return [_ClaimRow(*row) for row in cursor.fetchall()]
 
 
-_PENDING: RowCache[_PendingClaim, _PendingClaims] = RowCache(
-    _PENDING_VERSIONS, _read_pending, _update_pending
+_PENDING: RowCache[_PendingClaim, _PendingClaimAggregates] = RowCache(
+    _PENDING_VERSIONS, _read_pending_claims, _update_pending_aggregates
 )
 _ALLOCATED: RowCache[RunningClaim, None] = RowCache(
-    _ALLOCATED_VERSIONS, _read_allocated, no_summary
+    _ALLOCATED_VERSIONS, _read_running_claims, no_summary
 )
 
 
-def _pending_view(row: _ClaimRow) -> _PendingClaim:
+def _pending_claim_of_row(row: _ClaimRow) -> _PendingClaim:
     where = _parse_constraints(row.where)
     return _PendingClaim(
         uid=row.uid,
@@ -251,7 +255,9 @@ def _pending_view(row: _ClaimRow) -> _PendingClaim:
         chips=_parse_chips(row.chips),
         equal_chips=where.equal_chips,
         priority=row.priority,
-        created_at=_datetime_of(row.created_at if row.in_line_since is None else row.in_line_since),
+        created_at=_datetime_from_microseconds(
+            row.created_at if row.in_line_since is None else row.in_line_since
+        ),
         speeds=_parse_speeds(row.speeds),
         selector=where.selector,
         tolerations=where.tolerations,
@@ -263,9 +269,11 @@ def _pending_view(row: _ClaimRow) -> _PendingClaim:
     )
 
 
-def _running_view(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
+def _running_claim_of_row(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
     where, speeds = _parse_constraints(row.where), _parse_speeds(row.speeds)
-    admitted_at = _datetime_of(row.created_at if row.admitted_at is None else row.admitted_at)
+    admitted_at = _datetime_from_microseconds(
+        row.created_at if row.admitted_at is None else row.admitted_at
+    )
     ends_at = None
     if row.runtime is not None:
         ends_at = admitted_at + timedelta(seconds=row.runtime) / speeds.get(row.chip, 1.0)
@@ -279,7 +287,9 @@ def _running_view(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
         admitted_at=admitted_at,
         replicas=_replica_placements(json.loads(row.placement), held),
         preemptible=row.preemptible,
-        checkpointed_at=None if row.checkpointed_at is None else _datetime_of(row.checkpointed_at),
+        checkpointed_at=None
+        if row.checkpointed_at is None
+        else _datetime_from_microseconds(row.checkpointed_at),
         ends_at=ends_at,
         revoking=row.state == ClaimState.REVOKING,
         revoked_for=row.nominee,
@@ -322,7 +332,7 @@ def _replica_placements(
     )
 
 
-def _datetime_of(microseconds: int) -> datetime:
+def _datetime_from_microseconds(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 

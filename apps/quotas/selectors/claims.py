@@ -25,14 +25,14 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.quotas.models import Allocation, Claim, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.forecasts import VisibleForecast, visible_forecast
+from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
 from apps.quotas.selectors.queues import (
+    QueueChipUsage,
     QueueEntry,
-    QueueShare,
     QuotaTree,
     queue_tree,
     queues_active,
 )
-from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.queues import TOTAL
@@ -49,7 +49,7 @@ _ABOVE_ANY_PRIORITY = 2**31
 
 def claims_readable(user: accounts.RequestUser) -> tuple[QuerySet[Claim], QueueVisibility]:
     """Claims that the user may see in full, and the user's visibility for the others."""
-    visibility = visibility_of(user, queues_active())
+    visibility = queue_visibility_of(user, queues_active())
     claims = Claim.objects.select_related("team", "queue", "user")
     if not visibility.everything:
         claims = claims.filter(queue_id__in=visibility.managed) | claims.filter(
@@ -63,7 +63,7 @@ def claims_pending(queues: Collection[int]) -> QuerySet[Claim]:
     return (
         Claim.objects.filter(state=ClaimState.PENDING, queue_id__in=queues)
         .select_related("team", "queue", "user", "forecast")
-        .annotate(since=PENDING_SINCE, line=_sort_key())
+        .annotate(since=PENDING_SINCE, line=_scheduling_order_key())
     )
 
 
@@ -74,7 +74,7 @@ def claims_allocated(queues: Collection[int]) -> QuerySet[Claim]:
     )
 
 
-def _sort_key() -> Concat:
+def _scheduling_order_key() -> Concat:
     urgency = LPad(Cast(Value(_ABOVE_ANY_PRIORITY) - F("priority"), TextField()), 10, Value("0"))
     age = Func(
         PENDING_SINCE, Value("YYYYMMDDHH24MISSUS"), function="to_char", output_field=CharField()
@@ -97,7 +97,7 @@ def queue_positions(queues: Collection[int]) -> Mapping[int, int]:
     return places
 
 
-def claims_borrowing(
+def borrowing_claim_ids(
     queues: Collection[int], rights: Mapping[tuple[int, str], int]
 ) -> frozenset[int]:
     """Primary keys of the claims that use cards beyond the guarantee of their queue.
@@ -152,7 +152,7 @@ class ClaimExplanation:
     named: bool
     entry: QueueEntry
     #: Quota and usage of its queue for each acceptable or allocated chip; for all chips if there is such a quota.
-    shares: tuple[QueueShare, ...]
+    shares: tuple[QueueChipUsage, ...]
     #: Free cards of the fleet by chip.
     free: Mapping[str, int]
     #: Pending claims of its queue before it, None if it is not pending; and all pending claims of the queue.
@@ -178,7 +178,9 @@ def claim_explanation(claim: Claim, *, user: accounts.RequestUser) -> ClaimExpla
     tree = queue_tree(user)
     entry = tree.entry(claim.queue)
     chips = [claim.chip] if claim.chip else list(claim.chips)
-    ahead, waiting = _queue_position(claim) if claim.state == ClaimState.PENDING else (None, 0)
+    ahead, waiting = (
+        _count_pending_claims_ahead(claim) if claim.state == ClaimState.PENDING else (None, 0)
+    )
     looked = (
         ControllerState.objects.filter(name=CYCLE_TASK)
         .values_list("succeeded_at", flat=True)
@@ -188,7 +190,7 @@ def claim_explanation(claim: Claim, *, user: accounts.RequestUser) -> ClaimExpla
         claim=claim,
         named=tree.visibility.can_name(claim),
         entry=entry,
-        shares=_queue_shares(entry, chips),
+        shares=_queue_usage_of_chips(entry, chips),
         free={chip: tree.capacity[chip].free for chip in chips if chip in tree.capacity},
         ahead=ahead,
         waiting=waiting,
@@ -198,14 +200,14 @@ def claim_explanation(claim: Claim, *, user: accounts.RequestUser) -> ClaimExpla
     )
 
 
-def _queue_shares(entry: QueueEntry, chips: list[str]) -> tuple[QueueShare, ...]:
+def _queue_usage_of_chips(entry: QueueEntry, chips: list[str]) -> tuple[QueueChipUsage, ...]:
     shares = [entry.share(chip) for chip in chips]
     if any(share.chip == TOTAL for share in entry.shares):
         shares.append(entry.share(TOTAL))
     return tuple(shares)
 
 
-def _queue_position(claim: Claim) -> tuple[int, int]:
+def _count_pending_claims_ahead(claim: Claim) -> tuple[int, int]:
     """The number of pending claims before it in its queue, and in total."""
     since = claim.in_line_since or claim.created_at
     older = Q(since__lt=since) | Q(since=since, uid__lt=claim.uid)
@@ -218,7 +220,9 @@ def _queue_position(claim: Claim) -> tuple[int, int]:
 
 
 def claims_visible(user: accounts.RequestUser) -> QuerySet[Claim]:
-    return Claim.objects.filter(team__in=accounts.teams_of(user)).select_related("team", "queue")
+    return Claim.objects.filter(team__in=accounts.teams_visible(user)).select_related(
+        "team", "queue"
+    )
 
 
 def claim_of_workload(*, kind: str, uid: str) -> Claim | None:

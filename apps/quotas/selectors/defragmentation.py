@@ -27,7 +27,7 @@ def defragmentations_visible(user: accounts.RequestUser) -> QuerySet[Defragmenta
     rows = Defragmentation.objects.select_related("claim__team")
     if accounts.is_company_administrator(user):
         return rows
-    teams = accounts.teams_of(user)
+    teams = accounts.teams_visible(user)
     moved = DefragmentationMove.objects.filter(claim__team__in=teams).values("defragmentation")
     seen = Q(pk__in=moved) | Q(claim__team__in=teams)
     if isinstance(user, User) and user.confined_to is None:
@@ -47,16 +47,16 @@ def relocated_teams(plan: Defragmentation) -> Sequence[Team]:
     )
 
 
-def can_propose(user: accounts.RequestUser) -> bool:
+def can_propose_defragmentation(user: accounts.RequestUser) -> bool:
     """Whether the user manages queues of any team or operates the fleet."""
     if accounts.has_company_permission(user, Permission.OPERATE_FLEET):
         return True
     return accounts.teams_with_permission(user, Permission.MANAGE_QUEUES).exists()
 
 
-def require_proposing(user: accounts.RequestUser) -> None:
+def require_permission_to_propose(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: if the user may not propose plans."""
-    if not can_propose(user):
+    if not can_propose_defragmentation(user):
         raise accounts.PermissionRefused(
             Reason(
                 "permission.defragmentation.propose",
@@ -69,12 +69,12 @@ def require_proposing(user: accounts.RequestUser) -> None:
 
 def can_relocate(user: accounts.RequestUser, teams: Iterable[Team]) -> bool:
     """Whether the user manages queues of each of those teams or operates the fleet."""
-    return not _not_permitted(user, teams)
+    return not _teams_without_relocation_permission(user, teams)
 
 
-def require_moving(user: accounts.RequestUser, teams: Iterable[Team]) -> None:
+def require_permission_to_relocate(user: accounts.RequestUser, teams: Iterable[Team]) -> None:
     """:raises PermissionRefused: naming the teams for which the user has no permission."""
-    if missing := _not_permitted(user, teams):
+    if missing := _teams_without_relocation_permission(user, teams):
         raise accounts.PermissionRefused(
             Reason(
                 "permission.defragmentation.approve",
@@ -86,7 +86,9 @@ def require_moving(user: accounts.RequestUser, teams: Iterable[Team]) -> None:
         )
 
 
-def _not_permitted(user: accounts.RequestUser, teams: Iterable[Team]) -> list[Team]:
+def _teams_without_relocation_permission(
+    user: accounts.RequestUser, teams: Iterable[Team]
+) -> list[Team]:
     if accounts.has_company_permission(user, Permission.OPERATE_FLEET):
         return []
     roles = accounts.roles_by_team(user)
@@ -114,7 +116,7 @@ def defragmentation_snapshot() -> SchedulingSnapshot:
     return replace(seen, running=tuple(running))
 
 
-def changes_since_proposal(plan: Defragmentation) -> tuple[str, ...]:
+def plan_blockers_since_proposal(plan: Defragmentation) -> tuple[str, ...]:
     """Reasons why the remaining relocations are no longer possible; empty if they are."""
     remaining = [row for row in relocations_of(plan) if row.state == RelocationState.PLANNED]
     # As the snapshot names the beneficiaries of nominations.
@@ -136,8 +138,8 @@ def planned_move(row: DefragmentationMove) -> Relocation:
     return Relocation(
         claim=row.claim.uid,
         chip=row.chip,
-        source=replicas_of(row.source),
-        target=replicas_of(row.target),
+        source=replica_placements_from_json(row.source),
+        target=replica_placements_from_json(row.target),
         lost=timedelta(seconds=row.lost),
         cost=row.cost,
     )
@@ -148,6 +150,8 @@ def node_names(uids: Iterable[str]) -> Mapping[str, str]:
     return dict(Node.objects.filter(uid__in=set(uids)).values_list("uid", "name"))
 
 
-def replicas_of(places: Iterable[Mapping[str, Any]]) -> tuple[ReplicaPlacement, ...]:
+def replica_placements_from_json(
+    places: Iterable[Mapping[str, Any]],
+) -> tuple[ReplicaPlacement, ...]:
     """The replicas that a relocation stores as JSON."""
     return tuple(ReplicaPlacement(**{**place, "cards": tuple(place["cards"])}) for place in places)

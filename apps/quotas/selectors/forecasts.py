@@ -12,9 +12,9 @@ from django.db.models import QuerySet
 
 from apps.accounts import selectors as accounts
 from apps.quotas.models import Claim, ClaimForecast, ForecastRun, WhatIf
-from apps.quotas.selectors.cycles import current_scheduling_policy
-from apps.quotas.selectors.snapshots import claim_view
-from apps.quotas.selectors.visibility import QueueVisibility
+from apps.quotas.selectors.queue_visibility import QueueVisibility
+from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
+from apps.quotas.selectors.snapshots import claim_snapshot_of
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.forecast import ForecastAssumptions
 from controlplane.domain.scheduling.pending_queues import (
@@ -50,13 +50,13 @@ def forecast_assumptions(at: datetime, *, claims: int) -> ForecastAssumptions:
         horizon=HORIZON,
         resolution=GRAIN if claims <= FEW else COARSE_GRAIN,
         cycles=MAX_CYCLES,
-        runtimes=RuntimeHistory(_past_runs(at)),
+        runtimes=RuntimeHistory(_completed_workload_runs(at)),
         arrivals=_expected_arrivals(at),
         grace=current_scheduling_policy().grace,
     )
 
 
-def _past_runs(at: datetime) -> list[CompletedRun]:
+def _completed_workload_runs(at: datetime) -> list[CompletedRun]:
     rows = (
         Claim.objects.filter(
             state=ClaimState.RELEASED,
@@ -89,7 +89,7 @@ def _expected_arrivals(at: datetime) -> tuple[ClaimSnapshot, ...]:
     )
     return tuple(
         replace(
-            claim_view(claim),
+            claim_snapshot_of(claim),
             uid=f"tomorrow-{claim.uid}",
             created_at=claim.created_at + timedelta(days=1),
         )
@@ -217,7 +217,7 @@ def what_ifs_visible(user: accounts.RequestUser) -> QuerySet[WhatIf]:
     rows = WhatIf.objects.select_related("claim__team", "claim__queue", "queue", "user", "team")
     if accounts.is_company_administrator(user):
         return rows
-    return rows.filter(team__in=accounts.teams_of(user))
+    return rows.filter(team__in=accounts.teams_visible(user))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,16 +21,16 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.common.topology import Geometry, network_domains
 from controlplane.domain.quotas.claims import ClaimState, GangShape
-from controlplane.domain.scheduling.fragmentation import NodeFreeCapacity, free_capacity
+from controlplane.domain.scheduling.fragmentation import NodeFreeCapacity, node_free_capacities
 from controlplane.domain.scheduling.snapshots import (
-    CardBinding,
+    CardSelection,
     CardSnapshot,
     NodeSnapshot,
     ReplicaShape,
     SchedulingSnapshot,
 )
 from controlplane.domain.scheduling.typical_requests import TypicalRequest, most_frequent
-from controlplane.ports.registry import geometries_on_node
+from controlplane.ports.adapter_registry import geometries_on_node
 
 
 class CardUse(StrEnum):
@@ -138,17 +138,17 @@ _SHOWN = str.maketrans("ium", "bbh")
 
 def fleet_fragmentation() -> FleetFragmentation:
     """Current fragmentation of the fleet."""
-    occupancies = fleet_nodes()
+    occupancies = fleet_node_occupancies()
     return FleetFragmentation(
         whole=sum(occupancy.opening.whole for occupancy in occupancies),
         fragments=sum(occupancy.opening.fragments for occupancy in occupancies),
     )
 
 
-def fleet_nodes() -> Sequence[NodeOccupancy]:
+def fleet_node_occupancies() -> Sequence[NodeOccupancy]:
     """Every node with cards, ordered by cluster, network domain and name."""
     typical = typical_requests()
-    allocated = _allocated_memory() if any(one.shape.memory for one in typical) else None
+    allocated = _memory_of_allocations() if any(one.shape.memory for one in typical) else None
     with connection.cursor() as cursor:
         cursor.execute(_NODE_CARDS)
         cards = {row[0]: row[1:] for row in cursor.fetchall()}
@@ -159,7 +159,7 @@ def fleet_nodes() -> Sequence[NodeOccupancy]:
     layouts = [_node_cards(row, *cards[row.pk][:3], allocated=allocated) for row in rows]
     distinct = tuple(dict.fromkeys(layouts))
     views = tuple(_node_snapshot(str(number), layout) for number, layout in enumerate(distinct))
-    found = free_capacity(SchedulingSnapshot(nodes=views, claims=(), queues={}), typical)
+    found = node_free_capacities(SchedulingSnapshot(nodes=views, claims=(), queues={}), typical)
     known = {
         layout: (view, opening, _displayed_uses(layout, view, opening))
         for layout, view, opening in zip(distinct, views, found, strict=True)
@@ -215,7 +215,7 @@ def _node_rows() -> list[_NodeRow]:
     return [_NodeRow(*row) for row in rows]
 
 
-def _allocated_memory() -> Mapping[str, int]:
+def _memory_of_allocations() -> Mapping[str, int]:
     with connection.cursor() as cursor:
         cursor.execute(_ALLOCATED_MEMORY, [[state.value for state in ALLOCATED_STATES]])
         return {node: int(amount) for node, amount in cursor.fetchall()}
@@ -259,7 +259,7 @@ def _node_snapshot(uid: str, layout: _NodeCards) -> NodeSnapshot:
         capacity=Resources(memory=Bytes(max(0, layout.memory))),
         schedulable=layout.schedulable,
         geometries=dict(layout.geometries),
-        binding=CardBinding(layout.binding),
+        binding=CardSelection(layout.binding),
     )
 
 

@@ -13,26 +13,26 @@ from apps.accounts.models import Team
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, Queue, QueueChange
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
-from apps.quotas.selectors.queues import capacity_by_chip, queue_views, queues_active
+from apps.quotas.selectors.queues import capacity_by_chip, queue_snapshots_with_usage, queues_active
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.quotas.documents import (
+from controlplane.domain.quotas.permissions import QueuePermissions
+from controlplane.domain.quotas.queue_documents import (
     PLAIN_FIELDS,
     Documents,
     QueueDifference,
     QueueDocument,
-    documents_fingerprint,
-    from_json,
+    queue_document_from_json,
+    queue_tree_fingerprint,
     tree_differences,
 )
-from controlplane.domain.quotas.permissions import QueuePermissions
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, ChipQuota
 from controlplane.domain.quotas.status import QueueStatus, chips_of_queue, queue_statuses
-from controlplane.domain.quotas.validation import TreeContext
-from controlplane.ports import registry
+from controlplane.domain.quotas.validation import QueueTreeContext
+from controlplane.ports import adapter_registry
 
 
-def tree_documents() -> Documents:
+def queue_tree_documents() -> Documents:
     """All queues that are not retired, by uid."""
     queues = (
         Queue.objects.filter(retired_at=None)
@@ -43,10 +43,10 @@ def tree_documents() -> Documents:
     return {queue.uid: queue_document(queue) for queue in queues}
 
 
-def documents_visible(user: accounts.RequestUser) -> Documents:
+def queue_documents_visible(user: accounts.RequestUser) -> Documents:
     """Documents of queues for every team or for one of the user's teams."""
-    slugs = {"", *accounts.teams_of(user).values_list("slug", flat=True)}
-    return {uid: one for uid, one in tree_documents().items() if one.team in slugs}
+    slugs = {"", *accounts.teams_visible(user).values_list("slug", flat=True)}
+    return {uid: one for uid, one in queue_tree_documents().items() if one.team in slugs}
 
 
 def queue_names() -> dict[str, str]:
@@ -56,7 +56,7 @@ def queue_names() -> dict[str, str]:
 
 def queue_statuses_by_queue() -> Mapping[str, Sequence[tuple[str, QueueStatus]]]:
     """Quota and usage of each queue by uid: for each chip with quota or usage, and for all chips."""
-    views, capacities = queue_views(queues_active()), capacity_by_chip()
+    views, capacities = queue_snapshots_with_usage(queues_active()), capacity_by_chip()
     found: dict[str, list[tuple[str, QueueStatus]]] = {uid: [] for uid in views}
     for chip in (*chips_of_queue(views), TOTAL):
         capacity = capacities[chip].total if chip in capacities else 0
@@ -66,9 +66,9 @@ def queue_statuses_by_queue() -> Mapping[str, Sequence[tuple[str, QueueStatus]]]
     return found
 
 
-def tree_fingerprint() -> str:
+def current_tree_fingerprint() -> str:
     """A fingerprint that changes with any change of the tree."""
-    return documents_fingerprint(tree_documents())
+    return queue_tree_fingerprint(queue_tree_documents())
 
 
 def queue_document(queue: Queue) -> QueueDocument:
@@ -86,7 +86,7 @@ def queue_document(queue: Queue) -> QueueDocument:
     )
 
 
-def tree_context() -> TreeContext:
+def queue_tree_context() -> QueueTreeContext:
     """The current state that trees are validated against."""
     counts = (
         Claim.objects.exclude(state=ClaimState.RELEASED)
@@ -98,18 +98,18 @@ def tree_context() -> TreeContext:
         )
     )
     rows = list(counts)
-    return TreeContext(
+    return QueueTreeContext(
         teams=frozenset(Team.objects.values_list("slug", flat=True)),
-        chips=frozenset(registry.chips()),
+        chips=frozenset(adapter_registry.all_chips()),
         cards=dict(Card.objects.order_by().values_list("chip").annotate(Count("id"))),
         waiting={queue: waiting for queue, waiting, _ in rows if waiting},
         holding={queue: holding for queue, _, holding in rows if holding},
-        used=_cards_in_use(),
+        used=_allocated_cards_by_queue(),
         retired=dict(Queue.objects.exclude(retired_at=None).values_list("name", "uid")),
     )
 
 
-def _cards_in_use() -> dict[str, dict[str, int]]:
+def _allocated_cards_by_queue() -> dict[str, dict[str, int]]:
     used: dict[str, dict[str, int]] = defaultdict(dict)
     rows = (
         Allocation.objects.filter(released_at=None)
@@ -122,7 +122,7 @@ def _cards_in_use() -> dict[str, dict[str, int]]:
     return used
 
 
-def tree_permissions(user: accounts.RequestUser) -> QueuePermissions:
+def queue_tree_permissions(user: accounts.RequestUser) -> QueuePermissions:
     """What the user may change in the tree."""
     if accounts.is_company_administrator(user):
         return QueuePermissions(everything=True)
@@ -130,7 +130,7 @@ def tree_permissions(user: accounts.RequestUser) -> QueuePermissions:
     return QueuePermissions(teams=frozenset(teams.values_list("slug", flat=True)))
 
 
-def changes_visible(user: accounts.RequestUser) -> QuerySet[QueueChange]:
+def queue_changes_visible(user: accounts.RequestUser) -> QuerySet[QueueChange]:
     """Changes of the tree, newest first: all for company administrators, for others those that affect a queue of
     a team in which they manage queues."""
     changes = QueueChange.objects.select_related("reverts").order_by("-id")
@@ -141,14 +141,14 @@ def changes_visible(user: accounts.RequestUser) -> QuerySet[QueueChange]:
     return changes.filter(Q(before__has_any_keys=managed) | Q(after__has_any_keys=managed))
 
 
-def change_documents(
+def visible_change_documents(
     documents: Mapping[str, dict[str, Any] | None], *, teams: Collection[str] | None = None
 ) -> dict[str, QueueDocument | None]:
     """One side of a change, without the queues of other teams.
 
     :param teams: slugs of the teams whose queues are shown; None for all.
     """
-    shown = {uid: from_json(one) if one else None for uid, one in documents.items()}
+    shown = {uid: queue_document_from_json(one) if one else None for uid, one in documents.items()}
     return {
         uid: document
         for uid, document in shown.items()
@@ -156,7 +156,7 @@ def change_documents(
     }
 
 
-def change_differences(
+def visible_change_differences(
     change: QueueChange, *, names: Mapping[str, str], teams: Collection[str] | None = None
 ) -> tuple[QueueDifference, ...]:
     """The differences of a change, without those of queues of other teams.
@@ -165,7 +165,11 @@ def change_differences(
     :param teams: slugs of the teams whose queues are shown; None for all.
     """
     before, after = (
-        {uid: document for uid, document in change_documents(side, teams=teams).items() if document}
+        {
+            uid: document
+            for uid, document in visible_change_documents(side, teams=teams).items()
+            if document
+        }
         for side in (change.before, change.after)
     )
     return tree_differences(before, after, names=names)

@@ -14,8 +14,8 @@ from apps.accounts.models import Team
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, PriorityClass, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
-from apps.quotas.selectors.snapshots import queue_view
-from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
+from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
+from apps.quotas.selectors.snapshots import queue_snapshot_of
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState
@@ -33,7 +33,7 @@ class ChipCapacity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueShare:
+class QueueChipUsage:
     """Quota and usage of a queue for one chip, or for all chips together."""
 
     #: ``TOTAL`` for all together.
@@ -56,7 +56,7 @@ class QueueEntry:
     """A queue in the tree, with its quota and usage."""
 
     queue: Queue
-    shares: tuple[QueueShare, ...]
+    shares: tuple[QueueChipUsage, ...]
     #: Pending claims here and below, and their cards.
     waiting: int
     waiting_cards: int
@@ -64,15 +64,15 @@ class QueueEntry:
     can_open: bool
     below: list[QueueEntry] = field(default_factory=list)
 
-    def share(self, chip: str) -> QueueShare:
+    def share(self, chip: str) -> QueueChipUsage:
         """Quota and usage for that chip, or for all chips."""
         found = next((share for share in self.shares if share.chip == chip), None)
-        return found or QueueShare(chip=chip, standing=QueueStatus())
+        return found or QueueChipUsage(chip=chip, standing=QueueStatus())
 
     @property
     def subtree_ids(self) -> list[int]:
         """Primary keys of the queue and of those below."""
-        return [entry.queue.pk for entry in flatten_entries([self])]
+        return [entry.queue.pk for entry in flatten_queue_entries([self])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +90,17 @@ class QuotaTree:
 
     def entry(self, queue: Queue) -> QueueEntry:
         """The entry of a queue; an empty one for a retired queue."""
-        for entry in flatten_entries(self.roots):
+        for entry in flatten_queue_entries(self.roots):
             if entry.queue.pk == queue.pk:
                 return entry
         return QueueEntry(queue=queue, shares=(), waiting=0, waiting_cards=0, can_open=False)
 
 
-def flatten_entries(entries: Iterable[QueueEntry]) -> Iterator[QueueEntry]:
+def flatten_queue_entries(entries: Iterable[QueueEntry]) -> Iterator[QueueEntry]:
     """Those entries and all below, from the top down."""
     for entry in entries:
         yield entry
-        yield from flatten_entries(entry.below)
+        yield from flatten_queue_entries(entry.below)
 
 
 def queues_active() -> list[Queue]:
@@ -116,8 +116,8 @@ def queues_active() -> list[Queue]:
 def queue_tree(user: accounts.RequestUser) -> QuotaTree:
     """The tree as that user sees it."""
     queues = queues_active()
-    visibility = visibility_of(user, queues)
-    views, capacity = queue_views(queues), capacity_by_chip()
+    visibility = queue_visibility_of(user, queues)
+    views, capacity = queue_snapshots_with_usage(queues), capacity_by_chip()
     by_chip = {
         chip: queue_statuses(views, chip=chip, capacity=capacity.get(chip, ChipCapacity()).total)
         for chip in (*chips_of_queue(views), TOTAL)
@@ -133,7 +133,7 @@ def queue_tree(user: accounts.RequestUser) -> QuotaTree:
         claims, cards = waiting.get(queue.pk, (0, 0))
         return QueueEntry(
             queue=queue,
-            shares=_queue_shares(views, queue, by_chip),
+            shares=_queue_usage_by_chip(views, queue, by_chip),
             waiting=claims + sum(entry.waiting for entry in below),
             waiting_cards=cards + sum(entry.waiting_cards for entry in below),
             can_open=visibility.can_open(queue.pk),
@@ -156,7 +156,7 @@ def queue_tree(user: accounts.RequestUser) -> QuotaTree:
     )
 
 
-def queue_views(queues: Sequence[Queue]) -> Mapping[str, QueueSnapshot]:
+def queue_snapshots_with_usage(queues: Sequence[Queue]) -> Mapping[str, QueueSnapshot]:
     """Scheduler views of the queues by uid, with their current usage."""
     used: dict[int, Counter[str]] = defaultdict(Counter)
     rows = (
@@ -167,7 +167,7 @@ def queue_views(queues: Sequence[Queue]) -> Mapping[str, QueueSnapshot]:
     )
     for queue, chip, allocated in rows:
         used[queue][chip] += allocated
-    return {queue.uid: queue_view(queue, used[queue.pk]) for queue in queues}
+    return {queue.uid: queue_snapshot_of(queue, used[queue.pk]) for queue in queues}
 
 
 def capacity_by_chip() -> Mapping[str, ChipCapacity]:
@@ -198,16 +198,16 @@ def _pending_counts() -> Mapping[int, tuple[int, int]]:
     return {queue: (claims, cards) for queue, claims, cards in rows}
 
 
-def _queue_shares(
+def _queue_usage_by_chip(
     views: Mapping[str, QueueSnapshot],
     queue: Queue,
     by_chip: Mapping[str, Mapping[str, QueueStatus]],
-) -> tuple[QueueShare, ...]:
+) -> tuple[QueueChipUsage, ...]:
     """Chips with quota or usage; all chips together only if there is such a quota."""
     nothing = QueueStatus()
     total = by_chip[TOTAL][queue.uid]
     shares = [
-        QueueShare(
+        QueueChipUsage(
             chip=chip,
             standing=standing,
             borrowing_known=standing.guaranteed > 0 or not total.guaranteed,
@@ -217,7 +217,9 @@ def _queue_shares(
     ]
     stated = views[queue.uid].total
     if total.guaranteed or stated.cap is not None:
-        shares.append(QueueShare(chip=TOTAL, standing=total, borrowing_known=total.guaranteed > 0))
+        shares.append(
+            QueueChipUsage(chip=TOTAL, standing=total, borrowing_known=total.guaranteed > 0)
+        )
     return tuple(shares)
 
 
@@ -228,21 +230,21 @@ class _QueueState(NamedTuple):
     state: str
 
 
-def intake_refusal(queue: Queue) -> str:
+def queue_closed_reason(queue: Queue) -> str:
     """Why the queue, or one above it, does not accept new claims; empty if it does."""
-    return intake_refusal_of_any((queue,))
+    return any_queue_closed_reason((queue,))
 
 
-def intake_refusal_of_any(queues: Iterable[Queue]) -> str:
+def any_queue_closed_reason(queues: Iterable[Queue]) -> str:
     """Why one of the queues, or one above it, does not accept new claims; empty if all do."""
     active = Queue.objects.filter(retired_at=None).values_list("pk", "name", "parent", "state")
     rows = {row.pk: row for row in map(_QueueState._make, active)}
     above = {row.parent for row in rows.values()}
-    reasons = (_intake_refusal(queue, rows, above) for queue in queues)
+    reasons = (_queue_closed_reason(queue, rows, above) for queue in queues)
     return next(filter(None, reasons), "")
 
 
-def _intake_refusal(
+def _queue_closed_reason(
     queue: Queue, rows: Mapping[int, _QueueState], with_others_below: Collection[int | None]
 ) -> str:
     if queue.pk not in rows:
@@ -278,7 +280,7 @@ def _intake_refusal(
     return ""
 
 
-def queues_for(team: Team) -> QuerySet[Queue]:
+def queues_for_team(team: Team) -> QuerySet[Queue]:
     """Queues that the team may submit to."""
     below = Queue.objects.filter(parent=OuterRef("pk"), retired_at=None)
     return Queue.objects.filter(~Exists(below), Q(team=None) | Q(team=team), retired_at=None)
@@ -287,7 +289,9 @@ def queues_for(team: Team) -> QuerySet[Queue]:
 def queues_visible(user: accounts.RequestUser) -> QuerySet[Queue]:
     """Queues that the user's teams may submit to, with the number of pending and running claims."""
     return (
-        Queue.objects.filter(Q(team=None) | Q(team__in=accounts.teams_of(user)), retired_at=None)
+        Queue.objects.filter(
+            Q(team=None) | Q(team__in=accounts.teams_visible(user)), retired_at=None
+        )
         .select_related("team", "parent")
         .prefetch_related("entitlements")
         .annotate(
@@ -302,10 +306,10 @@ def priority_classes() -> list[PriorityClass]:
     return list(PriorityClass.objects.order_by("-value"))
 
 
-def queue_default(team: Team) -> Queue | None:
+def default_queue_of_team(team: Team) -> Queue | None:
     """The team's default queue: its own open queue before those for every team."""
     return (
-        queues_for(team)
+        queues_for_team(team)
         .filter(state=QueueState.OPEN)
         .order_by(F("team").asc(nulls_last=True), "id")
         .first()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from apps.quotas.selectors.queues import ChipCapacity, QueueEntry, QueueShare, QuotaTree
+from apps.quotas.selectors.queues import ChipCapacity, QueueChipUsage, QueueEntry, QuotaTree
 from controlplane.domain.quotas.queues import TOTAL
 from controlplane.domain.quotas.status import QueueStatus
 
@@ -26,7 +26,7 @@ class BarSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaBar:
-    share: QueueShare
+    share: QueueChipUsage
     segments: tuple[BarSegment, ...]
     #: End of the reserved part; None if nothing is reserved.
     reserved_x: float | None
@@ -43,7 +43,7 @@ class QuotaBar:
         return self.share.standing
 
 
-def quota_bar(share: QueueShare, *, cards: int) -> QuotaBar:
+def quota_bar(share: QueueChipUsage, *, cards: int) -> QuotaBar:
     """The bar of one queue and chip.
 
     :param cards: cards at full width; see ``QuotaTree.scales``.
@@ -132,7 +132,7 @@ def queue_bars(
 
 
 def quota_bars(
-    shares: Iterable[QueueShare], *, tree: QuotaTree, chip: str = ""
+    shares: Iterable[QueueChipUsage], *, tree: QuotaTree, chip: str = ""
 ) -> tuple[QuotaBar, ...]:
     asked = (share for share in shares if not chip or share.chip in (chip, TOTAL))
     return tuple(quota_bar(share, cards=tree.scales.get(share.chip, 1)) for share in asked)

@@ -10,16 +10,16 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.fleet.models import Node
 from apps.quotas.models import Claim, Queue
-from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.selectors.forecasts import WorkloadSummary, workload_summary
+from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
 from apps.quotas.selectors.queues import queues_active
+from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from apps.quotas.selectors.snapshots import scheduling_snapshot
-from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPolicy, cards_of_replicas
-from controlplane.domain.scheduling.queue_change_preview import preview_policy
+from controlplane.domain.scheduling.queue_change_preview import queue_preview_policy
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
 from controlplane.domain.scheduling.what_if import DryRunOutcome, dry_run_claim
 
@@ -89,7 +89,7 @@ def claim_dry_run(request: ClaimDryRunRequest, *, user: User, at: datetime) -> C
         near=request.near,
         user=user.username,
     )
-    found = dry_run_claim(current, view, preview_policy(current_scheduling_policy()), at=at)
+    found = dry_run_claim(current, view, queue_preview_policy(current_scheduling_policy()), at=at)
     if found.placement is not None:
         placed = found.placement
         uids = [replica.node for replica in placed.replicas]
@@ -114,7 +114,7 @@ def _preempted_workloads(
     reasons: dict[str, str], lost: dict[str, timedelta], user: User
 ) -> tuple[PreemptedWorkload, ...]:
     rows = Claim.objects.filter(uid__in=reasons).select_related("queue", "team").order_by("id")
-    visibility = visibility_of(user, queues_active())
+    visibility = queue_visibility_of(user, queues_active())
     return tuple(
         PreemptedWorkload(
             claim=row.uid,

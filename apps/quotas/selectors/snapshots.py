@@ -23,15 +23,15 @@ from controlplane.domain.common.topology import network_domains
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot, QueueState
 from controlplane.domain.scheduling.snapshots import (
-    CardBinding,
+    CardSelection,
     CardSnapshot,
     ClaimSnapshot,
     NodeSnapshot,
     RunningClaim,
     SchedulingSnapshot,
 )
-from controlplane.persistence.row_versions import RowCache, no_summary, server_identity
-from controlplane.ports.registry import geometries_on_node
+from controlplane.persistence.row_versions import RowCache, database_server_identity, no_summary
+from controlplane.ports.adapter_registry import geometries_on_node
 
 
 def scheduling_snapshot() -> SchedulingSnapshot:
@@ -44,7 +44,7 @@ def snapshot_and_pending_reasons() -> tuple[SchedulingSnapshot, PendingReasons]:
 
     Call it in one short transaction. Rows that this process has read before are read again only if they changed.
     """
-    server = server_identity()
+    server = database_server_identity()
     claims = active_claims(server=server)
     holders = {
         card: claim.uid
@@ -89,7 +89,7 @@ def nominated_cards() -> dict[str, str]:
         return {card: claim or f"work:{work}" for card, claim, work in cursor.fetchall()}
 
 
-def claim_view(claim: Claim) -> ClaimSnapshot:
+def claim_snapshot_of(claim: Claim) -> ClaimSnapshot:
     """The claim as the scheduler sees it."""
     return ClaimSnapshot(
         uid=claim.uid,
@@ -123,10 +123,12 @@ def _allocated_resources(running: Sequence[RunningClaim]) -> Mapping[str, tuple[
 
 def queues_without_usage() -> Mapping[str, QueueSnapshot]:
     """Every queue, including retired ones, without usage."""
-    return {uid: queue.view for uid, queue in cached_queues(server=server_identity()).items()}
+    return {
+        uid: queue.view for uid, queue in cached_queues(server=database_server_identity()).items()
+    }
 
 
-def queues_locked(uids: Collection[str]) -> Mapping[str, QueueSnapshot]:
+def lock_queue_snapshots(uids: Collection[str]) -> Mapping[str, QueueSnapshot]:
     """``queues_without_usage``; until the transaction ends no queue changes and nothing is admitted below the top.
 
     Changes of queues lock all of them, and admissions lock the top-level ones: these and the given ones suffice.
@@ -136,7 +138,7 @@ def queues_locked(uids: Collection[str]) -> Mapping[str, QueueSnapshot]:
     return queues_without_usage()
 
 
-def cards_used() -> Mapping[str, Mapping[str, int]]:
+def allocated_cards_by_queue() -> Mapping[str, Mapping[str, int]]:
     """Cards allocated to each queue's own claims, by queue uid and chip."""
     used: dict[str, dict[str, int]] = defaultdict(dict)
     # Filter claims as well, or all claims that ever existed are read.
@@ -232,7 +234,7 @@ def cached_nodes(
     :param held: uid of the claim that uses a card, by card uid.
     :param nominated: beneficiary of a nominated card, by card uid.
     :param allocated: allocated CPU and memory by node uid.
-    :param server: see ``server_identity``.
+    :param server: see ``database_server_identity``.
     """
     return tuple(
         [
@@ -257,7 +259,7 @@ def _read_nodes(keys: Collection[int]) -> Mapping[int, _CachedNode]:
         nodes = [NodeRow(*row) for row in cursor.fetchall()]
     hosts = {}
     for node in nodes:
-        idle = _idle_node(node, tuple(cards.get(node.pk, ())))
+        idle = _node_snapshot_without_usage(node, tuple(cards.get(node.pk, ())))
         hosts[node.pk] = _CachedNode(tuple(card.uid for card in idle.cards), idle, {})
     return hosts
 
@@ -265,7 +267,7 @@ def _read_nodes(keys: Collection[int]) -> Mapping[int, _CachedNode]:
 _NODE_CACHE: RowCache[_CachedNode, None] = RowCache(_NODE_VERSIONS, _read_nodes, no_summary)
 
 
-def _idle_node(node: NodeRow, cards: tuple[CardSnapshot, ...]) -> NodeSnapshot:
+def _node_snapshot_without_usage(node: NodeRow, cards: tuple[CardSnapshot, ...]) -> NodeSnapshot:
     """The node with those cards, in index order."""
     labels = _parsed_labels(node.labels)
     return NodeSnapshot(
@@ -278,7 +280,7 @@ def _idle_node(node: NodeRow, cards: tuple[CardSnapshot, ...]) -> NodeSnapshot:
         geometries=geometries_on_node(labels, {card.chip for card in cards}),
         domains=network_domains(labels),
         labels=labels,
-        binding=CardBinding(node.binding),
+        binding=CardSelection(node.binding),
     )
 
 
@@ -294,11 +296,11 @@ def _node_in_use(
     view = host.seen.get(usage)
     if view is None:
         host.seen.clear()
-        view = host.seen[usage] = _with_usage(host.idle, usage)
+        view = host.seen[usage] = _node_snapshot_with_usage(host.idle, usage)
     return view
 
 
-def _with_usage(idle: NodeSnapshot, usage: _NodeUsage) -> NodeSnapshot:
+def _node_snapshot_with_usage(idle: NodeSnapshot, usage: _NodeUsage) -> NodeSnapshot:
     nominees = usage.nominated or ("",) * len(idle.cards)
     cards = tuple(
         card
@@ -359,13 +361,13 @@ class CachedQueue(NamedTuple):
 def cached_queues(*, server: object) -> Mapping[str, CachedQueue]:
     """Every queue by uid, including retired ones, in order of creation.
 
-    :param server: see ``server_identity``.
+    :param server: see ``database_server_identity``.
     """
     cached = _QUEUE_CACHE.refresh(server=server)
     return {configured.view.uid: configured for configured in cached.values.values()}
 
 
-def queue_view(queue: Queue, used: Mapping[str, int]) -> QueueSnapshot:
+def queue_snapshot_of(queue: Queue, used: Mapping[str, int]) -> QueueSnapshot:
     """The queue as the scheduler sees it, with the usage of its own claims."""
     configured = {
         one.chip: ChipQuota(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
@@ -373,7 +375,7 @@ def queue_view(queue: Queue, used: Mapping[str, int]) -> QueueSnapshot:
     }
     parent = queue.parent.uid if queue.parent else None
     own = [getattr(queue, name) for name in _QUEUE_COLUMNS if name != _PARENT]
-    return _queue_view(_QueueRow._make([*own, parent]), configured, used)
+    return _queue_snapshot_of_row(_QueueRow._make([*own, parent]), configured, used)
 
 
 def _read_queues(keys: Collection[int]) -> Mapping[int, CachedQueue]:
@@ -386,7 +388,7 @@ def _read_queues(keys: Collection[int]) -> Mapping[int, CachedQueue]:
     ):
         configured[queue][chip] = ChipQuota(reserved=reserved, guaranteed=guaranteed, cap=cap)
     return {
-        pk: CachedQueue(_queue_view(row, configured[pk], {}), row.retired_at is not None)
+        pk: CachedQueue(_queue_snapshot_of_row(row, configured[pk], {}), row.retired_at is not None)
         for pk, row in found.items()
     }
 
@@ -394,7 +396,7 @@ def _read_queues(keys: Collection[int]) -> Mapping[int, CachedQueue]:
 _QUEUE_CACHE: RowCache[CachedQueue, None] = RowCache(_QUEUE_VERSIONS, _read_queues, no_summary)
 
 
-def _queue_view(
+def _queue_snapshot_of_row(
     row: _QueueRow, configured: Mapping[str, ChipQuota], used: Mapping[str, int]
 ) -> QueueSnapshot:
     return QueueSnapshot(

@@ -16,8 +16,8 @@ from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.quotas.models import Claim, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
-from apps.quotas.selectors.free_capacity import CardUse, NodeOccupancy, fleet_nodes
-from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
+from apps.quotas.selectors.free_capacity import CardUse, NodeOccupancy, fleet_node_occupancies
+from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import Geometry
 
@@ -39,7 +39,7 @@ class AllocatedClaim(NamedTuple):
     work_name: str
 
 
-class NoSuchDomain(LookupError):
+class TopologyDomainNotFound(LookupError):
     """No domain has that key."""
 
 
@@ -141,14 +141,14 @@ class FleetTopology:
     def at(self, key: str) -> TopologyDomain:
         """The domain of that key. The cluster may be left out if the name is unique.
 
-        :raises NoSuchDomain: if there is none.
+        :raises TopologyDomainNotFound: if there is none.
         """
         if found := self.by_key.get(key):
             return found
         kind, _, name = key.partition(":")
         matches = [one for one in self.by_key.values() if (one.kind, one.name) == (kind, name)]
         if len(matches) != 1:
-            raise NoSuchDomain(
+            raise TopologyDomainNotFound(
                 Reason(
                     "topology.domain.not_found",
                     "the fleet has no topology domain {domain}",
@@ -196,11 +196,11 @@ class FleetTopology:
 def fleet_topology(user: accounts.RequestUser) -> FleetTopology:
     """The topology of the whole fleet, as that user sees it."""
     queues = list(Queue.objects.order_by("name"))
-    root, by_key = _domain_tree(fleet_nodes())
+    root, by_key = _domain_tree(fleet_node_occupancies())
     return FleetTopology(
         root=root,
         by_key=by_key,
-        visibility=visibility_of(user, queues),
+        visibility=queue_visibility_of(user, queues),
         teams=dict(Team.objects.values_list("pk", "name")),
         queues={queue.pk: queue.name for queue in queues},
     )
@@ -244,7 +244,7 @@ def _domain_tree(
     return root, by_key
 
 
-class _Numbering:
+class _ValueNumbering:
     """Numbers values in order of first use."""
 
     def __init__(self) -> None:
@@ -271,14 +271,14 @@ def topology_document(topology: FleetTopology) -> dict[str, Any]:
     domains = [one for one in topology.root.walk() if one.kind != NODE]
     places = {one.key: number for number, one in enumerate(domains)}
     claims = allocated_claims()
-    chips, numbers = _Numbering(), _Numbering()
+    chips, numbers = _ValueNumbering(), _ValueNumbering()
     nodes = [
         _encode_node(one.occupancy, places[domain.key], claims, chips, numbers)
         for domain in domains
         for one in domain.below
         if one.occupancy is not None
     ]
-    queues, teams = _Numbering(), _Numbering()
+    queues, teams = _ValueNumbering(), _ValueNumbering()
     written = [_encode_claim(topology, claims[pk], queues, teams) for pk in numbers]
     return {
         "domains": [
@@ -297,22 +297,22 @@ def _encode_node(
     occupancy: NodeOccupancy,
     place: int,
     claims: Mapping[int, AllocatedClaim],
-    chips: _Numbering,
-    numbers: _Numbering,
+    chips: _ValueNumbering,
+    numbers: _ValueNumbering,
 ) -> list[Any]:
     # Claims that were created after the cards were read are left out.
     return [
         occupancy.name,
         place,
-        run_lengths(map(chips.of, occupancy.chips)),
+        encode_run_lengths(map(chips.of, occupancy.chips)),
         occupancy.uses,
-        run_lengths(numbers.of(pk) if pk in claims else -1 for pk in occupancy.claims),
-        list(group_starts(occupancy.indices, occupancy.geometries)),
+        encode_run_lengths(numbers.of(pk) if pk in claims else -1 for pk in occupancy.claims),
+        list(card_group_starts(occupancy.indices, occupancy.geometries)),
         round(10 * occupancy.opening.fragments),
     ]
 
 
-def run_lengths(numbers: Iterable[int]) -> list[int]:
+def encode_run_lengths(numbers: Iterable[int]) -> list[int]:
     """Run-length encoding: ``[7, 4, 9, 4]`` is four times 7, then four times 9."""
     lengths: list[int] = []
     for number in numbers:
@@ -324,7 +324,9 @@ def run_lengths(numbers: Iterable[int]) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def group_starts(indices: tuple[int, ...], geometries: tuple[Geometry, ...]) -> tuple[int, ...]:
+def card_group_starts(
+    indices: tuple[int, ...], geometries: tuple[Geometry, ...]
+) -> tuple[int, ...]:
     """Positions of cards with which another ring or NUMA node begins."""
     groups = [group for geometry in geometries for group in (geometry.rings or geometry.numa)]
     ring = {index: number for number, group in enumerate(groups) for index in group}
@@ -336,7 +338,7 @@ def group_starts(indices: tuple[int, ...], geometries: tuple[Geometry, ...]) -> 
 
 
 def _encode_claim(
-    topology: FleetTopology, claim: AllocatedClaim, queues: _Numbering, teams: _Numbering
+    topology: FleetTopology, claim: AllocatedClaim, queues: _ValueNumbering, teams: _ValueNumbering
 ) -> list[Any]:
     named = topology.can_name(claim)
     return [

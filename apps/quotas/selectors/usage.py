@@ -37,8 +37,7 @@ from apps.accounts.models import Team, User
 from apps.quotas.models import Allocation, CardRate, Claim, Queue, UsageDay, UsageRecord
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.quotas.usage import (
+from controlplane.domain.quotas.card_hours import (
     DAY,
     MICROSECOND,
     Cost,
@@ -47,6 +46,7 @@ from controlplane.domain.quotas.usage import (
     cost_of,
     midnight_of,
 )
+from controlplane.domain.quotas.claims import ClaimState
 
 #: Maximum duration of a transaction that records usage: records may become visible that late.
 MAX_TRANSACTION_TIME = timedelta(minutes=10)
@@ -76,7 +76,7 @@ def usage_scope(user: accounts.RequestUser) -> UsageScope:
     """The user's teams; for queue admins also their teams' queues and those below; everything for the company."""
     if accounts.is_company_administrator(user):
         return UsageScope(everything=True)
-    return UsageScope(teams=accounts.teams_of(user), queues=_managed_queues(user))
+    return UsageScope(teams=accounts.teams_visible(user), queues=_managed_queues(user))
 
 
 def _managed_queues(user: accounts.RequestUser) -> frozenset[int]:
@@ -96,19 +96,19 @@ def _managed_queues(user: accounts.RequestUser) -> frozenset[int]:
     return frozenset(found)
 
 
-def records_visible(user: accounts.RequestUser) -> QuerySet[UsageRecord]:
+def usage_records_visible(user: accounts.RequestUser) -> QuerySet[UsageRecord]:
     """Records of the ledger that the user may see."""
     rows = UsageRecord.objects.filter(usage_scope(user).over())
     return rows.select_related("queue", "team", "user", "claim")
 
 
-def days_visible(user: accounts.RequestUser) -> QuerySet[UsageDay]:
+def usage_days_visible(user: accounts.RequestUser) -> QuerySet[UsageDay]:
     """Daily sums that the user may see, as of the last roll-up."""
     rows = UsageDay.objects.filter(usage_scope(user).over())
     return rows.select_related("queue", "team", "user")
 
 
-def days_to_roll_up() -> list[date]:
+def usage_days_to_roll_up() -> list[date]:
     """Days (UTC) with records since the last roll-up, or shortly before it, which it may have missed."""
     rolled = UsageDay.objects.aggregate(at=Max("rolled_at"))["at"]
     rows = UsageRecord.objects.order_by()
@@ -117,7 +117,7 @@ def days_to_roll_up() -> list[date]:
     return sorted(rows.values_list(RECORD_DAY, flat=True).distinct())
 
 
-def records_by_day(days: Sequence[date]) -> QuerySet[UsageRecord]:
+def usage_records_of_days(days: Sequence[date]) -> QuerySet[UsageRecord]:
     """Records of those days."""
     chosen = Q(pk__in=())
     for day in days:
@@ -138,7 +138,7 @@ class MeteredUsage:
     cost: Cost
 
 
-def usage_of_work(uid: str, *, at: datetime) -> MeteredUsage | None:
+def metered_usage_of_workload(uid: str, *, at: datetime) -> MeteredUsage | None:
     """Usage of all claims of that workload; None if it never had a card. Takes three statements."""
     used: dict[str, int] = {}
     for chip, amount in (
@@ -151,7 +151,7 @@ def usage_of_work(uid: str, *, at: datetime) -> MeteredUsage | None:
     for chip, since, cards in (
         Allocation.objects.filter(claim__work_uid=uid, released_at=None)
         .order_by()
-        .values_list("card__chip", metered_from("claim__"))
+        .values_list("card__chip", unrecorded_usage_start("claim__"))
         .annotate(Count("id"))
     ):
         amount = cards * max(0, TimeSpan(since=since, until=at).microseconds)
@@ -161,7 +161,7 @@ def usage_of_work(uid: str, *, at: datetime) -> MeteredUsage | None:
     return MeteredUsage(card_microseconds=sum(used.values()), cost=cost_of(used, card_rates()))
 
 
-def metered_from(path: str = "") -> Coalesce:
+def unrecorded_usage_start(path: str = "") -> Coalesce:
     """Start of the usage of a claim that is not in the ledger yet."""
     return Coalesce(f"{path}metered_until", f"{path}admitted_at")
 
@@ -191,7 +191,7 @@ def usage_discrepancies(*, since: datetime | None = None) -> list[LedgerDiscrepa
     Of a running claim, only the part that should be recorded already is compared. With ``since``, only claims that
     had cards after that are compared.
     """
-    ended = Coalesce("released_at", metered_from("claim__"), output_field=DateTimeField())
+    ended = Coalesce("released_at", unrecorded_usage_start("claim__"), output_field=DateTimeField())
     lasted = ExpressionWrapper(ended - F("allocated_at"), output_field=DurationField())
     allocated = Allocation.objects.filter(claim=OuterRef("pk")).order_by().values("claim")
     recorded = UsageRecord.objects.filter(claim=OuterRef("pk")).order_by().values("claim")
@@ -218,7 +218,7 @@ MAX_REPORT_DAYS = 366
 Amounts = Mapping[tuple[date | None, Any, str], int]
 
 
-class Grouping(StrEnum):
+class UsageReportGrouping(StrEnum):
     TEAM = "team"
     QUEUE = "queue"
     USER = "user"
@@ -226,7 +226,7 @@ class Grouping(StrEnum):
     WORK = "work"
 
 
-class ReportInterval(StrEnum):
+class UsageReportInterval(StrEnum):
     """Time interval of report rows."""
 
     WHOLE = "whole"
@@ -257,19 +257,23 @@ def _user_names(keys: Sequence[Any]) -> Mapping[Any, str]:
     return dict(User.objects.filter(pk__in=keys).values_list("pk", "username"))
 
 
-_GROUP_COLUMNS: Mapping[Grouping, _GroupColumns] = {
-    Grouping.TEAM: _GroupColumns(column="team_id", allocated="claim__team_id", names=_team_names),
-    Grouping.QUEUE: _GroupColumns(
+_GROUP_COLUMNS: Mapping[UsageReportGrouping, _GroupColumns] = {
+    UsageReportGrouping.TEAM: _GroupColumns(
+        column="team_id", allocated="claim__team_id", names=_team_names
+    ),
+    UsageReportGrouping.QUEUE: _GroupColumns(
         column="queue_id", allocated="claim__queue_id", names=_queue_names
     ),
-    Grouping.USER: _GroupColumns(column="user_id", allocated="claim__user_id", names=_user_names),
-    Grouping.CHIP: _GroupColumns(column="chip", allocated="card__chip"),
-    Grouping.WORK: _GroupColumns(column="work_kind", allocated="claim__work_kind"),
+    UsageReportGrouping.USER: _GroupColumns(
+        column="user_id", allocated="claim__user_id", names=_user_names
+    ),
+    UsageReportGrouping.CHIP: _GroupColumns(column="chip", allocated="card__chip"),
+    UsageReportGrouping.WORK: _GroupColumns(column="work_kind", allocated="claim__work_kind"),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportRow:
+class UsageReportRow:
     """Usage of one group in one interval, of all chips."""
 
     #: First day of the month, or the day; None for the whole period.
@@ -288,7 +292,7 @@ class UsageReport:
 
     period: DayRange
     at: datetime
-    rows: tuple[ReportRow, ...]
+    rows: tuple[UsageReportRow, ...]
     card_microseconds: int
     cost: Cost
     #: Card-microseconds by chip, largest first, in the period and on each day.
@@ -297,12 +301,17 @@ class UsageReport:
 
 
 def usage_report(
-    user: accounts.RequestUser, *, period: DayRange, by: Grouping, per: ReportInterval, at: datetime
+    user: accounts.RequestUser,
+    *,
+    period: DayRange,
+    by: UsageReportGrouping,
+    per: UsageReportInterval,
+    at: datetime,
 ) -> UsageReport:
     """The report as far as the user may see it; current allocations count up to ``at``."""
     query, priced = _report_query(user, period, at=at), card_rates()
     amounts = _report_amounts(query, by=by, per=per)
-    by_day = _report_amounts(query, by=Grouping.CHIP, per=ReportInterval.DAY)
+    by_day = _report_amounts(query, by=UsageReportGrouping.CHIP, per=UsageReportInterval.DAY)
     days: dict[str, dict[date, int]] = defaultdict(dict)
     for (day, _, chip), amount in by_day.items():
         if day is not None:
@@ -321,8 +330,8 @@ def usage_report(
 
 
 def _report_rows(
-    amounts: Amounts, *, by: Grouping, priced: Mapping[str, Decimal]
-) -> tuple[ReportRow, ...]:
+    amounts: Amounts, *, by: UsageReportGrouping, priced: Mapping[str, Decimal]
+) -> tuple[UsageReportRow, ...]:
     used: dict[tuple[date | None, Any], dict[str, int]] = defaultdict(dict)
     for (when, key, chip), amount in amounts.items():
         used[when, key][chip] = amount
@@ -330,7 +339,7 @@ def _report_rows(
     naming = _GROUP_COLUMNS[by].names
     names = naming(sorted({key for _, key in used if key is not None})) if naming else {}
     rows = (
-        ReportRow(
+        UsageReportRow(
             when=when,
             name=names.get(key, "") if naming else key,
             card_microseconds=sum(chips.values()),
@@ -356,12 +365,14 @@ class _ReportQuery:
 
 def _report_query(user: accounts.RequestUser, period: DayRange, *, at: datetime) -> _ReportQuery:
     # Including today: a claim may end before its record is read.
-    days = {*days_to_roll_up(), TimeSpan(since=at, until=at).day}
+    days = {*usage_days_to_roll_up(), TimeSpan(since=at, until=at).day}
     touched = sorted(day for day in days if period.first <= day <= period.last)
     return _ReportQuery(scope=usage_scope(user), period=period, touched=touched, at=at)
 
 
-def _report_amounts(query: _ReportQuery, *, by: Grouping, per: ReportInterval) -> Amounts:
+def _report_amounts(
+    query: _ReportQuery, *, by: UsageReportGrouping, per: UsageReportInterval
+) -> Amounts:
     found: dict[tuple[date | None, Any, str], int] = defaultdict(int)
     for when, since, key, chip, amount in _query_amounts(query, by=by, per=per):
         if since is None:
@@ -369,19 +380,19 @@ def _report_amounts(query: _ReportQuery, *, by: Grouping, per: ReportInterval) -
             continue
         allocated = query.period.span.within(TimeSpan(since=since, until=query.at))
         for part in allocated.by_day():
-            found[_interval_day(per, part.day), key, chip] += amount * part.microseconds
+            found[_first_day_of_interval(per, part.day), key, chip] += amount * part.microseconds
     return found
 
 
 def _query_amounts(
-    query: _ReportQuery, *, by: Grouping, per: ReportInterval
+    query: _ReportQuery, *, by: UsageReportGrouping, per: UsageReportInterval
 ) -> QuerySet[Any, tuple[Any, ...]]:
     """(when, since, key, chip, amount): sums of card-microseconds; with a ``since``, allocated cards."""
     key, scope = _GROUP_COLUMNS[by], query.scope
     days = (query.period.first, query.period.last)
     rolled = UsageDay.objects.filter(scope.over(), day__range=days)
     rolled = rolled.exclude(day__in=query.touched)
-    records = records_by_day(query.touched).filter(scope.over())
+    records = usage_records_of_days(query.touched).filter(scope.over())
     allocated = Allocation.objects.filter(scope.over("claim__"), released_at=None)
     never, nowhen = Cast(Value(None), DateTimeField()), Cast(Value(None), DateField())
     summed = Sum("card_microseconds")
@@ -394,20 +405,20 @@ def _query_amounts(
             .values_list(_interval_start(per, RECORD_DAY), never, key.column, "chip")
             .annotate(amount=summed),
             allocated.order_by()
-            .values_list(nowhen, metered_from("claim__"), key.allocated, "card__chip")
+            .values_list(nowhen, unrecorded_usage_start("claim__"), key.allocated, "card__chip")
             .annotate(amount=Count("id")),
             all=True,
         )
     )
 
 
-def _interval_start(per: ReportInterval, day: Any) -> Any:
-    if per is ReportInterval.WHOLE:
+def _interval_start(per: UsageReportInterval, day: Any) -> Any:
+    if per is UsageReportInterval.WHOLE:
         return Cast(Value(None), DateField())
-    return day if per is ReportInterval.DAY else TruncMonth(day, output_field=DateField())
+    return day if per is UsageReportInterval.DAY else TruncMonth(day, output_field=DateField())
 
 
-def _interval_day(per: ReportInterval, day: date) -> date | None:
-    if per is ReportInterval.WHOLE:
+def _first_day_of_interval(per: UsageReportInterval, day: date) -> date | None:
+    if per is UsageReportInterval.WHOLE:
         return None
-    return day if per is ReportInterval.DAY else day.replace(day=1)
+    return day if per is UsageReportInterval.DAY else day.replace(day=1)

@@ -18,9 +18,9 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.quotas.models import Allocation, Claim, ClaimTransition, Nomination
 from apps.quotas.selectors.snapshots import (
     NodeRow,
-    cards_used,
+    allocated_cards_by_queue,
+    lock_queue_snapshots,
     nominated_cards,
-    queues_locked,
     running_claims_of,
 )
 from controlplane.domain.common.accelerators import CardState
@@ -33,14 +33,14 @@ from controlplane.domain.scheduling.commit_validation import (
     PlacementConflict,
 )
 from controlplane.domain.scheduling.plans import ClaimPlacement
-from controlplane.domain.scheduling.snapshots import CardBinding, CardSnapshot, NodeSnapshot
-from controlplane.outbox.messages import publish_each
+from controlplane.domain.scheduling.snapshots import CardSelection, CardSnapshot, NodeSnapshot
+from controlplane.outbox.messages import publish_messages
 from controlplane.persistence.state_transitions import RowTransition, apply_transitions
 from controlplane.persistence.transactions import pipelined_statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admissions:
+class AdmissionOutcomes:
     """Outcome of placements, by claim uid."""
 
     admitted: tuple[str, ...] = ()
@@ -60,14 +60,14 @@ def claim_admit(*, claim: Claim, placement: ClaimPlacement, at: datetime) -> Non
 
 
 @transaction.atomic(savepoint=False)
-def claims_admit(*, placements: Sequence[ClaimPlacement], at: datetime) -> Admissions:
+def claims_admit(*, placements: Sequence[ClaimPlacement], at: datetime) -> AdmissionOutcomes:
     """Allocate the cards of each placement and notify the owners; an invalid placement is dropped alone.
 
     The number of statements does not depend on the number of placements.
     """
     cards = _locked_cards(placements)
     claims = _locked_claims(placements)
-    validator, nominated = _commit_state(placements, cards, claims)
+    validator, nominated = _commit_validator_and_nominations(placements, cards, claims)
     validated: list[tuple[Claim, ClaimPlacement]] = []
     conflicts: dict[str, str] = {}
     for placement in placements:
@@ -79,7 +79,9 @@ def claims_admit(*, placements: Sequence[ClaimPlacement], at: datetime) -> Admis
     _write_admissions(validated, {card.uid: card for card in cards}, at=at)
     if not claims.keys().isdisjoint(nominated.values()):
         Nomination.objects.filter(claim__in=[claim for claim, _ in validated]).delete()
-    return Admissions(admitted=tuple(claim.uid for claim, _ in validated), conflicts=conflicts)
+    return AdmissionOutcomes(
+        admitted=tuple(claim.uid for claim, _ in validated), conflicts=conflicts
+    )
 
 
 def _validate_placement(
@@ -117,7 +119,7 @@ def _locked_cards(placements: Sequence[ClaimPlacement]) -> list[_LockedCard]:
     """Cards of the placements, and all cards of nodes that choose cards themselves, locked in the common order."""
     replicas = [replica for placement in placements for replica in placement.replicas]
     named = [uid for replica in replicas for uid in replica.cards]
-    which = Q(_first_allocation("uid", named))
+    which = Q(_in_json_values("uid", named))
     if choosing := {replica.node for replica in replicas if replica.count and not replica.cards}:
         which |= Q(node__uid__in=choosing, node__cluster__binding=Cluster.BindingMode.NODE)
     rows = Card.objects.select_for_update(no_key=True, of=("self",)).filter(which).order_by("uid")
@@ -130,7 +132,7 @@ def _locked_cards(placements: Sequence[ClaimPlacement]) -> list[_LockedCard]:
 def _locked_claims(placements: Sequence[ClaimPlacement]) -> dict[str, Claim]:
     rows = (
         Claim.objects.select_for_update(no_key=True, of=("self",))
-        .filter(_first_allocation("uid", [placement.claim for placement in placements]))
+        .filter(_in_json_values("uid", [placement.claim for placement in placements]))
         .select_related("queue", "user")
         # The request is immutable and was validated by the plan.
         .only("uid", "state", "queue__uid", "user__username")
@@ -139,7 +141,7 @@ def _locked_claims(placements: Sequence[ClaimPlacement]) -> dict[str, Claim]:
     return {claim.uid: claim for claim in rows}
 
 
-def _commit_state(
+def _commit_validator_and_nominations(
     placements: Sequence[ClaimPlacement], cards: Sequence[_LockedCard], claims: Mapping[str, Claim]
 ) -> tuple[CommitValidator, Mapping[str, str]]:
     """Current usage for validation, and ``nominated_cards``."""
@@ -148,17 +150,17 @@ def _commit_state(
     for card in cards:
         by_node.setdefault(card.node, []).append(card)
     holding = Allocation.objects.filter(
-        _first_allocation("card", [card.pk for card in cards]), released_at=None
+        _in_json_values("card", [card.pk for card in cards]), released_at=None
     )
     holders = dict(holding.order_by().values_list("card__uid", "claim__uid"))
     # Read after the allocations: a card that is released in between appears allocated or nominated.
     nominated = nominated_cards()
     nodes = [
-        _node_view(node, by_node.get(node.pk, ()), holders=holders, nominated=nominated)
+        _locked_node_snapshot(node, by_node.get(node.pk, ()), holders=holders, nominated=nominated)
         for node in _lock_nodes(hosts)
     ]
-    stated = queues_locked({claim.queue.uid for claim in claims.values()})
-    used = cards_used()
+    stated = lock_queue_snapshots({claim.queue.uid for claim in claims.values()})
+    used = allocated_cards_by_queue()
     queues = {
         uid: replace(view, used=used[uid]) if uid in used else view for uid, view in stated.items()
     }
@@ -169,7 +171,7 @@ def _commit_state(
 
 
 def _lock_nodes(uids: Collection[str]) -> list[NodeRow]:
-    rows = Node.objects.filter(_first_allocation("uid", sorted(uids))).order_by()
+    rows = Node.objects.filter(_in_json_values("uid", sorted(uids))).order_by()
     return [
         NodeRow(*row, labels="")
         for row in rows.values_list(
@@ -186,7 +188,7 @@ def _lock_nodes(uids: Collection[str]) -> list[NodeRow]:
     ]
 
 
-def _node_view(
+def _locked_node_snapshot(
     node: NodeRow,
     cards: Iterable[_LockedCard],
     *,
@@ -211,11 +213,11 @@ def _node_view(
         ),
         capacity=Resources(cpu=Millicpu(node.cpu), memory=Bytes(node.memory)),
         schedulable=node.ready and not node.cordoned,
-        binding=CardBinding(node.binding),
+        binding=CardSelection(node.binding),
     )
 
 
-def _first_allocation(column: str, values: Sequence[object]) -> Func:
+def _in_json_values(column: str, values: Sequence[object]) -> Func:
     """``IN`` with one JSON parameter: thousands of parameters take longer to send than the lookup."""
     kind = "bigint" if column == "card" else "text"
     return Func(
@@ -254,7 +256,7 @@ def _write_admissions(
     with pipelined_statements():
         apply_transitions(steps, CLAIM, ClaimEvent.ADMIT, into=ClaimTransition, at=at, locked=True)
         _insert_allocations(validated, cards, at=at)
-        publish_each("claim.admitted", ({"claim_uid": claim.uid} for claim, _ in validated))
+        publish_messages("claim.admitted", ({"claim_uid": claim.uid} for claim, _ in validated))
 
 
 def _insert_allocations(
@@ -362,7 +364,7 @@ def nominations_prune(*, at: datetime) -> int:
     return pruned
 
 
-def nominations_release(*, claims: Collection[str]) -> int:
+def nominations_delete(*, claims: Collection[str]) -> int:
     """Delete the nominations of those claims, given by uid; return their number."""
     deleted, _ = Nomination.objects.filter(claim__uid__in=claims).delete() if claims else (0, {})
     return deleted

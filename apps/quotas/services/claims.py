@@ -15,11 +15,11 @@ from django.db.models import Q
 
 from apps.accounts.models import Team, User
 from apps.quotas.models import Allocation, Claim, ClaimTransition, Nomination, Queue
-from apps.quotas.selectors.queues import intake_refusal_of_any
-from apps.quotas.selectors.snapshots import queues_locked
+from apps.quotas.selectors.queues import any_queue_closed_reason
+from apps.quotas.selectors.snapshots import lock_queue_snapshots
 from apps.quotas.services.admissions import nominations_create, nominations_reassign
-from apps.quotas.services.queue_trees import queue_lock_shared
-from apps.quotas.services.usage import usage_record_releases
+from apps.quotas.services.queue_trees import queue_rows_lock_shared
+from apps.quotas.services.usage_ledger import usage_record_releases
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import (
     CLAIM,
@@ -30,8 +30,8 @@ from controlplane.domain.quotas.claims import (
     ReleaseReason,
 )
 from controlplane.domain.quotas.queues import QueueSnapshot
-from controlplane.domain.scheduling.plans import PendingClaim, Revocation
-from controlplane.outbox.messages import publish_each, publish_message
+from controlplane.domain.scheduling.plans import ClaimEviction, PendingClaim
+from controlplane.outbox.messages import publish_message, publish_messages
 from controlplane.persistence.bulk_writes import bulk_insert_rows
 from controlplane.persistence.reasons import reason_as_json
 from controlplane.persistence.state_transitions import (
@@ -53,7 +53,7 @@ _DOCUMENTS = (
 )
 
 
-class QueueNotAccepting(Exception):
+class QueueNotAcceptingClaims(Exception):
     """The queue does not accept new claims; the message says why, and what to do."""
 
 
@@ -96,7 +96,7 @@ class ClaimTerms:
     #: The workload was accepted before: accepted even if the queue does not accept new claims.
     continues: bool = False
 
-    def where_json(self) -> dict[str, Any]:
+    def node_constraints_json(self) -> dict[str, Any]:
         """Node constraints as JSON, without empty ones."""
         asked = {
             "selector": dict(self.selector),
@@ -145,7 +145,7 @@ class ClaimRequest:
             work_name=work.name if work else "",
             user=work.user if work else None,
             speeds=dict(terms.speeds),
-            where=terms.where_json(),
+            where=terms.node_constraints_json(),
             runtime=None if terms.runtime is None else round(terms.runtime.total_seconds()),
             preemptible=terms.preemptible,
             in_line_since=terms.in_line_since,
@@ -153,7 +153,7 @@ class ClaimRequest:
         )
 
 
-def claim_request(
+def claim_create(
     *,
     owner: tuple[str, str],
     team: Team,
@@ -167,7 +167,7 @@ def claim_request(
     """A new pending claim of ``owner`` (kind, uid).
 
     :raises ValueError: if it accepts no chip; it would be pending forever.
-    :raises QueueNotAccepting: if the queue, or one above it, does not accept new claims.
+    :raises QueueNotAcceptingClaims: if the queue, or one above it, does not accept new claims.
     :raises PendingLimitExceeded: if its user would have too many pending claims.
     """
     request = ClaimRequest(
@@ -180,15 +180,15 @@ def claim_request(
         work=work,
         terms=terms or ClaimTerms(),
     )
-    return claims_request(requests=(request,))[0]
+    return claims_create(requests=(request,))[0]
 
 
 @transaction.atomic
-def claims_request(*, requests: Sequence[ClaimRequest]) -> list[Claim]:
-    """``claim_request`` for many: a new pending claim for each of them, or none at all.
+def claims_create(*, requests: Sequence[ClaimRequest]) -> list[Claim]:
+    """``claim_create`` for many: a new pending claim for each of them, or none at all.
 
     :raises ValueError: if one accepts no chip; it would be pending forever.
-    :raises QueueNotAccepting: if one of the queues, or one above it, does not accept new claims.
+    :raises QueueNotAcceptingClaims: if one of the queues, or one above it, does not accept new claims.
     :raises PendingLimitExceeded: if a user would have too many pending claims.
     """
     _check_pending_limits(requests)
@@ -196,10 +196,10 @@ def claims_request(*, requests: Sequence[ClaimRequest]) -> list[Claim]:
     bulk_insert_rows(claims, numbered=True)
     # Checked under the locks: the queues do not change until the claims are committed.
     queues = {each.queue.pk: each.queue for each in requests}
-    queue_lock_shared(*queues.values())
+    queue_rows_lock_shared(*queues.values())
     fresh = {each.queue.pk: each.queue for each in requests if not each.terms.continues}
-    if fresh and (refusal := intake_refusal_of_any(fresh.values())):
-        raise QueueNotAccepting(refusal)
+    if fresh and (refusal := any_queue_closed_reason(fresh.values())):
+        raise QueueNotAcceptingClaims(refusal)
     nominations_reassign(claims=claims)
     # One message for all of them: the scheduler considers all pending claims.
     if claims:
@@ -341,7 +341,7 @@ def claims_release(*, uids: Sequence[str], reason: ReleaseReason, at: datetime) 
         )
         Nomination.objects.filter(claim__in=ends).delete()
         # One message for all of them: the scheduler considers all free cards.
-        publish_each("claim.released", ({"claim_uid": claim.uid} for claim in claims[:1]))
+        publish_messages("claim.released", ({"claim_uid": claim.uid} for claim in claims[:1]))
     return frozenset(claim.uid for claim in claims)
 
 
@@ -358,7 +358,7 @@ def claim_progress_update(
 @transaction.atomic
 def claims_revoke(
     *,
-    revocations: Sequence[Revocation],
+    revocations: Sequence[ClaimEviction],
     queues: Mapping[str, QueueSnapshot],
     grace: timedelta,
     at: datetime,
@@ -373,7 +373,7 @@ def claims_revoke(
     uids = {uid for each in revocations for uid in (each.claim, each.beneficiary)}
     rows = Claim.objects.select_for_update(no_key=True, of=("self",)).filter(uid__in=uids)
     claims = {claim.uid: claim for claim in rows.order_by("uid")}
-    if not _queues_unchanged(queues):
+    if not _are_queues_unchanged(queues):
         return ()
     steps = []
     for revocation in revocations:
@@ -389,7 +389,7 @@ def claims_revoke(
         }
         steps.append(RowTransition(row=victim, reason=revocation.reason, changes=changes))
     apply_transitions(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
-    publish_each("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))
+    publish_messages("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))
     return tuple(step.row.uid for step in steps)
 
 
@@ -436,11 +436,11 @@ def claims_evict(
         steps.append(RowTransition(row=claim, reason=explanation, changes=changes))
     Claim.objects.filter(pk__in=late, revoke_by__gt=at + grace).update(revoke_by=at + grace)
     apply_transitions(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
-    publish_each("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))
+    publish_messages("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))
     return tuple(step.row for step in steps)
 
 
-def _queues_unchanged(queues: Mapping[str, QueueSnapshot]) -> bool:
+def _are_queues_unchanged(queues: Mapping[str, QueueSnapshot]) -> bool:
     stated = {uid: replace(view, used={}) for uid, view in queues.items()}
-    now = queues_locked(stated)
+    now = lock_queue_snapshots(stated)
     return all(now.get(uid) == view for uid, view in stated.items())

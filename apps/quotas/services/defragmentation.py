@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from apps.accounts.models import Team, User
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.fleet.models import Card
 from apps.quotas.models import (
     Claim,
@@ -49,16 +49,16 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationEvent,
     DefragmentationPurpose,
     DefragmentationState,
-    NodeBeforeAfter,
+    NodeRelocationPreview,
     RelocationEvent,
     RelocationState,
     RelocationStatus,
-    card_uids,
-    nodes_before_after,
-    with_named_cards,
+    assign_cards_to_relocations,
+    card_uids_of_replicas,
+    preview_relocated_nodes,
 )
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.state_transitions import apply_transition
 
 
@@ -95,7 +95,7 @@ class DefragmentationProposal:
     plan: DefragmentationPlan
     #: Chip of the freed cards; empty for any.
     chip: str
-    pictures: tuple[NodeBeforeAfter, ...]
+    pictures: tuple[NodeRelocationPreview, ...]
 
 
 def defragmentation_preview(
@@ -109,12 +109,12 @@ def defragmentation_preview(
     chip, plan = _build_plan(plan_request, snapshot, at)
     if not plan.moves:
         raise NoUsefulRelocation(plan.reason)
-    moves, room = with_named_cards(plan.moves, plan.room, snapshot, chip=chip)
+    moves, room = assign_cards_to_relocations(plan.moves, plan.room, snapshot, chip=chip)
     return DefragmentationProposal(
         plan_request=plan_request,
         plan=replace(plan, moves=moves, room=room),
         chip=chip,
-        pictures=nodes_before_after(snapshot, moves, room),
+        pictures=preview_relocated_nodes(snapshot, moves, room),
     )
 
 
@@ -148,7 +148,7 @@ def defragmentation_propose(
     :raises NoUsefulRelocation: if no relocation helps, or none is worth its cost.
     :raises PermissionRefused: if the actor neither manages queues nor operates the fleet of any team.
     """
-    selectors.require_proposing(actor)
+    selectors.require_permission_to_propose(actor)
     proposal = defragmentation_preview(plan_request=plan_request, at=at)
     plan = proposal.plan
     row = Defragmentation.objects.create(
@@ -162,7 +162,7 @@ def defragmentation_propose(
         fragments_after=plan.fragments_after,
         cost=plan.cost,
         gain=plan.gain,
-        room=sorted(card_uids(plan.room)),
+        room=sorted(card_uids_of_replicas(plan.room)),
         pictures=[asdict(picture) for picture in proposal.pictures],
         proposed_by=actor,
         proposed_by_name=actor.username,
@@ -185,7 +185,7 @@ def defragmentation_propose(
         )
         for number, one in enumerate(plan.moves, 1)
     )
-    _audit_plan(row, action="defragmentation_plan.propose", actor=actor)
+    _audit_defragmentation_plan(row, action="defragmentation_plan.propose", actor=actor)
     return row
 
 
@@ -198,7 +198,7 @@ def defragmentation_approve(*, plan: Defragmentation, actor: User, at: datetime)
     :raises DefragmentationInProgress: if another plan is approved and has not ended.
     :raises DefragmentationPlanStale: if the claims or cards have changed.
     """
-    selectors.require_moving(actor, selectors.relocated_teams(plan))
+    selectors.require_permission_to_relocate(actor, selectors.relocated_teams(plan))
     lock_in_transaction(AdvisoryLock.APPROVE_DEFRAGMENTATION)
     if plan.expires_at <= at and plan.state == DefragmentationState.PROPOSED:
         raise IllegalTransition(
@@ -216,7 +216,7 @@ def defragmentation_approve(*, plan: Defragmentation, actor: User, at: datetime)
                 user=other.proposed_by_name,
             )
         )
-    if changes := selectors.changes_since_proposal(plan):
+    if changes := selectors.plan_blockers_since_proposal(plan):
         raise DefragmentationPlanStale(
             Reason(
                 "defragmentation.approval.plan_outdated",
@@ -233,7 +233,7 @@ def defragmentation_approve(*, plan: Defragmentation, actor: User, at: datetime)
         approved_by_name=actor.username,
         approved_at=at,
     )
-    _audit_plan(plan, action="defragmentation_plan.approve", actor=actor)
+    _audit_defragmentation_plan(plan, action="defragmentation_plan.approve", actor=actor)
 
 
 @transaction.atomic
@@ -244,8 +244,8 @@ def defragmentation_dismiss(*, plan: Defragmentation, actor: User, at: datetime)
     :raises IllegalTransition: if it has ended already.
     """
     if plan.proposed_by_id != actor.pk:
-        selectors.require_moving(actor, selectors.relocated_teams(plan))
-    _audit_plan(plan, action="defragmentation_plan.dismiss", actor=actor)
+        selectors.require_permission_to_relocate(actor, selectors.relocated_teams(plan))
+    _audit_defragmentation_plan(plan, action="defragmentation_plan.dismiss", actor=actor)
     if plan.state == DefragmentationState.UNDER_WAY:
         Defragmentation.objects.filter(pk=plan.pk, stop_asked_at=None).update(
             stop_asked_at=at, stop_asked_by=actor.username
@@ -263,9 +263,9 @@ def defragmentation_dismiss(*, plan: Defragmentation, actor: User, at: datetime)
     return True
 
 
-def _audit_plan(row: Defragmentation, *, action: str, actor: User) -> None:
+def _audit_defragmentation_plan(row: Defragmentation, *, action: str, actor: User) -> None:
     teams: Sequence[Team] = selectors.relocated_teams(row)
-    audit(
+    record_audit_entry(
         actor=actor,
         action=action,
         team=teams[0] if len(teams) == 1 else None,
@@ -287,8 +287,8 @@ def defragmentation_begin(*, row: Defragmentation, at: datetime) -> None:
     """
     moves = selectors.relocations_of(row)
     _lock_cards({*row.room, *(card for step in moves for card in _target_cards(step))})
-    _check_state(row)
-    cards_reserve(row=row, at=at)
+    _require_plan_still_valid(row)
+    defragmentation_cards_reserve(row=row, at=at)
     defragmentation_transition(
         row,
         DefragmentationEvent.BEGIN,
@@ -297,11 +297,11 @@ def defragmentation_begin(*, row: Defragmentation, at: datetime) -> None:
     )
 
 
-def cards_reserve(*, row: Defragmentation, at: datetime) -> None:
+def defragmentation_cards_reserve(*, row: Defragmentation, at: datetime) -> None:
     """Extend the reservations: freed cards for the claim or to keep nodes idle, targets for the workloads
     that are relocated there.
     """
-    _reserve_room(row, at)
+    _reserve_freed_cards(row, at)
     for step in selectors.relocations_of(row):
         if step.state in (RelocationState.PLANNED, *IN_MOTION):
             _nominate_cards(
@@ -309,22 +309,22 @@ def cards_reserve(*, row: Defragmentation, at: datetime) -> None:
             )
 
 
-def _reserve_room(row: Defragmentation, at: datetime) -> None:
+def _reserve_freed_cards(row: Defragmentation, at: datetime) -> None:
     work_uid = "" if row.claim is not None else row.uid
     _nominate_cards(row.room, until=at + NOMINATION_LIFETIME, claim=row.claim, work_uid=work_uid)
 
 
 def _target_cards(step: DefragmentationMove) -> set[str]:
-    return card_uids(selectors.replicas_of(step.target))
+    return card_uids_of_replicas(selectors.replica_placements_from_json(step.target))
 
 
-def move_begin(*, step: DefragmentationMove, at: datetime) -> None:
+def relocation_begin(*, step: DefragmentationMove, at: datetime) -> None:
     """Begin a relocation: evict the workload and reserve its target cards.
 
     :raises RelocationNotPossible: if this relocation, or a later one, is not possible any more.
     """
-    _check_state(step.defragmentation)
-    cards_reserve(row=step.defragmentation, at=at)
+    _require_plan_still_valid(step.defragmentation)
+    defragmentation_cards_reserve(row=step.defragmentation, at=at)
     explanation = Reason(
         "defragmentation.relocation.eviction",
         "relocated by a defragmentation plan: {reason}",
@@ -338,7 +338,7 @@ def move_begin(*, step: DefragmentationMove, at: datetime) -> None:
         explanation=explanation,
     )
     until = at + RELOCATION_TIMEOUT
-    _move_relocation(
+    _transition_relocation(
         step,
         RelocationEvent.STOP,
         at=at,
@@ -351,7 +351,7 @@ def move_begin(*, step: DefragmentationMove, at: datetime) -> None:
     )
 
 
-def move_observation(*, step: DefragmentationMove, at: datetime) -> RelocationStatus:
+def relocation_observed_status(*, step: DefragmentationMove, at: datetime) -> RelocationStatus:
     """The observed state of a relocation in progress."""
     claim = Claim.objects.get(pk=step.claim_id)
     successor = _successor_claim(step)
@@ -362,11 +362,11 @@ def move_observation(*, step: DefragmentationMove, at: datetime) -> RelocationSt
     )
 
 
-def move_advance(*, step: DefragmentationMove, event: RelocationEvent, at: datetime) -> None:
+def relocation_advance(*, step: DefragmentationMove, event: RelocationEvent, at: datetime) -> None:
     """Record an event of a relocation in progress."""
     successor = _successor_claim(step)
     if event is RelocationEvent.LEAVE:
-        _move_relocation(
+        _transition_relocation(
             step,
             event,
             at=at,
@@ -377,7 +377,7 @@ def move_advance(*, step: DefragmentationMove, event: RelocationEvent, at: datet
         )
         return
     if event is RelocationEvent.LAND:
-        reason = _landing_node(step, successor)
+        reason = _relocation_result_reason(step, successor)
     elif event is RelocationEvent.END:
         reason = Reason(
             "defragmentation.relocation.workload_ended",
@@ -393,11 +393,11 @@ def move_advance(*, step: DefragmentationMove, event: RelocationEvent, at: datet
     if event is not RelocationEvent.MISS:
         # A late workload may still get the cards until the reservation expires.
         _release_nominations(_target_cards(step), step.claim.work_uid, successor)
-    _move_relocation(step, event, at=at, reason=reason, successor=successor, ended_at=at)
+    _transition_relocation(step, event, at=at, reason=reason, successor=successor, ended_at=at)
 
 
-def _landing_node(step: DefragmentationMove, successor: Claim | None) -> str:
-    planned = {replica.node for replica in selectors.replicas_of(step.target)}
+def _relocation_result_reason(step: DefragmentationMove, successor: Claim | None) -> str:
+    planned = {replica.node for replica in selectors.replica_placements_from_json(step.target)}
     placed = {replica["node"] for replica in successor.placement} if successor else set()
     if placed <= planned:
         return Reason("defragmentation.relocation.finished", "restarted on the planned nodes")
@@ -416,7 +416,7 @@ def defragmentation_end(
     """End the plan and drop relocations that have not begun. Cards freed for a claim stay reserved for a while."""
     for step in selectors.relocations_of(row).filter(state=RelocationState.PLANNED):
         _release_nominations(_target_cards(step), step.claim.work_uid, None)
-        _move_relocation(
+        _transition_relocation(
             step,
             RelocationEvent.DROP,
             at=at,
@@ -424,7 +424,7 @@ def defragmentation_end(
             ended_at=at,
         )
     if event is DefragmentationEvent.FINISH and row.claim is not None:
-        _reserve_room(row, at)
+        _reserve_freed_cards(row, at)
     else:
         _release_nominations(row.room, row.uid, row.claim)
     defragmentation_transition(row, event, at=at, reason=reason, ended_at=at)
@@ -436,8 +436,8 @@ def _lock_cards(cards: Iterable[str]) -> None:
     list(rows.values_list("pk", flat=True))
 
 
-def _check_state(row: Defragmentation) -> None:
-    if changes := selectors.changes_since_proposal(row):
+def _require_plan_still_valid(row: Defragmentation) -> None:
+    if changes := selectors.plan_blockers_since_proposal(row):
         raise RelocationNotPossible(
             Reason(
                 "defragmentation.plan.outdated",
@@ -478,7 +478,7 @@ def _successor_claim(step: DefragmentationMove) -> Claim | None:
     return later.order_by("pk").first()
 
 
-def _move_relocation(
+def _transition_relocation(
     step: DefragmentationMove, event: RelocationEvent, *, at: datetime, reason: str, **changes: Any
 ) -> None:
     apply_transition(step, RELOCATION, event, into=MoveTransition, at=at, reason=reason, **changes)

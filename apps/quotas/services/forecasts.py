@@ -117,9 +117,9 @@ def what_if_create(*, question: WhatIfRequest, actor: User) -> WhatIf:
     """
     claim = question.claim
     if claim is None:
-        accounts.require(actor, Permission.VIEW, team=None)
+        accounts.require_permission(actor, Permission.VIEW, team=None)
     else:
-        accounts.require(actor, Permission.VIEW, team=claim.team)
+        accounts.require_permission(actor, Permission.VIEW, team=claim.team)
         if claim.state != ClaimState.PENDING:
             raise WhatIfRefused(Reason("claim.state.not_pending", "the claim is no longer pending"))
     if not question.changes:
@@ -148,12 +148,12 @@ def what_if_create(*, question: WhatIfRequest, actor: User) -> WhatIf:
     return row
 
 
-def what_if_answer(*, uid: str, answer: Mapping[str, Any], at: datetime) -> bool:
+def what_if_store_result(*, uid: str, answer: Mapping[str, Any], at: datetime) -> bool:
     """Store the result; False if it is closed already."""
     return _close_what_if(uid, state=WhatIfState.ANSWERED, answer=dict(answer), answered_at=at)
 
 
-def what_if_refuse(*, uid: str, reason: str, at: datetime) -> bool:
+def what_if_store_refusal(*, uid: str, reason: str, at: datetime) -> bool:
     """Store why it was refused; False if it is closed already."""
     return _close_what_if(uid, state=WhatIfState.REFUSED, refusal=reason, answered_at=at)
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from django.db import transaction
 
 from apps.accounts.models import User
-from apps.accounts.selectors import require
-from apps.accounts.services import audit
+from apps.accounts.selectors import require_permission
+from apps.accounts.services import record_audit_entry
 from apps.quotas.models import Claim, PriorityClass
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import Reason
@@ -55,7 +55,7 @@ def priority_class_save(
     :raises PermissionRefused: unless the actor is an administrator of the company.
     :raises PriorityRefused: if another class has that name or that value.
     """
-    require(actor, Permission.MANAGE_QUEUES, team=None)
+    require_permission(actor, Permission.MANAGE_QUEUES, team=None)
     row = existing or PriorityClass()
     others = PriorityClass.objects.select_for_update().exclude(pk=row.pk)
     for other in others:
@@ -82,7 +82,7 @@ def priority_class_save(
     row.name, row.value, row.description = name, value, description
     row.save()
     action = "priority_class.edit" if existing else "priority_class.create"
-    audit(
+    record_audit_entry(
         actor=actor,
         action=action,
         uid=row.uid,
@@ -100,7 +100,7 @@ def priority_class_delete(*, row: PriorityClass, actor: User, force: bool = Fals
     :raises PermissionRefused: unless the actor is an administrator of the company.
     :raises PriorityRefused: if active claims have its value, unless forced; or if it is the default class, 0.
     """
-    require(actor, Permission.MANAGE_QUEUES, team=None)
+    require_permission(actor, Permission.MANAGE_QUEUES, team=None)
     if row.value == 0:
         raise PriorityRefused(
             "value",
@@ -126,7 +126,7 @@ def priority_class_delete(*, row: PriorityClass, actor: User, force: bool = Fals
     uid = row.uid
     before = _audited_columns(row)
     row.delete()
-    audit(
+    record_audit_entry(
         actor=actor,
         action="priority_class.delete",
         uid=uid,

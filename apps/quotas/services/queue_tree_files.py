@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 
 from apps.quotas.models import Queue
-from apps.quotas.selectors.queue_trees import tree_documents
+from apps.quotas.selectors.queue_trees import queue_tree_documents
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import TreeAction, TreeEdit, documents_fingerprint
-from controlplane.domain.quotas.files import (
+from controlplane.domain.quotas.queue_documents import TreeAction, TreeEdit, queue_tree_fingerprint
+from controlplane.domain.quotas.queue_files import (
     InvalidQueueFile,
     dump_queue_file,
     parse_queue_file,
@@ -27,54 +27,58 @@ MAX_FILE_BYTES = 512 * 1024
 _MAX_DEPTH = 40
 
 
-def tree_export(*, of: Queue | None = None) -> str:
+def queue_tree_export(*, of: Queue | None = None) -> str:
     """The tree as YAML, or one queue and those below it."""
-    return dump_yaml(dump_queue_file(tree_documents(), of=of.uid if of else ""))
+    return dump_yaml(dump_queue_file(queue_tree_documents(), of=of.uid if of else ""))
 
 
 def dump_yaml(file: dict[str, Any]) -> str:
     """Plain values of a tree as YAML, with the quota of each chip on one line."""
     for queue in file["queues"].values():
         _flow_amounts(queue)
-    return yaml.dump(file, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(
+        file, Dumper=_QueueTreeYamlDumper, sort_keys=False, allow_unicode=True, width=100
+    )
 
 
-def file_edit(text: str, *, prune: bool = False, note: str = "") -> TreeEdit:
+def tree_edit_from_yaml(text: str, *, prune: bool = False, note: str = "") -> TreeEdit:
     """The edit that makes the tree what the YAML says.
 
     :raises InvalidQueueFile: with every error and its position.
     """
-    return content_edit(load_yaml(text), prune=prune, note=note)
+    return tree_edit_from_content(load_yaml(text), prune=prune, note=note)
 
 
-def content_edit(content: Any, *, prune: bool = False, note: str = "", seen: str = "") -> TreeEdit:
-    """The edit that makes the tree what plain values say; see ``controlplane.domain.quotas.files``.
+def tree_edit_from_content(
+    content: Any, *, prune: bool = False, note: str = "", seen: str = ""
+) -> TreeEdit:
+    """The edit that makes the tree what plain values say; see ``controlplane.domain.quotas.queue_files``.
 
     :param prune: retire queues that are missing in it, in the part of the tree that it describes.
     :param seen: fingerprint of the tree that the user saw; empty for the current tree.
     :raises InvalidQueueFile: with every error and its position.
     """
-    documents = tree_documents()
+    documents = queue_tree_documents()
     file = parse_queue_file(content, documents)
     queues = with_pruned_queues(file) if prune else file.queues
     return TreeEdit(
         queues=dict(queues),
         action=TreeAction.IMPORT,
         note=note,
-        seen=seen or documents_fingerprint(documents),
+        seen=seen or queue_tree_fingerprint(documents),
     )
 
 
-class _Flow(dict[str, int]):
+class _FlowStyleMapping(dict[str, int]):
     """A mapping in flow style, on one line."""
 
 
-class _Dumper(yaml.SafeDumper):
+class _QueueTreeYamlDumper(yaml.SafeDumper):
     """Dumps ``_Flow`` in flow style."""
 
 
-_Dumper.add_representer(
-    _Flow,
+_QueueTreeYamlDumper.add_representer(
+    _FlowStyleMapping,
     lambda dumper, amounts: dumper.represent_mapping(
         "tag:yaml.org,2002:map", amounts, flow_style=True
     ),
@@ -83,7 +87,7 @@ _Dumper.add_representer(
 
 def _flow_amounts(queue: dict[str, Any]) -> None:
     for chip, amounts in queue.get("cards", {}).items():
-        queue["cards"][chip] = _Flow(amounts)
+        queue["cards"][chip] = _FlowStyleMapping(amounts)
     for below in queue.get("below", {}).values():
         _flow_amounts(below)
 
@@ -95,7 +99,7 @@ def load_yaml(text: str) -> Any:
     """
     size = len(text.encode("utf-8", errors="replace"))
     if size > MAX_FILE_BYTES:
-        raise _invalid_file(
+        raise _invalid_queue_file_error(
             Reason(
                 "queue.file.too_large",
                 "the file has {size} bytes; the limit is {limit} bytes",
@@ -111,7 +115,7 @@ def load_yaml(text: str) -> Any:
         return None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         line = _line_number(error.problem_mark or error.context_mark)
-        raise _invalid_file(
+        raise _invalid_queue_file_error(
             Reason(
                 "queue.file.invalid_yaml_line",
                 "line {line} is not valid YAML: {error}",
@@ -122,7 +126,7 @@ def load_yaml(text: str) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidQueueFile):
             raise
-        raise _invalid_file(
+        raise _invalid_queue_file_error(
             Reason(
                 "queue.file.invalid_yaml", "the file is not valid YAML: {error}", error=str(error)
             )
@@ -138,7 +142,7 @@ def _check_events(text: str) -> None:
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             line = _line_number(event.start_mark)
-            raise _invalid_file(
+            raise _invalid_queue_file_error(
                 Reason(
                     "queue.file.yaml_anchor",
                     "line {line} has a YAML anchor or alias; write the value out instead",
@@ -149,7 +153,7 @@ def _check_events(text: str) -> None:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
             line = _line_number(event.start_mark)
-            raise _invalid_file(
+            raise _invalid_queue_file_error(
                 Reason(
                     "queue.file.nested_too_deeply",
                     "line {line} is nested more than {limit} levels deep; use at most "
@@ -172,7 +176,7 @@ def _check_keys(node: yaml.Node | None) -> None:
         name = key.value if isinstance(key, yaml.ScalarNode) else id(key)
         if name in seen:
             line = _line_number(key.start_mark)
-            raise _invalid_file(
+            raise _invalid_queue_file_error(
                 Reason(
                     "queue.file.duplicate_key",
                     "line {line}: duplicate key {key}; write it once",
@@ -189,5 +193,5 @@ def _line_number(mark: Any) -> int:
     return mark.line + 1 if mark else 1
 
 
-def _invalid_file(message: str) -> InvalidQueueFile:
+def _invalid_queue_file_error(message: str) -> InvalidQueueFile:
     return InvalidQueueFile(FieldFinding(field="", message=message))

@@ -17,16 +17,21 @@ from django.db.models import Q
 
 from apps.accounts.models import Team, User
 from apps.accounts.selectors import PermissionRefused
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Entitlement, Queue, QueueChange
-from apps.quotas.selectors.cycles import current_scheduling_policy
-from apps.quotas.selectors.queue_trees import tree_context, tree_documents, tree_permissions
+from apps.quotas.selectors.queue_trees import (
+    queue_tree_context,
+    queue_tree_documents,
+    queue_tree_permissions,
+)
+from apps.quotas.selectors.queue_visibility import queue_visibility_of
 from apps.quotas.selectors.queues import queues_active
-from apps.quotas.selectors.visibility import visibility_of
+from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import (
+from controlplane.domain.quotas.permissions import permission_errors
+from controlplane.domain.quotas.queue_documents import (
     PLAIN_FIELDS,
     Documents,
     QueueDifference,
@@ -34,28 +39,27 @@ from controlplane.domain.quotas.documents import (
     TreeAction,
     TreeEdit,
     apply_tree_edit,
-    as_json,
-    documents_fingerprint,
-    from_json,
-    is_new,
+    is_temporary_uid,
+    queue_document_from_json,
+    queue_document_to_json,
+    queue_tree_fingerprint,
     tree_differences,
     with_assigned_uids,
-    without_unchanged,
+    without_unchanged_queues,
 )
-from controlplane.domain.quotas.permissions import permission_errors
 from controlplane.domain.quotas.validation import validate_tree_change
 from controlplane.domain.scheduling.queue_change_preview import (
     PreviewedEviction,
     QueueChangePreview,
     preview_effects,
-    preview_policy,
+    queue_preview_policy,
 )
 from controlplane.outbox.messages import publish_message
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
 
 
-class TreeRefused(Exception):
+class QueueTreeRefused(Exception):
     """The tree would be invalid; ``findings`` say why, each with the queue and the numbers."""
 
     def __init__(self, *findings: FieldFinding) -> None:
@@ -63,11 +67,11 @@ class TreeRefused(Exception):
         self.findings = findings
 
 
-class TreeUnchanged(TreeRefused):
+class QueueTreeUnchanged(QueueTreeRefused):
     """The edit changes nothing."""
 
 
-class TreeConflict(Exception):
+class QueueTreeConflict(Exception):
     """The tree was changed concurrently; ``differences`` say how, as far as known."""
 
     def __init__(self, message: str, *differences: QueueDifference) -> None:
@@ -75,7 +79,7 @@ class TreeConflict(Exception):
         self.differences = differences
 
 
-class TreeOutdated(TreeConflict):
+class QueueTreeOutdated(QueueTreeConflict):
     """The tree is not the one that the user saw."""
 
 
@@ -84,68 +88,77 @@ def queue_tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> QueueChan
 
     :raises PermissionRefused: if that user may not make it.
     """
-    documents = tree_documents()
+    documents = queue_tree_documents()
     after = apply_tree_edit(documents, edit)
-    _require_permission(documents, after, user)
-    around = tree_context()
+    _require_tree_change_permission(documents, after, user)
+    around = queue_tree_context()
     judgement = validate_tree_change(documents, after, around)
     preview = QueueChangePreview(
         differences=tree_differences(documents, after),
-        findings=(*_unknown_queues(edit, documents), *judgement.findings),
+        findings=(*_unknown_queue_findings(edit, documents), *judgement.findings),
         warnings=judgement.warnings,
-        fingerprint=documents_fingerprint(documents),
+        fingerprint=queue_tree_fingerprint(documents),
     )
     if preview.findings or not preview.differences:
         return preview
     with transaction.atomic():
         snapshot = selectors.scheduling_snapshot()
     effect = preview_effects(
-        snapshot, documents, after, at=at, policy=preview_policy(current_scheduling_policy())
+        snapshot, documents, after, at=at, policy=queue_preview_policy(current_scheduling_policy())
     )
-    return replace(preview, gains=effect.gains, reclaims=_with_names(effect.reclaims, user))
+    return replace(
+        preview, gains=effect.gains, reclaims=_evictions_with_visible_names(effect.reclaims, user)
+    )
 
 
 @transaction.atomic
-def tree_apply(
+def queue_tree_apply(
     edit: TreeEdit, *, actor: User, at: datetime, reverts: QueueChange | None = None
 ) -> QueueChange:
     """Save the edit: rows, history, audit, and the message that triggers a cycle.
 
     :raises PermissionRefused: if the actor may not make it.
-    :raises TreeOutdated: if the tree is not the one that the user saw.
-    :raises TreeRefused: if the tree would be invalid, or would not change.
+    :raises QueueTreeOutdated: if the tree is not the one that the user saw.
+    :raises QueueTreeRefused: if the tree would be invalid, or would not change.
     """
-    documents = _lock_tree(edit)
-    if edit.seen and edit.seen != documents_fingerprint(documents):
+    documents = _lock_queue_tree(edit)
+    if edit.seen and edit.seen != queue_tree_fingerprint(documents):
         raise _tree_outdated_error()
-    edit = without_unchanged(documents, edit)
+    edit = without_unchanged_queues(documents, edit)
     after = apply_tree_edit(documents, edit)
-    _require_permission(documents, after, actor)
+    _require_tree_change_permission(documents, after, actor)
     if not edit.queues:
         message = Reason(
             "queue.tree.unchanged", "nothing to save: the queues already have this configuration"
         )
-        raise TreeUnchanged(FieldFinding(field="", message=message))
+        raise QueueTreeUnchanged(FieldFinding(field="", message=message))
     if wrong := (
-        *_unknown_queues(edit, documents),
-        *validate_tree_change(documents, after, tree_context()).findings,
+        *_unknown_queue_findings(edit, documents),
+        *validate_tree_change(documents, after, queue_tree_context()).findings,
     ):
-        raise TreeRefused(*wrong)
-    saved = with_assigned_uids(edit, {uid: new_uid() for uid in edit.queues if is_new(uid)})
+        raise QueueTreeRefused(*wrong)
+    saved = with_assigned_uids(
+        edit, {uid: new_uid() for uid in edit.queues if is_temporary_uid(uid)}
+    )
     rows = _write_queues(saved, at=at)
     change = QueueChange.objects.create(
         actor=actor,
         actor_name=actor.username,
         action=edit.action,
         note=edit.note,
-        before={uid: as_json(documents[uid]) if uid in documents else None for uid in saved},
-        after={uid: document and as_json(document) for uid, document in saved.items()},
+        before={
+            uid: queue_document_to_json(documents[uid]) if uid in documents else None
+            for uid in saved
+        },
+        after={
+            uid: document and queue_document_to_json(document) for uid, document in saved.items()
+        },
         reverts=reverts,
     )
     # One entry per queue, so that each team sees the changes of its own.
     action = TreeAction.EDIT if edit.action == TreeAction.BULK else edit.action
     for uid in saved:
-        audit(
+        record_audit_entry(
             actor=actor,
             action=f"queue.{action}",
             team=rows[uid].team,
@@ -159,16 +172,16 @@ def tree_apply(
     return change
 
 
-def change_revert_edit(change: QueueChange, *, note: str = "") -> TreeEdit:
+def queue_change_revert_edit(change: QueueChange, *, note: str = "") -> TreeEdit:
     """The edit that reverts a change.
 
-    :raises TreeConflict: if a queue that it changed was changed again.
+    :raises QueueTreeConflict: if a queue that it changed was changed again.
     """
-    documents = tree_documents()
-    left = _documents_of(change.after)
+    documents = queue_tree_documents()
+    left = _queue_documents_from_json(change.after)
     now = {uid: documents[uid] for uid in change.after if uid in documents}
     if since := tree_differences(left, now):
-        raise TreeConflict(
+        raise QueueTreeConflict(
             Reason(
                 "queue.revert.changed_since",
                 "the queues have been changed since: {changes}",
@@ -176,33 +189,37 @@ def change_revert_edit(change: QueueChange, *, note: str = "") -> TreeEdit:
             ),
             *since,
         )
-    before = _documents_of(change.before)
+    before = _queue_documents_from_json(change.before)
     return TreeEdit(
         queues={uid: before.get(uid) for uid in change.before},
         action=TreeAction.REVERT,
         note=note,
-        seen=documents_fingerprint(documents),
+        seen=queue_tree_fingerprint(documents),
     )
 
 
 @transaction.atomic
-def change_revert(change: QueueChange, *, actor: User, at: datetime, note: str = "") -> QueueChange:
+def queue_change_revert(
+    change: QueueChange, *, actor: User, at: datetime, note: str = ""
+) -> QueueChange:
     """Revert a change: queues that it created are retired, queues that it retired are restored.
 
     :raises PermissionRefused: if the actor may not make that change.
-    :raises TreeConflict: if a queue that it changed was changed again.
-    :raises TreeRefused: if the tree would be invalid.
+    :raises QueueTreeConflict: if a queue that it changed was changed again.
+    :raises QueueTreeRefused: if the tree would be invalid.
     """
-    tree_lock()
-    return tree_apply(change_revert_edit(change, note=note), actor=actor, at=at, reverts=change)
+    queue_tree_lock()
+    return queue_tree_apply(
+        queue_change_revert_edit(change, note=note), actor=actor, at=at, reverts=change
+    )
 
 
-def tree_lock() -> None:
+def queue_tree_lock() -> None:
     """Lock the tree against changes until the transaction ends."""
     lock_in_transaction(AdvisoryLock.CHANGE_QUEUES)
 
 
-def queue_lock_shared(*queues: Queue) -> None:
+def queue_rows_lock_shared(*queues: Queue) -> None:
     """Lock the queues against changes until the transaction ends, shared with other holders.
 
     A foreign key does the same, but is checked only when the transaction ends.
@@ -217,28 +234,30 @@ def queue_lock_shared(*queues: Queue) -> None:
 # -- Internal --
 
 
-def _documents_of(documents: Mapping[str, dict[str, object] | None]) -> Documents:
-    return {uid: from_json(document) for uid, document in documents.items() if document}
+def _queue_documents_from_json(documents: Mapping[str, dict[str, object] | None]) -> Documents:
+    return {
+        uid: queue_document_from_json(document) for uid, document in documents.items() if document
+    }
 
 
-def _lock_tree(edit: TreeEdit) -> Documents:
+def _lock_queue_tree(edit: TreeEdit) -> Documents:
     """The current tree, locked until the transaction ends."""
     # Without any queue there would be no row to lock.
-    tree_lock()
+    queue_tree_lock()
     rows = Queue.objects.filter(Q(retired_at=None) | Q(uid__in=list(edit.queues)))
     list(rows.select_for_update(of=("self",)).order_by("id").values_list("pk", flat=True))
-    return tree_documents()
+    return queue_tree_documents()
 
 
-def _require_permission(before: Documents, after: Documents, user: User) -> None:
+def _require_tree_change_permission(before: Documents, after: Documents, user: User) -> None:
     """:raises PermissionRefused: if that user may not make this change of the tree."""
-    if refused := permission_errors(before, after, tree_permissions(user)):
+    if refused := permission_errors(before, after, queue_tree_permissions(user)):
         raise PermissionRefused(join_reasons(refused))
 
 
-def _unknown_queues(edit: TreeEdit, documents: Documents) -> tuple[FieldFinding, ...]:
+def _unknown_queue_findings(edit: TreeEdit, documents: Documents) -> tuple[FieldFinding, ...]:
     """Findings for unknown queues of the edit: neither in the tree, nor new, nor retired."""
-    unknown = {uid for uid in edit.queues if uid not in documents and not is_new(uid)}
+    unknown = {uid for uid in edit.queues if uid not in documents and not is_temporary_uid(uid)}
     retired = {uid for uid in unknown if edit.queues[uid] is not None}
     known = Queue.objects.filter(uid__in=retired).exclude(retired_at=None)
     unknown -= set(known.values_list("uid", flat=True))
@@ -253,17 +272,19 @@ def _unknown_queues(edit: TreeEdit, documents: Documents) -> tuple[FieldFinding,
     )
 
 
-def _tree_outdated_error() -> TreeOutdated:
+def _tree_outdated_error() -> QueueTreeOutdated:
     last = QueueChange.objects.order_by("-id").first()
     if last is None:
-        return TreeOutdated("the queues were changed meanwhile; look at them again, then save")
-    since = tree_differences(_documents_of(last.before), _documents_of(last.after))
+        return QueueTreeOutdated("the queues were changed meanwhile; look at them again, then save")
+    since = tree_differences(
+        _queue_documents_from_json(last.before), _queue_documents_from_json(last.after)
+    )
     message = Reason(
         "queue.tree.changed_by_other_user",
         "the queues have been changed in the meantime, last by {user}; reload them, then save",
         user=last.actor_name,
     )
-    return TreeOutdated(message, *since)
+    return QueueTreeOutdated(message, *since)
 
 
 def _write_queues(saved: Mapping[str, QueueDocument | None], *, at: datetime) -> dict[str, Queue]:
@@ -308,7 +329,7 @@ def _write_entitlements(rows: Mapping[str, Queue], documents: Mapping[str, Queue
     )
 
 
-def _with_names(
+def _evictions_with_visible_names(
     reclaims: tuple[PreviewedEviction, ...], user: User
 ) -> tuple[PreviewedEviction, ...]:
     """Add team names, and workload names that the user may see."""
@@ -318,7 +339,7 @@ def _with_names(
             "team"
         )
     }
-    visibility = visibility_of(user, queues_active())
+    visibility = queue_visibility_of(user, queues_active())
     return tuple(
         replace(
             one,

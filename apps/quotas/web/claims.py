@@ -16,7 +16,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.quotas.models import Claim
 from apps.quotas.selectors.claims import (
     claim_explanation,
@@ -24,10 +24,10 @@ from apps.quotas.selectors.claims import (
     claims_readable,
     latest_claim_of_work,
 )
-from apps.quotas.selectors.defragmentation import can_propose
+from apps.quotas.selectors.defragmentation import can_propose_defragmentation
 from apps.quotas.selectors.forecasts import VisibleForecast, WorkloadSummary
+from apps.quotas.selectors.queue_visibility import QueueVisibility
 from apps.quotas.selectors.quota_bars import quota_bars
-from apps.quotas.selectors.visibility import QueueVisibility
 from controlplane.web.pages import render_page
 
 #: Labels of the numbers of a reason; see ``controlplane.domain.scheduling.explanations`` and ``blockers``.
@@ -54,7 +54,7 @@ NUMBERS: Mapping[str, str | Promise] = {
 }
 
 
-def reason_numbers(claim: Claim) -> list[tuple[str | Promise, object]]:
+def labelled_reason_parameters(claim: Claim) -> list[tuple[str | Promise, object]]:
     """The numbers of the claim's reason with their labels, in the order of the reason."""
     return [
         (NUMBERS.get(name, name.replace("_", " ")), value)
@@ -71,7 +71,7 @@ def format_clock(at: datetime, *, now: datetime) -> str:
     return _("%(day)s, %(hour)s") % {"day": date_format(local, "MONTH_DAY_FORMAT"), "hour": hour}
 
 
-def format_start(forecast: VisibleForecast, *, now: datetime) -> str:
+def format_predicted_start(forecast: VisibleForecast, *, now: datetime) -> str:
     """``Starts about 14:20 UTC, between 13:50 and 15:10.``"""
     if forecast.unseen:
         return _("No forecast: too many pending workloads ahead.")
@@ -135,9 +135,11 @@ def claim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "explanation": explanation,
         "claim": found,
         "name": claim_label(found, visibility=visibility),
-        "numbers": reason_numbers(found),
+        "numbers": labelled_reason_parameters(found),
         "bars": quota_bars(explanation.shares, tree=explanation.tree),
-        "outlook": format_start(explanation.outlook, now=at) if explanation.outlook else "",
+        "outlook": format_predicted_start(explanation.outlook, now=at)
+        if explanation.outlook
+        else "",
         "blocked_by": [workload_link(each) for each in explanation.outlook.blocked_by]
         if explanation.outlook
         else [],
@@ -147,7 +149,7 @@ def claim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         # Enough cards are free, but fragmented: defragmentation would help.
         "scattered": explanation.is_pending
         and any(cards >= found.card_count for cards in explanation.free.values())
-        and can_propose(request.user),
+        and can_propose_defragmentation(request.user),
     }
     return render_page(
         request, "quotas/claim.html", context, fragment="panel", changing=explanation.is_pending

@@ -15,12 +15,12 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.quotas.models import Claim, Defragmentation, DefragmentationMove, Queue
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.claims import claims_readable
-from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
+from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
 from apps.quotas.services import defragmentation as services
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState
@@ -31,10 +31,10 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationEvent,
     DefragmentationPurpose,
     DefragmentationState,
-    NodeBeforeAfter,
+    NodeRelocationPreview,
 )
-from controlplane.web.forms import PlainForm
-from controlplane.web.pages import keyset_page, render_page, row_action
+from controlplane.web.forms import StyledForm
+from controlplane.web.pages import keyset_page, render_page, row_action_view
 
 STEP = 22
 SIZE = 18
@@ -82,12 +82,12 @@ class NodeDrawing:
     after: NodeCardsRow
 
 
-def draw_plan(pictures: Iterable[NodeBeforeAfter]) -> list[NodeDrawing]:
+def draw_computed_plan(pictures: Iterable[NodeRelocationPreview]) -> list[NodeDrawing]:
     """Drawings of a computed plan."""
-    return stored_drawings(asdict(picture) for picture in pictures)
+    return draw_stored_plan(asdict(picture) for picture in pictures)
 
 
-def stored_drawings(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
+def draw_stored_plan(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
     """Drawings of a stored plan."""
     return [
         NodeDrawing(
@@ -132,7 +132,7 @@ PURPOSES: Mapping[DefragmentationPurpose, Promise] = {
 }
 
 
-class DefragmentationForm(PlainForm):
+class DefragmentationForm(StyledForm):
     purpose = forms.ChoiceField(
         label=gettext_lazy("Purpose"),
         choices=[(purpose.value, label) for purpose, label in PURPOSES.items()],
@@ -170,7 +170,7 @@ class DefragmentationForm(PlainForm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoveRow:
+class RelocationRow:
     """A relocation as a reader may see it."""
 
     number: int
@@ -194,7 +194,7 @@ def defragmentation_list(request: AuthenticatedRequest) -> HttpResponse:
     context = {
         "page": keyset_page(rows, before=request.GET.get("before", "")),
         "purposes": _purpose_labels(),
-        "may_propose": selectors.can_propose(request.user),
+        "may_propose": selectors.can_propose_defragmentation(request.user),
     }
     return render(request, "quotas/defragmentation_list.html", context)
 
@@ -202,7 +202,7 @@ def defragmentation_list(request: AuthenticatedRequest) -> HttpResponse:
 @login_required
 def defragmentation_new(request: AuthenticatedRequest) -> HttpResponse:
     """Compute a plan; POST proposes it."""
-    selectors.require_proposing(request.user)
+    selectors.require_permission_to_propose(request.user)
     given = request.POST or request.GET
     claim = _find_claim(request, given.get("claim", ""))
     filled = {
@@ -248,7 +248,7 @@ def _preview_context(
         replica.node for move in plan.moves for replica in (*move.source, *move.target)
     )
     rows = [
-        MoveRow(
+        RelocationRow(
             number=number,
             claim=claims[move.claim],
             named=visibility.can_name(claims[move.claim]),
@@ -263,7 +263,7 @@ def _preview_context(
     return {
         "plan": plan,
         "moves": rows,
-        "pictures": draw_plan(proposal.pictures),
+        "pictures": draw_computed_plan(proposal.pictures),
         "cost": plan.cost / 3600,
         "gain": plan.gain / 3600,
     }
@@ -285,9 +285,9 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
         "plan": found,
         "purpose": _purpose_labels()[found.purpose],
         "teams": teams,
-        "moves": _move_rows(moves, visibility),
+        "moves": _relocation_rows(moves, visibility),
         "made": sum(move.state in ("landed", "ended") for move in moves),
-        "pictures": stored_drawings(found.pictures),
+        "pictures": draw_stored_plan(found.pictures),
         "cost": found.cost / 3600,
         "gain": found.gain / 3600,
         "claim_named": found.claim is not None and visibility.can_name(found.claim),
@@ -302,13 +302,15 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
     )
 
 
-def _move_rows(moves: Iterable[DefragmentationMove], visibility: QueueVisibility) -> list[MoveRow]:
+def _relocation_rows(
+    moves: Iterable[DefragmentationMove], visibility: QueueVisibility
+) -> list[RelocationRow]:
     moves = list(moves)
     nodes = selectors.node_names(
         place["node"] for move in moves for place in (*move.source, *move.target)
     )
     return [
-        MoveRow(
+        RelocationRow(
             number=move.number,
             claim=move.claim,
             named=visibility.can_name(move.claim),
@@ -332,7 +334,7 @@ def _purpose_labels() -> dict[str, str]:
 
 
 def _queue_visibility(request: AuthenticatedRequest) -> QueueVisibility:
-    return visibility_of(request.user, Queue.objects.all())
+    return queue_visibility_of(request.user, Queue.objects.all())
 
 
 def _find_claim(request: AuthenticatedRequest, uid: str) -> Claim | None:
@@ -346,13 +348,13 @@ def _find_plan(request: AuthenticatedRequest, uid: str) -> Defragmentation:
     return get_object_or_404(selectors.defragmentations_visible(request.user), uid=uid)
 
 
-@row_action(load=_find_plan, page="defragmentation-plan", refusals=REFUSALS)
+@row_action_view(load=_find_plan, page="defragmentation-plan", refusals=REFUSALS)
 def defragmentation_approve(request: AuthenticatedRequest, found: Defragmentation) -> str:
     services.defragmentation_approve(plan=found, actor=request.user, at=timezone.now())
     return _("Plan approved. The first workload is being preempted.")
 
 
-@row_action(load=_find_plan, page="defragmentation-plan", refusals=REFUSALS)
+@row_action_view(load=_find_plan, page="defragmentation-plan", refusals=REFUSALS)
 def defragmentation_dismiss(request: AuthenticatedRequest, found: Defragmentation) -> str:
     ended = services.defragmentation_dismiss(plan=found, actor=request.user, at=timezone.now())
     if ended:

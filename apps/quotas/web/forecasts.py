@@ -18,11 +18,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet.models import Node
 from apps.quotas.models import Claim, ClaimForecast, PriorityClass, Queue, WhatIf
 from apps.quotas.selectors.claims import claims_allocated
-from apps.quotas.selectors.cycles import current_scheduling_policy
 from apps.quotas.selectors.forecasts import (
     StartForecast,
     VisibleForecast,
@@ -32,17 +31,18 @@ from apps.quotas.selectors.forecasts import (
     what_if_result,
     what_ifs_visible,
 )
-from apps.quotas.selectors.queues import QuotaTree, flatten_entries, queue_tree
+from apps.quotas.selectors.queues import QuotaTree, flatten_queue_entries, queue_tree
+from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from apps.quotas.selectors.simulations import ReclaimRequest, reclaim_preview
 from apps.quotas.services.forecasts import WhatIfRefused, WhatIfRequest, what_if_create
 from apps.quotas.web.claims import (
     claim_label,
     claim_or_404,
-    format_start,
+    format_predicted_start,
     format_start_short,
     workload_link,
 )
-from apps.quotas.web.queues import entry_or_404
+from apps.quotas.web.queues import queue_entry_or_404
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.what_if import (
@@ -56,11 +56,11 @@ from controlplane.domain.scheduling.what_if import (
     WhatIfChange,
     WhatIfState,
 )
-from controlplane.web.forms import PlainForm
+from controlplane.web.forms import StyledForm
 from controlplane.web.pages import render_page
 
 
-class WhatIfForm(PlainForm):
+class WhatIfForm(StyledForm):
     """Changes of a what-if; all fields are optional, but at least one change is required."""
 
     queue = forms.ChoiceField(label=lazy("Queue"), required=False)
@@ -151,7 +151,7 @@ class WhatIfForm(PlainForm):
         if given.get("cards"):
             changes.append(
                 AddGuaranteedCards(
-                    queue=self.queue_chosen().uid, chip=given["chip"], cards=given["cards"]
+                    queue=self.selected_queue().uid, chip=given["chip"], cards=given["cards"]
                 )
             )
         if given.get("nodes") and given.get("like"):
@@ -164,7 +164,7 @@ class WhatIfForm(PlainForm):
             changes.append(RemoveClaim(claim=self._others[given["gone"]]))
         return changes
 
-    def queue_chosen(self) -> Queue:
+    def selected_queue(self) -> Queue:
         """The selected queue; by default the queue of the claim."""
         if self.cleaned_data.get("queue"):
             return self._queues[self.cleaned_data["queue"]]
@@ -176,7 +176,7 @@ def _opaque_claim_token(uid: str) -> str:
     return salted_hmac("what-if", uid).hexdigest()[:16]
 
 
-class ReclaimForm(PlainForm):
+class ReclaimForm(StyledForm):
     """Parameters of a reclaim preview."""
 
     chip = forms.ChoiceField(label=lazy("Chip"))
@@ -209,11 +209,11 @@ _MAX_FORECASTS = 50
 def claim_what_if(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Create a what-if about one claim."""
     claim, _unused = claim_or_404(request, uid)
-    accounts.require(request.user, Permission.VIEW, team=claim.team)
+    accounts.require_permission(request.user, Permission.VIEW, team=claim.team)
     tree = queue_tree(request.user)
     form = _what_if_form(request, tree, claim=claim)
     context = {"claim": claim, "name": claim_label(claim, visibility=tree.visibility)}
-    return _form_response(
+    return _what_if_form_response(
         request, form, claim=claim, template="quotas/what_if.html", context=context
     )
 
@@ -221,7 +221,7 @@ def claim_what_if(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 @login_required
 def forecast(request: AuthenticatedRequest) -> HttpResponse:
     """Forecasts of all claims, and a what-if about all of them. For company administrators."""
-    accounts.require(request.user, Permission.VIEW, team=None)
+    accounts.require_permission(request.user, Permission.VIEW, team=None)
     tree, at = queue_tree(request.user), timezone.now()
     soon = (
         ClaimForecast.objects.filter(claim__state=ClaimState.PENDING, starts_at__isnull=False)
@@ -242,7 +242,7 @@ def forecast(request: AuthenticatedRequest) -> HttpResponse:
         "recent_requests": what_ifs_visible(request.user)[:10],
     }
     form = _what_if_form(request, tree)
-    return _form_response(
+    return _what_if_form_response(
         request, form, claim=None, template="quotas/forecast.html", context=context
     )
 
@@ -251,7 +251,9 @@ def _what_if_form(
     request: AuthenticatedRequest, tree: QuotaTree, *, claim: Claim | None = None
 ) -> WhatIfForm:
     leaves = [
-        entry.queue for entry in flatten_entries(tree.roots) if entry.can_open and not entry.below
+        entry.queue
+        for entry in flatten_queue_entries(tree.roots)
+        if entry.can_open and not entry.below
     ]
     if claim is not None:
         leaves.sort(key=lambda queue: queue.pk != claim.queue_id)
@@ -270,7 +272,7 @@ def _running_claim_choices(tree: QuotaTree, claim: Claim | None) -> list[tuple[s
     """Running claims with labels: first those that have to end before the claim starts."""
     forecast_row = ClaimForecast.objects.filter(claim=claim).first() if claim else None
     awaits = list(forecast_row.blocked_by) if forecast_row else []
-    holding = claims_allocated([entry.queue.pk for entry in flatten_entries(tree.roots)])
+    holding = claims_allocated([entry.queue.pk for entry in flatten_queue_entries(tree.roots)])
     if claim is not None:
         holding = holding.filter(chip__in=claim.chips)
     first = list(holding.filter(uid__in=awaits))
@@ -290,7 +292,7 @@ def _running_claim_choices(tree: QuotaTree, claim: Claim | None) -> list[tuple[s
     ]
 
 
-def _form_response(
+def _what_if_form_response(
     request: AuthenticatedRequest,
     form: WhatIfForm,
     *,
@@ -300,7 +302,7 @@ def _form_response(
 ) -> HttpResponse:
     """Create the what-if of a valid form and redirect to its result; otherwise render the form."""
     if form.is_bound and form.is_valid():
-        question = WhatIfRequest(changes=form.changes(), queue=form.queue_chosen(), claim=claim)
+        question = WhatIfRequest(changes=form.changes(), queue=form.selected_queue(), claim=claim)
         try:
             created = what_if_create(question=question, actor=request.user)
         except WhatIfRefused as refusal:
@@ -322,7 +324,7 @@ def what_if(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "name": claim_label(what_if_row.claim, visibility=tree.visibility)
         if what_if_row.claim
         else "",
-        "changes": format_changes(what_if_row, tree),
+        "changes": format_what_if_changes(what_if_row, tree),
         "answer": answer,
         **(_outcome_context(answer, now=at) if answer else {}),
     }
@@ -338,8 +340,8 @@ def _outcome_context(answer: WhatIfOutcome, *, now: datetime) -> dict[str, Any]:
             "work": workload_link(each.work),
             "gained": each.gained,
             "lost": -each.gained if each.gained is not None else None,
-            "before": _format_start(each.before, now=now),
-            "after": _format_start(each.after, now=now),
+            "before": _format_start_forecast(each.before, now=now),
+            "after": _format_start_forecast(each.after, now=now),
         }
 
     return {
@@ -350,19 +352,19 @@ def _outcome_context(answer: WhatIfOutcome, *, now: datetime) -> dict[str, Any]:
     }
 
 
-def _format_start(start: StartForecast | None, *, now: datetime) -> str:
+def _format_start_forecast(start: StartForecast | None, *, now: datetime) -> str:
     """The formatted start; empty if it is not pending."""
     if start is None:
         return ""
     visible = VisibleForecast(
         starts_at=start.starts_at, earliest=start.earliest, latest=start.latest
     )
-    return format_start(visible, now=now)
+    return format_predicted_start(visible, now=now)
 
 
-def format_changes(what_if_row: WhatIf, tree: QuotaTree) -> list[str]:
+def format_what_if_changes(what_if_row: WhatIf, tree: QuotaTree) -> list[str]:
     """The changes of a what-if, one sentence each."""
-    queues = {entry.queue.uid: entry.queue.name for entry in flatten_entries(tree.roots)}
+    queues = {entry.queue.uid: entry.queue.name for entry in flatten_queue_entries(tree.roots)}
     uids = [
         change[name]
         for change in what_if_row.changes
@@ -406,10 +408,10 @@ def format_changes(what_if_row: WhatIf, tree: QuotaTree) -> list[str]:
 
 
 @login_required
-def reclaim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def reclaim_preview_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Workloads that would be preempted if the queue requested cards now: ``?chip=&cards=&together=``."""
     tree = queue_tree(request.user)
-    entry = entry_or_404(tree, uid)
+    entry = queue_entry_or_404(tree, uid)
     reclaimable = [share for share in entry.shares if share.chip and share.standing.reclaimable > 0]
     chips = list(dict.fromkeys((*(share.chip for share in reclaimable), *tree.chips)))
     first = reclaimable[0] if reclaimable else None

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.quotas.models import Claim, QueueChange
 from apps.quotas.selectors.allocations import (
     AllocationWindow,
@@ -25,22 +25,22 @@ from apps.quotas.selectors.allocations import (
     queue_occupancy,
 )
 from apps.quotas.selectors.claims import (
+    borrowing_claim_ids,
     claim_node_names,
     claims_allocated,
-    claims_borrowing,
     claims_pending,
     queue_positions,
 )
 from apps.quotas.selectors.queue_trees import queue_names
-from apps.quotas.selectors.queues import QueueEntry, QuotaTree, flatten_entries, queue_tree
+from apps.quotas.selectors.queue_visibility import QueueVisibility
+from apps.quotas.selectors.queues import QueueEntry, QuotaTree, flatten_queue_entries, queue_tree
 from apps.quotas.selectors.quota_bars import fleet_bars, queue_bars, quota_bars
-from apps.quotas.selectors.visibility import QueueVisibility
 from apps.quotas.web.claims import claim_label, format_start_short
-from controlplane.domain.quotas.documents import from_json, tree_differences
+from controlplane.domain.quotas.queue_documents import queue_document_from_json, tree_differences
 from controlplane.domain.quotas.queues import TOTAL
-from controlplane.web.pages import Tab, keyset_page
+from controlplane.web.pages import PageTab, keyset_page
 from controlplane.web.reasons import render_reason
-from controlplane.web.tables import Column, FilterForm, Table
+from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 
 class ClaimFilter(FilterForm):
@@ -72,24 +72,28 @@ class RunningClaimRow:
     borrowed: bool
 
 
-def pending_columns(visibility: QueueVisibility, at: datetime) -> tuple[Column, ...]:
+def pending_columns(visibility: QueueVisibility, at: datetime) -> tuple[TableColumn, ...]:
     return (
-        Column(key="line", label=lazy("Position"), sort="line", csv=lambda row: row.line),
-        Column(
+        TableColumn(key="line", label=lazy("Position"), sort="line", csv=lambda row: row.line),
+        TableColumn(
             key="work",
             label=lazy("Workload"),
             csv=lambda row: claim_label(row, visibility=visibility),
         ),
-        Column(key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_card_count),
-        Column(key="chips", label=lazy("Chips"), csv=lambda row: " / ".join(row.chips)),
-        Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
-        Column(key="since", label=lazy("Pending since"), sort="since", csv=_pending_since),
-        Column(
+        TableColumn(
+            key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_card_count
+        ),
+        TableColumn(key="chips", label=lazy("Chips"), csv=lambda row: " / ".join(row.chips)),
+        TableColumn(
+            key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name
+        ),
+        TableColumn(key="since", label=lazy("Pending since"), sort="since", csv=_pending_since),
+        TableColumn(
             key="why",
             label=lazy("Pending reason"),
             csv=lambda row: render_reason(row.explanation),
         ),
-        Column(
+        TableColumn(
             key="starts",
             label=lazy("Starts"),
             csv=lambda row: format_start_short(row, now=at) or "–",
@@ -97,20 +101,29 @@ def pending_columns(visibility: QueueVisibility, at: datetime) -> tuple[Column, 
     )
 
 
-def running_columns(visibility: QueueVisibility) -> tuple[Column, ...]:
+def running_columns(visibility: QueueVisibility) -> tuple[TableColumn, ...]:
     return (
-        Column(
+        TableColumn(
             key="work",
             label=lazy("Workload"),
             csv=lambda row: claim_label(row, visibility=visibility),
         ),
-        Column(key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_card_count),
-        Column(key="chip", label=lazy("Chip"), sort="chip"),
-        Column(key="where", label=lazy("Where"), csv=lambda row: len(row.placement)),
-        Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
-        Column(key="admitted_at", label=lazy("Since"), sort="admitted_at", csv=_admitted_at),
-        Column(key="progress", label=lazy("Progress"), sort="progress", numeric=True),
-        Column(key="saved", label=lazy("Last checkpoint"), sort="checkpointed_at", csv=_saved_at),
+        TableColumn(
+            key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_card_count
+        ),
+        TableColumn(key="chip", label=lazy("Chip"), sort="chip"),
+        TableColumn(key="where", label=lazy("Where"), csv=lambda row: len(row.placement)),
+        TableColumn(
+            key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name
+        ),
+        TableColumn(key="admitted_at", label=lazy("Since"), sort="admitted_at", csv=_admitted_at),
+        TableColumn(key="progress", label=lazy("Progress"), sort="progress", numeric=True),
+        TableColumn(
+            key="saved",
+            label=lazy("Last checkpoint"),
+            sort="checkpointed_at",
+            csv=_last_checkpoint_at,
+        ),
     )
 
 
@@ -126,7 +139,7 @@ def _admitted_at(row: Claim) -> str:
     return row.admitted_at.isoformat() if row.admitted_at else ""
 
 
-def _saved_at(row: Claim) -> str:
+def _last_checkpoint_at(row: Claim) -> str:
     return row.checkpointed_at.isoformat() if row.checkpointed_at else ""
 
 
@@ -146,12 +159,12 @@ def queues(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "quotas/queues.html", context)
 
 
-def entry_or_404(tree: QuotaTree, uid: str) -> QueueEntry:
+def queue_entry_or_404(tree: QuotaTree, uid: str) -> QueueEntry:
     """The queue of that uid, if the user may open its page.
 
     :raises Http404: if there is none.
     """
-    for entry in flatten_entries(tree.roots):
+    for entry in flatten_queue_entries(tree.roots):
         if entry.queue.uid == uid and entry.can_open:
             return entry
     raise Http404
@@ -161,7 +174,7 @@ def entry_or_404(tree: QuotaTree, uid: str) -> QueueEntry:
 def queue(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """A queue; ``?tab=`` is ``waiting``, ``running``, ``usage``, ``changes`` or ``below``."""
     tree = queue_tree(request.user)
-    entry = entry_or_404(tree, uid)
+    entry = queue_entry_or_404(tree, uid)
     parts: Mapping[str, Callable[[AuthenticatedRequest, QuotaTree, QueueEntry], dict[str, Any]]] = {
         "waiting": _pending_context,
         "running": _running_context,
@@ -174,7 +187,7 @@ def queue(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         raise Http404
     part = parts[tab](request, tree, entry)
     table = part.get("table")
-    if isinstance(table, Table) and table.is_csv_request:
+    if isinstance(table, ListTable) and table.is_csv_request:
         return table.csv(filename=f"{entry.queue}-{tab}.csv")
     context = {
         "queue": entry.queue,
@@ -190,10 +203,14 @@ def queue(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
 
 def _ancestor_entries(tree: QuotaTree, entry: QueueEntry) -> list[QueueEntry]:
     """The queues above it, from the top down."""
-    return [one for one in flatten_entries(tree.roots) if entry in flatten_entries(one.below)]
+    return [
+        one
+        for one in flatten_queue_entries(tree.roots)
+        if entry in flatten_queue_entries(one.below)
+    ]
 
 
-def _queue_tabs(entry: QueueEntry, current: str) -> list[Tab]:
+def _queue_tabs(entry: QueueEntry, current: str) -> list[PageTab]:
     labels = {
         "waiting": (_("Pending"), entry.waiting),
         "running": (_("Running"), None),
@@ -205,7 +222,7 @@ def _queue_tabs(entry: QueueEntry, current: str) -> list[Tab]:
         del labels["below"]
     page = reverse("queue", args=[entry.queue.uid])
     return [
-        Tab(label=label, href=f"{page}?tab={name}", current=name == current, count=count)
+        PageTab(label=label, href=f"{page}?tab={name}", current=name == current, count=count)
         for name, (label, count) in labels.items()
     ]
 
@@ -214,7 +231,7 @@ def _pending_context(
     request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry
 ) -> dict[str, Any]:
     at = timezone.now()
-    table = Table(
+    table = ListTable(
         request,
         claims_pending(entry.subtree_ids),
         columns=pending_columns(tree.visibility, at),
@@ -240,7 +257,7 @@ def _pending_context(
 def _running_context(
     request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry
 ) -> dict[str, Any]:
-    table = Table(
+    table = ListTable(
         request,
         claims_allocated(entry.subtree_ids),
         columns=running_columns(tree.visibility),
@@ -249,7 +266,7 @@ def _running_context(
     )
     shown = [] if table.is_csv_request else table.rows
     nodes = claim_node_names(shown)
-    beyond = claims_borrowing(entry.subtree_ids, _guarantees_by_chip(entry))
+    beyond = borrowing_claim_ids(entry.subtree_ids, _guarantees_by_chip(entry))
     return {
         "table": table,
         "rows": [
@@ -268,7 +285,7 @@ def _running_context(
 def _guarantees_by_chip(entry: QueueEntry) -> dict[tuple[int, str], int]:
     """Guarantee of each queue there by chip. With a guarantee for all chips only, no single chip is borrowed."""
     rights = {}
-    for one in flatten_entries([entry]):
+    for one in flatten_queue_entries([entry]):
         for share in one.shares:
             right = share.standing.guaranteed if share.borrowing_known else share.standing.used
             rights[one.queue.pk, share.chip] = right
@@ -294,7 +311,7 @@ def _usage_context(
         "chips": chips,
         "window": window,
         "windows": [
-            Tab(label=label, href=f"?tab=usage&chip={chip}&window={one}", current=one is window)
+            PageTab(label=label, href=f"?tab=usage&chip={chip}&window={one}", current=one is window)
             for one, label in labels.items()
         ],
     }
@@ -303,7 +320,7 @@ def _usage_context(
 @login_required
 def queue_usage(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Allocated cards over time as JSON for a chart; ``?chip=`` and ``?window=``."""
-    entry = entry_or_404(queue_tree(request.user), uid)
+    entry = queue_entry_or_404(queue_tree(request.user), uid)
     chip, requested = request.GET.get("chip", TOTAL), request.GET.get("window", "")
     if requested not in set(AllocationWindow):
         raise Http404
@@ -348,8 +365,12 @@ def _changes_context(
 
 def _change_row(row: QueueChange, uid: str, names: Mapping[str, str]) -> dict[str, Any]:
     """A change, with its differences for this queue."""
-    before = {one: from_json(document) for one, document in row.before.items() if document}
-    after = {one: from_json(document) for one, document in row.after.items() if document}
+    before = {
+        one: queue_document_from_json(document) for one, document in row.before.items() if document
+    }
+    after = {
+        one: queue_document_from_json(document) for one, document in row.after.items() if document
+    }
     messages = [
         each.message for each in tree_differences(before, after, names=names) if each.uid == uid
     ]

@@ -14,19 +14,19 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 from django.views.decorators.gzip import gzip_page
 
-from apps.accounts.web.requests import AuthenticatedRequest
-from apps.quotas.selectors.defragmentation import can_propose
+from apps.accounts.web.http_requests import AuthenticatedRequest
+from apps.quotas.selectors.defragmentation import can_propose_defragmentation
 from apps.quotas.selectors.free_capacity import CardUse
 from apps.quotas.selectors.topology import (
     CLUSTER,
     FLEET,
     NODE,
-    NoSuchDomain,
     TopologyDomain,
+    TopologyDomainNotFound,
     fleet_topology,
     topology_document,
 )
-from controlplane.web.pages import Tab, render_page
+from controlplane.web.pages import PageTab, render_page
 
 #: Defragmentation is suggested from this percentage of fragments among free cards.
 SUGGESTION_PERCENT = 5
@@ -84,14 +84,15 @@ def topology(request: AuthenticatedRequest) -> HttpResponse:
         "legend": [(use.value, label, here.uses[use]) for use, label in USE_LABELS.items()],
         "by": by,
         "colours": [
-            Tab(label=label, href=_domain_url(here, colour), current=colour == by)
+            PageTab(label=label, href=_domain_url(here, colour), current=colour == by)
             for colour, label in COLOUR_LABELS.items()
         ],
         "words": {
             "uses": {use.value: str(label) for use, label in USE_LABELS.items()},
             "kinds": {kind: str(label) for kind, label in KIND_LABELS.items()},
         },
-        "suggests": here.fragment_percent >= SUGGESTION_PERCENT and can_propose(request.user),
+        "suggests": here.fragment_percent >= SUGGESTION_PERCENT
+        and can_propose_defragmentation(request.user),
     }
     return render_page(request, "quotas/topology.html", context, fragment="zoomed", changing=True)
 
@@ -109,7 +110,7 @@ def topology_cards(request: AuthenticatedRequest) -> HttpResponse:
 def _find_domain(at: Any, key: str) -> TopologyDomain:
     try:
         found: TopologyDomain = at(key)
-    except NoSuchDomain as missing:
+    except TopologyDomainNotFound as missing:
         raise Http404 from missing
     return found
 

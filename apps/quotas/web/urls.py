@@ -10,7 +10,7 @@ urlpatterns: list[URLPattern] = [
     path("queues", queues.queues, name="queues"),
     path("queues/<str:uid>", queues.queue, name="queue"),
     path("queues/<str:uid>/usage", queues.queue_usage, name="queue-usage"),
-    path("queues/<str:uid>/reclaim", forecasts.reclaim, name="queue-reclaim"),
+    path("queues/<str:uid>/reclaim", forecasts.reclaim_preview_page, name="queue-reclaim"),
     path("claims/<str:uid>", claims.claim, name="claim"),
     path("claims/<str:uid>/what-if", forecasts.claim_what_if, name="claim-what-if"),
     path("what-ifs/<str:uid>", forecasts.what_if, name="what-if"),
@@ -40,6 +40,6 @@ urlpatterns: list[URLPattern] = [
         defragmentation.defragmentation_dismiss,
         name="defragmentation-plan-dismiss",
     ),
-    path("reports/usage", usage_reports.report, name="usage-report"),
-    path("reports/usage/chart", usage_reports.chart, name="usage-chart"),
+    path("reports/usage", usage_reports.usage_report_page, name="usage-report"),
+    path("reports/usage/chart", usage_reports.usage_report_chart, name="usage-chart"),
 ]

@@ -18,17 +18,17 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.quotas.selectors.usage import (
     MAX_REPORT_DAYS,
-    Grouping,
-    ReportInterval,
-    ReportRow,
     UsageReport,
-    usage_of_work,
+    UsageReportGrouping,
+    UsageReportInterval,
+    UsageReportRow,
+    metered_usage_of_workload,
     usage_report,
 )
-from controlplane.domain.quotas.usage import (
+from controlplane.domain.quotas.card_hours import (
     HOUR_MICROSECONDS,
     Cost,
     DayRange,
@@ -41,17 +41,17 @@ from controlplane.web.tables import FilterForm
 
 Label = str | Promise
 
-GROUPING_LABELS: Mapping[Grouping, Label] = {
-    Grouping.TEAM: gettext_lazy("Team"),
-    Grouping.QUEUE: gettext_lazy("Queue"),
-    Grouping.USER: gettext_lazy("User"),
-    Grouping.CHIP: gettext_lazy("Chip"),
-    Grouping.WORK: gettext_lazy("Workload type"),
+GROUPING_LABELS: Mapping[UsageReportGrouping, Label] = {
+    UsageReportGrouping.TEAM: gettext_lazy("Team"),
+    UsageReportGrouping.QUEUE: gettext_lazy("Queue"),
+    UsageReportGrouping.USER: gettext_lazy("User"),
+    UsageReportGrouping.CHIP: gettext_lazy("Chip"),
+    UsageReportGrouping.WORK: gettext_lazy("Workload type"),
 }
-INTERVAL_LABELS: Mapping[ReportInterval, Label] = {
-    ReportInterval.WHOLE: gettext_lazy("total"),
-    ReportInterval.MONTH: gettext_lazy("by month"),
-    ReportInterval.DAY: gettext_lazy("by day"),
+INTERVAL_LABELS: Mapping[UsageReportInterval, Label] = {
+    UsageReportInterval.WHOLE: gettext_lazy("total"),
+    UsageReportInterval.MONTH: gettext_lazy("by month"),
+    UsageReportInterval.DAY: gettext_lazy("by day"),
 }
 _WORK_LABELS: Mapping[str, Label] = {
     "job": gettext_lazy("Jobs"),
@@ -60,7 +60,7 @@ _WORK_LABELS: Mapping[str, Label] = {
 }
 
 
-def format_hours(card_microseconds: int) -> str:
+def format_card_hours(card_microseconds: int) -> str:
     """Card-hours with one decimal; with three below one, so that small amounts are visible."""
     amount = card_hours(card_microseconds)
     return f"{amount:,.1f}" if amount >= 1 else f"{amount:.3f}"
@@ -76,22 +76,22 @@ def format_cost(cost: Cost) -> str:
     return "{currency} {amount}".format(**amount)
 
 
-def format_unrated(cost: Cost) -> str:
+def format_chips_without_rate(cost: Cost) -> str:
     """The chips without a rate; empty if all have one."""
     if not cost.unrated:
         return ""
     return _("no rate for %(chips)s") % {"chips": ", ".join(cost.unrated)}
 
 
-def format_interval(row: ReportRow, per: ReportInterval) -> str:
+def format_report_interval(row: UsageReportRow, per: UsageReportInterval) -> str:
     """The day or the month of a row in ISO 8601 format."""
     if row.when is None:
         return ""
-    return row.when.isoformat() if per is ReportInterval.DAY else f"{row.when:%Y-%m}"
+    return row.when.isoformat() if per is UsageReportInterval.DAY else f"{row.when:%Y-%m}"
 
 
-def row_label(row: ReportRow, by: Grouping) -> str:
-    if by is Grouping.WORK:
+def usage_report_row_label(row: UsageReportRow, by: UsageReportGrouping) -> str:
+    if by is UsageReportGrouping.WORK:
         return str(_WORK_LABELS.get(row.name, row.name))
     return row.name or _("unknown user")
 
@@ -107,13 +107,13 @@ class WorkloadUsage:
 
 def workload_usage(work_uid: str, *, at: datetime) -> WorkloadUsage | None:
     """Formatted usage of that workload; None if it never had a card."""
-    used = usage_of_work(work_uid, at=at)
+    used = metered_usage_of_workload(work_uid, at=at)
     if used is None:
         return None
     return WorkloadUsage(
-        hours=format_hours(used.card_microseconds),
+        hours=format_card_hours(used.card_microseconds),
         cost=format_cost(used.cost),
-        unrated=format_unrated(used.cost),
+        unrated=format_chips_without_rate(used.cost),
     )
 
 
@@ -125,7 +125,7 @@ MAX_SERIES = 6
 _YEAR = 365
 
 
-class ReportForm(FilterForm):
+class UsageReportForm(FilterForm):
     """Period, grouping and interval of a report, from the query string."""
 
     range = forms.ChoiceField(
@@ -165,12 +165,12 @@ class ReportForm(FilterForm):
         return bool(self.chosen("range") == "days")
 
     @property
-    def grouping(self) -> Grouping:
-        return Grouping(self.chosen("by") or Grouping.TEAM)
+    def grouping(self) -> UsageReportGrouping:
+        return UsageReportGrouping(self.chosen("by") or UsageReportGrouping.TEAM)
 
     @property
-    def interval(self) -> ReportInterval:
-        return ReportInterval(self.chosen("per") or ReportInterval.WHOLE)
+    def interval(self) -> UsageReportInterval:
+        return UsageReportInterval(self.chosen("per") or UsageReportInterval.WHOLE)
 
     def period(self, *, today: date) -> DayRange:
         """The period; this month if the query string has no valid one."""
@@ -183,7 +183,7 @@ class ReportForm(FilterForm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportTableRow:
+class UsageReportTableRow:
     """A formatted row of the report."""
 
     when: str
@@ -198,27 +198,27 @@ class ReportTableRow:
 
 
 @login_required
-def report(request: AuthenticatedRequest) -> HttpResponseBase:
+def usage_report_page(request: AuthenticatedRequest) -> HttpResponseBase:
     """Usage of the user's teams; for queue admins also of their queues; for company administrators of all."""
     at = timezone.now()
-    form = ReportForm(request.GET)
+    form = UsageReportForm(request.GET)
     by, per = form.grouping, form.interval
     found = usage_report(request.user, period=form.period(today=at.date()), by=by, per=per, at=at)
     if request.GET.get("format") == "csv":
         return downloads.csv_download(
             filename=f"usage-{found.period.first}-{found.period.last}.csv",
             head=_csv_header(by),
-            lines=_csv_lines(found, by=by, per=per),
+            lines=_usage_report_csv_lines(found, by=by, per=per),
         )
     return render(request, "quotas/usage_report.html", _report_context(request, form, found))
 
 
 def _report_context(
-    request: AuthenticatedRequest, form: ReportForm, found: UsageReport
+    request: AuthenticatedRequest, form: UsageReportForm, found: UsageReport
 ) -> Mapping[str, Any]:
     by, per = form.grouping, form.interval
     query = request.GET.urlencode()
-    lines = [_table_row(row, by=by, per=per) for row in found.rows[:MAX_ROWS]]
+    lines = [_usage_report_table_row(row, by=by, per=per) for row in found.rows[:MAX_ROWS]]
     return {
         "form": form,
         "fields": _filter_fields(form, found.period),
@@ -226,17 +226,17 @@ def _report_context(
         "lines": lines,
         "more": len(found.rows) - len(lines),
         "what": GROUPING_LABELS[by],
-        "by_time": per is not ReportInterval.WHOLE,
-        "hours": format_hours(found.card_microseconds),
+        "by_time": per is not UsageReportInterval.WHOLE,
+        "hours": format_card_hours(found.card_microseconds),
         "cost": format_cost(found.cost),
-        "unrated": format_unrated(found.cost),
-        "cards": _cards_on_average(found),
+        "unrated": format_chips_without_rate(found.cost),
+        "cards": _average_allocated_cards(found),
         "chart": f"{reverse('usage-chart')}?{query}",
         "csv_href": f"?{query}&format=csv" if query else "?format=csv",
     }
 
 
-def _filter_fields(form: ReportForm, period: DayRange) -> list[forms.BoundField]:
+def _filter_fields(form: UsageReportForm, period: DayRange) -> list[forms.BoundField]:
     """Filter fields; first and last day are shown only for a custom range."""
     for name, value in (("first", period.first), ("last", period.last)):
         form.fields[name].widget.attrs["value"] = value.isoformat()
@@ -247,26 +247,28 @@ def _filter_fields(form: ReportForm, period: DayRange) -> list[forms.BoundField]
     ]
 
 
-def _cards_on_average(found: UsageReport) -> float:
+def _average_allocated_cards(found: UsageReport) -> float:
     """Average of allocated cards, from the first day until now or the end of the last day."""
     span = found.period.span
     lasted = (min(span.until, found.at) - span.since).total_seconds()
     return found.card_microseconds / lasted / 1e6 if lasted > 0 else 0.0
 
 
-def _table_row(row: ReportRow, *, by: Grouping, per: ReportInterval) -> ReportTableRow:
-    return ReportTableRow(
-        when=format_interval(row, per),
-        name=row_label(row, by),
-        hours=format_hours(row.card_microseconds),
+def _usage_report_table_row(
+    row: UsageReportRow, *, by: UsageReportGrouping, per: UsageReportInterval
+) -> UsageReportTableRow:
+    return UsageReportTableRow(
+        when=format_report_interval(row, per),
+        name=usage_report_row_label(row, by),
+        hours=format_card_hours(row.card_microseconds),
         cost=format_cost(row.cost),
-        unrated=format_unrated(row.cost) if row.cost.known else "",
+        unrated=format_chips_without_rate(row.cost) if row.cost.known else "",
         share=100 * row.share,
         width=f"{100 * row.share:.2f}",
     )
 
 
-def _csv_header(by: Grouping) -> list[str]:
+def _csv_header(by: UsageReportGrouping) -> list[str]:
     return [
         _("Time"),
         str(GROUPING_LABELS[by]),
@@ -279,11 +281,13 @@ def _csv_header(by: Grouping) -> list[str]:
     ]
 
 
-def _csv_lines(found: UsageReport, *, by: Grouping, per: ReportInterval) -> Iterator[list[object]]:
+def _usage_report_csv_lines(
+    found: UsageReport, *, by: UsageReportGrouping, per: UsageReportInterval
+) -> Iterator[list[object]]:
     for row in found.rows:
         yield [
-            format_interval(row, per) or f"{found.period.first}/{found.period.last}",
-            row_label(row, by),
+            format_report_interval(row, per) or f"{found.period.first}/{found.period.last}",
+            usage_report_row_label(row, by),
             str(card_hours(row.card_microseconds)),
             row.card_microseconds,
             round(row.share, 6),
@@ -294,13 +298,17 @@ def _csv_lines(found: UsageReport, *, by: Grouping, per: ReportInterval) -> Iter
 
 
 @login_required
-def chart(request: AuthenticatedRequest) -> HttpResponse:
+def usage_report_chart(request: AuthenticatedRequest) -> HttpResponse:
     """Card-hours per day and chip as JSON for ``static/js/charts.js``."""
     at = timezone.now()
-    form = ReportForm(request.GET)
+    form = UsageReportForm(request.GET)
     period = form.period(today=at.date())
     found = usage_report(
-        request.user, period=period, by=Grouping.CHIP, per=ReportInterval.WHOLE, at=at
+        request.user,
+        period=period,
+        by=UsageReportGrouping.CHIP,
+        per=UsageReportInterval.WHOLE,
+        at=at,
     )
     days = [day for day in period.days if day <= at.date()]
     return JsonResponse(

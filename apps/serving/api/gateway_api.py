@@ -23,7 +23,7 @@ from apps.serving import selectors
 from apps.serving.api.serializers import GatewayPollQuery, UsageBatchSerializer
 from apps.serving.models import GatewaySnapshot
 from apps.serving.services import gateways
-from controlplane.web.rest import AcceptHeaderIgnored, BoundedJSONParser
+from controlplane.web.rest import BoundedJSONParser, IgnoreAcceptHeaderNegotiation
 
 SIGNATURE = "X-Ninefold-Signature"
 #: How often a long poll queries the database. No transaction is open in between.
@@ -40,13 +40,13 @@ class GatewayTokenAuthentication(BaseAuthentication):
         right = settings.NINEFOLD_GATEWAY_TOKEN.encode()
         if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), right):
             raise exceptions.AuthenticationFailed("this is for gateways, by their token")
-        return AnonymousUser(), gateway_name(request)
+        return AnonymousUser(), calling_gateway_name(request)
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
 
 
-def gateway_name(request: Request) -> str:
+def calling_gateway_name(request: Request) -> str:
     """The name of the calling gateway.
 
     :raises ValidationError: if the header is missing or unusable.
@@ -65,10 +65,10 @@ class GatewayView(APIView):
     authentication_classes = (GatewayTokenAuthentication,)
     permission_classes = (AllowAny,)
     parser_classes = (BoundedJSONParser,)
-    content_negotiation_class = AcceptHeaderIgnored
+    content_negotiation_class = IgnoreAcceptHeaderNegotiation
 
 
-class SnapshotView(GatewayView):
+class GatewaySnapshotView(GatewayView):
     """A long poll: answers as soon as there is a newer version, with 304 if none came in time."""
 
     def get(self, request: Request) -> HttpResponse:
@@ -78,9 +78,9 @@ class SnapshotView(GatewayView):
         snapshot = _wait_for_snapshot(after=after, seconds=query["wait"])
         if snapshot is None:
             return HttpResponse(status=status.HTTP_304_NOT_MODIFIED)
-        body = gateways.snapshot_body(snapshot)
+        body = gateways.gateway_snapshot_body(snapshot)
         response = HttpResponse(body, content_type="application/json")
-        response[SIGNATURE] = signature_of(body)
+        response[SIGNATURE] = gateway_body_signature(body)
         return response
 
 
@@ -88,22 +88,22 @@ def _wait_for_snapshot(*, after: int, seconds: int) -> GatewaySnapshot | None:
     """The newest snapshot, as soon as its version is higher than ``after``."""
     until = time.monotonic() + seconds
     while True:
-        snapshot = selectors.snapshot_newer_than(after)
+        snapshot = selectors.gateway_snapshot_newer_than(after)
         if snapshot is None and after == 0:
             # A gateway without a snapshot does not wait for the next periodic publication.
-            snapshot = gateways.snapshot_publish(at=timezone.now())
+            snapshot = gateways.gateway_snapshot_publish(at=timezone.now())
         if snapshot is not None or time.monotonic() >= until:
             return snapshot
         time.sleep(POLL_SECONDS)
 
 
-def signature_of(body: bytes) -> str:
+def gateway_body_signature(body: bytes) -> str:
     """Hexadecimal HMAC-SHA256 under the gateway token."""
     token = settings.NINEFOLD_GATEWAY_TOKEN.encode()
     return hmac.new(token, body, hashlib.sha256).hexdigest()
 
 
-class UsageView(GatewayView):
+class GatewayUsageView(GatewayView):
     """Stores a batch of usage once, however often it is posted."""
 
     def post(self, request: Request) -> Response:

@@ -13,7 +13,7 @@ from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.serving import selectors
 from apps.serving.models import ApiKey, Backend, Deployment, GatewayCall, Replica, Revision
-from apps.serving.selectors.configurations import MAX_REPLICAS, RevisionConfiguration
+from apps.serving.selectors.revision_configurations import MAX_REPLICAS, RevisionConfiguration
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.web.rest import (
@@ -119,7 +119,7 @@ class DeploymentDetailSerializer(DeploymentSerializer):
         return list(RevisionSerializer(revisions, many=True).data)
 
 
-class ConfigurationSerializer(StrictSerializer[Any]):
+class RevisionConfigurationSerializer(StrictSerializer[Any]):
     """What a revision serves, and how."""
 
     model_version = VisibleUidField(visible=registry.model_versions_visible)
@@ -144,7 +144,7 @@ class ConfigurationSerializer(StrictSerializer[Any]):
         return RevisionConfiguration(**given)
 
 
-class RevisionRequestSerializer(ConfigurationSerializer):
+class RevisionRequestSerializer(RevisionConfigurationSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         return {"configuration": self.configuration(attrs)}
 
@@ -162,7 +162,7 @@ class RevisionRequestSerializer(ConfigurationSerializer):
         )
     ]
 )
-class DeploymentCreateSerializer(ConfigurationSerializer, TeamOwnedSerializer):
+class DeploymentCreateSerializer(RevisionConfigurationSerializer, TeamOwnedSerializer):
     name = serializers.SlugField(
         max_length=80, help_text="Model name at the gateway; unique in the company."
     )
@@ -175,7 +175,7 @@ class DeploymentCreateSerializer(ConfigurationSerializer, TeamOwnedSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
-        queues = {queue.name: queue for queue in quotas.queues_for(attrs["team"])}
+        queues = {queue.name: queue for queue in quotas.queues_for_team(attrs["team"])}
         if attrs["queue"] not in queues:
             message = f"this team has no queue named {attrs['queue']!r}; available queues: {', '.join(queues)}"
             raise serializers.ValidationError({"queue": [message]})
@@ -188,7 +188,7 @@ class DeploymentCreateSerializer(ConfigurationSerializer, TeamOwnedSerializer):
         }
 
 
-class ScaleSerializer(StrictSerializer[Any]):
+class DeploymentScaleSerializer(StrictSerializer[Any]):
     replicas = serializers.IntegerField(
         min_value=1,
         max_value=MAX_REPLICAS,
@@ -202,7 +202,9 @@ class DeploymentFilters(ListFilters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in DeploymentState], required=False
     )
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
     text = serializers.CharField(required=False, help_text="Text contained in the name.")
 
 
@@ -281,10 +283,12 @@ class ApiKeyCreateSerializer(TeamOwnedSerializer):
 class ApiKeyFilters(ListFilters):
     lookups = {"team": "team"}
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
 
 
-class UsageSerializer(serializers.ModelSerializer[GatewayCall]):
+class GatewayUsageSerializer(serializers.ModelSerializer[GatewayCall]):
     key = ObjectReference(allow_null=True)
     team = ObjectReference(allow_null=True)
 
@@ -305,13 +309,13 @@ class UsageSerializer(serializers.ModelSerializer[GatewayCall]):
         )
 
 
-class UsageTotalsSerializer(serializers.Serializer[Any]):
+class GatewayUsageTotalsSerializer(serializers.Serializer[Any]):
     calls = serializers.IntegerField()
     prompt_tokens = serializers.IntegerField()
     completion_tokens = serializers.IntegerField()
 
 
-class UsageFilters(ListFilters):
+class GatewayUsageFilters(ListFilters):
     lookups = {
         "from": "at__gte",
         "to": "at__lt",
@@ -321,9 +325,11 @@ class UsageFilters(ListFilters):
         "outcome": "outcome",
     }
 
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
     key = VisibleUidField(
-        visible=selectors.keys_visible, required=False, help_text="Uid of the key."
+        visible=selectors.api_keys_visible, required=False, help_text="Uid of the key."
     )
     route = serializers.CharField(required=False, help_text="Model name.")
     outcome = serializers.ChoiceField(

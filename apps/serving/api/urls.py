@@ -9,6 +9,6 @@ router = SimpleRouter(trailing_slash=False)
 router.register("deployments", views.DeploymentViewSet, basename="deployment")
 router.register("replicas", views.ReplicaViewSet, basename="replica")
 router.register("keys", views.ApiKeyViewSet, basename="key")
-router.register("usage", views.UsageViewSet, basename="usage")
+router.register("usage", views.GatewayUsageViewSet, basename="usage")
 
 urlpatterns: list[URLPattern | URLResolver] = [*router.urls]

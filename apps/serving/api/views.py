@@ -50,7 +50,7 @@ class DeploymentViewSet(
     def _changeable_deployment(self) -> Deployment:
         """The deployment of this address, if the caller may change it."""
         deployment = self.get_object()
-        accounts.require(self.request.user, Permission.DEPLOY, team=deployment.team)
+        accounts.require_permission(self.request.user, Permission.DEPLOY, team=deployment.team)
         return deployment
 
     def _deployment_response(self, uid: str) -> Response:
@@ -66,7 +66,7 @@ class DeploymentViewSet(
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(serializers.DeploymentCreateSerializer)
-        accounts.require(request.user, Permission.DEPLOY, team=given["team"])
+        accounts.require_permission(request.user, Permission.DEPLOY, team=given["team"])
         deployment = deployments.deployment_create(actor=acting_user(request), **given)
         response = self._deployment_response(deployment.uid)
         response.status_code = status.HTTP_201_CREATED
@@ -93,7 +93,7 @@ class DeploymentViewSet(
     @extend_schema(
         summary="Change the number of replicas",
         tags=["serving"],
-        request=serializers.ScaleSerializer,
+        request=serializers.DeploymentScaleSerializer,
         responses=serializers.DeploymentDetailSerializer,
     )
     @idempotent
@@ -103,7 +103,7 @@ class DeploymentViewSet(
             deployment=self._changeable_deployment(),
             actor=acting_user(request),
             at=timezone.now(),
-            **self.validated_body(serializers.ScaleSerializer),
+            **self.validated_body(serializers.DeploymentScaleSerializer),
         )
         return self._deployment_response(uid)
 
@@ -191,7 +191,7 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
     queries = {"list": serializers.ApiKeyFilters}
 
     def get_queryset(self) -> QuerySet[ApiKey]:
-        return selectors.keys_visible(self.request.user)
+        return selectors.api_keys_visible(self.request.user)
 
     @extend_schema(
         summary="Create a gateway key",
@@ -202,8 +202,8 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(serializers.ApiKeyCreateSerializer)
-        accounts.require(request.user, Permission.MANAGE_KEYS, team=given["team"])
-        key, text = gateways.key_create(actor=acting_user(request), at=timezone.now(), **given)
+        accounts.require_permission(request.user, Permission.MANAGE_KEYS, team=given["team"])
+        key, text = gateways.api_key_create(actor=acting_user(request), at=timezone.now(), **given)
         body = {**serializers.ApiKeySerializer(key).data, "text": text}
         return Response(body, status=status.HTTP_201_CREATED)
 
@@ -215,8 +215,8 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
     )
     def destroy(self, request: Request, uid: str) -> Response:
         key = self.get_object()
-        accounts.require(request.user, Permission.MANAGE_KEYS, team=key.team)
-        gateways.key_revoke(key=key, actor=acting_user(request), at=timezone.now())
+        accounts.require_permission(request.user, Permission.MANAGE_KEYS, team=key.team)
+        gateways.api_key_revoke(key=key, actor=acting_user(request), at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -224,13 +224,13 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
     list=extend_schema(
         summary="Requests through the gateway",
         tags=["serving"],
-        parameters=[serializers.UsageFilters],
+        parameters=[serializers.GatewayUsageFilters],
     ),
 )
-class UsageViewSet(mixins.ListModelMixin, ResourceViewSet[GatewayCall]):
+class GatewayUsageViewSet(mixins.ListModelMixin, ResourceViewSet[GatewayCall]):
     token_scope = Scope.SERVING
-    serializer_class = serializers.UsageSerializer
-    queries = {"list": serializers.UsageFilters, "totals": serializers.UsageFilters}
+    serializer_class = serializers.GatewayUsageSerializer
+    queries = {"list": serializers.GatewayUsageFilters, "totals": serializers.GatewayUsageFilters}
 
     def get_queryset(self) -> QuerySet[GatewayCall]:
         return selectors.usage_visible(self.request.user)
@@ -238,10 +238,10 @@ class UsageViewSet(mixins.ListModelMixin, ResourceViewSet[GatewayCall]):
     @extend_schema(
         summary="Total requests and tokens",
         tags=["serving"],
-        parameters=[serializers.UsageFilters],
-        responses=serializers.UsageTotalsSerializer,
+        parameters=[serializers.GatewayUsageFilters],
+        responses=serializers.GatewayUsageTotalsSerializer,
     )
     @action(detail=False)
     def totals(self, request: Request) -> Response:
-        records = serializers.UsageFilters.apply(self.get_queryset(), self.query)
+        records = serializers.GatewayUsageFilters.apply(self.get_queryset(), self.query)
         return Response(selectors.usage_totals(records))

@@ -40,7 +40,7 @@ LIVE_REPLICAS = tuple(state for state in ReplicaState if state is not ReplicaSta
 
 def deployments_visible(user: accounts.RequestUser) -> QuerySet[Deployment]:
     return (
-        Deployment.objects.filter(team__in=accounts.teams_of(user), deleted_at=None)
+        Deployment.objects.filter(team__in=accounts.teams_visible(user), deleted_at=None)
         .select_related("team", "created_by", "queue", "route")
         .annotate(
             ready_replicas=Count(
@@ -63,7 +63,7 @@ def live_replicas(deployment: Deployment) -> QuerySet[Replica]:
     ).select_related("backend__revision", "cluster")
 
 
-def backends_serving(deployment: Deployment) -> set[int]:
+def weighted_backend_ids(deployment: Deployment) -> set[int]:
     """Primary keys of its backends that have a weight, in its own route or another."""
     weights = RouteBackend.objects.filter(backend__revision__deployment=deployment, weight__gt=0)
     return set(weights.values_list("backend", flat=True))
@@ -86,7 +86,7 @@ def revisions_of(deployment: Deployment) -> QuerySet[Revision]:
 
 def replicas_visible(user: accounts.RequestUser) -> QuerySet[Replica]:
     return Replica.objects.filter(
-        backend__revision__deployment__team__in=accounts.teams_of(user)
+        backend__revision__deployment__team__in=accounts.teams_visible(user)
     ).select_related("backend__revision__deployment__team", "cluster")
 
 
@@ -103,7 +103,7 @@ def replica_log(replica: Replica, *, offset: int, limit: int) -> LogChunk:
         return LogChunk(content=b"", next_offset=max(0, offset), complete=False)
 
 
-def route_name_available(wanted: str) -> str:
+def first_available_route_name(wanted: str) -> str:
     """``wanted``, or ``wanted-2``, ``-3``, … : the first that no route has."""
     taken = set(Route.objects.filter(name__startswith=wanted).values_list("name", flat=True))
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(1))

@@ -30,31 +30,31 @@ from controlplane.domain.serving.lifecycle import ReplicaState
 GATEWAY_HEARTBEAT_TIMEOUT = timedelta(seconds=60)
 
 
-def engine_credential(replica: Replica) -> str:
+def replica_engine_token(replica: Replica) -> str:
     """The bearer token that the replica's engine requires. Derived, not stored: rendering is deterministic."""
     key = settings.SECRET_KEY.encode()
     return hmac.new(key, f"replica:{replica.uid}".encode(), hashlib.sha256).hexdigest()
 
 
-def live_gateways(*, at: datetime) -> int:
+def live_gateway_count(*, at: datetime) -> int:
     return Gateway.objects.filter(last_seen_at__gt=at - GATEWAY_HEARTBEAT_TIMEOUT).count()
 
 
-def latest_snapshot() -> GatewaySnapshot | None:
+def latest_gateway_snapshot() -> GatewaySnapshot | None:
     return GatewaySnapshot.objects.order_by("-version").first()
 
 
-def snapshot_newer_than(version: int) -> GatewaySnapshot | None:
+def gateway_snapshot_newer_than(version: int) -> GatewaySnapshot | None:
     """The newest snapshot if its version is higher."""
     return GatewaySnapshot.objects.filter(version__gt=version).order_by("-version").first()
 
 
-def snapshot_content(*, at: datetime) -> dict[str, Any]:
+def gateway_snapshot_content(*, at: datetime) -> dict[str, Any]:
     """Routes, endpoints, keys and limits as they are now; in a stable order, so that it can be compared."""
     return {
-        "gateways": max(1, live_gateways(at=at)),
+        "gateways": max(1, live_gateway_count(at=at)),
         "routes": [_route_document(route) for route in _published_routes()],
-        "keys": [_key_document(key) for key in _valid_keys(at)],
+        "keys": [_key_document(key) for key in _valid_api_keys(at)],
     }
 
 
@@ -99,7 +99,7 @@ def _route_document(route: Route) -> dict[str, Any]:
                     {
                         "uid": replica.uid,
                         "url": replica.url,
-                        "credential": engine_credential(replica),
+                        "credential": replica_engine_token(replica),
                     }
                     for replica in weight.backend.ready  # type: ignore[attr-defined] # prefetched so
                 ],
@@ -109,8 +109,8 @@ def _route_document(route: Route) -> dict[str, Any]:
     }
 
 
-def _valid_keys(at: datetime) -> QuerySet[ApiKey]:
-    return ApiKey.objects.filter(valid_keys_filter(at=at)).select_related("team").order_by("id")
+def _valid_api_keys(at: datetime) -> QuerySet[ApiKey]:
+    return ApiKey.objects.filter(valid_api_keys_filter(at=at)).select_related("team").order_by("id")
 
 
 def _key_document(key: ApiKey) -> dict[str, Any]:
@@ -146,13 +146,13 @@ def snapshot_propagation(*, version: int, at: datetime) -> SnapshotPropagation:
     return SnapshotPropagation(**found)
 
 
-def keys_visible(user: accounts.RequestUser) -> QuerySet[ApiKey]:
-    return ApiKey.objects.filter(team__in=accounts.teams_of(user)).select_related(
+def api_keys_visible(user: accounts.RequestUser) -> QuerySet[ApiKey]:
+    return ApiKey.objects.filter(team__in=accounts.teams_visible(user)).select_related(
         "team", "created_by"
     )
 
 
-def valid_keys_filter(*, at: datetime) -> Q:
+def valid_api_keys_filter(*, at: datetime) -> Q:
     """Keys that are neither revoked nor expired."""
     return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=at))
 
@@ -164,7 +164,7 @@ PLAYGROUND_KEY_NAME = "playground"
 PLAYGROUND_KEY_LIFETIME = timedelta(minutes=15)
 
 
-class KeyState(StrEnum):
+class ApiKeyState(StrEnum):
     """States known to :func:`controlplane.web.state_badges.state_badge`."""
 
     VALID = "valid"
@@ -172,12 +172,12 @@ class KeyState(StrEnum):
     REVOKED = "revoked"
 
 
-def key_state(key: ApiKey, *, at: datetime) -> KeyState:
+def api_key_state(key: ApiKey, *, at: datetime) -> ApiKeyState:
     if key.revoked_at is not None:
-        return KeyState.REVOKED
+        return ApiKeyState.REVOKED
     if key.expires_at is not None and key.expires_at <= at:
-        return KeyState.EXPIRED
-    return KeyState.VALID
+        return ApiKeyState.EXPIRED
+    return ApiKeyState.VALID
 
 
 def playground_keys_filter() -> Q:
@@ -186,7 +186,7 @@ def playground_keys_filter() -> Q:
     return Q(name__startswith=PLAYGROUND_KEY_NAME) & short
 
 
-def keys_with_usage(user: accounts.RequestUser, *, at: datetime) -> QuerySet[ApiKey]:
+def api_keys_with_usage(user: accounts.RequestUser, *, at: datetime) -> QuerySet[ApiKey]:
     """With ``last_used_at`` of each key, and ``recent_usage``: ``calls_day``, ``tokens_day``, ``calls_month`` and
     ``tokens_month`` up to ``at``, or None if it was not used for a month."""
     records = GatewayCall.objects.filter(key=OuterRef("pk")).order_by()
@@ -205,7 +205,7 @@ def keys_with_usage(user: accounts.RequestUser, *, at: datetime) -> QuerySet[Api
         )
         .values("totals")
     )
-    return keys_visible(user).annotate(
+    return api_keys_visible(user).annotate(
         last_used_at=Subquery(records.order_by("-at").values("at")[:1]),
         recent_usage=Subquery(recent_usage),
     )
@@ -223,7 +223,7 @@ class RouteUsage:
     last_at: datetime
 
 
-def usage_by_route(key: ApiKey, *, at: datetime) -> Sequence[RouteUsage]:
+def api_key_usage_by_route(key: ApiKey, *, at: datetime) -> Sequence[RouteUsage]:
     """Usage of a key by route within 30 days, the most called first."""
     rows = (
         key.usage.filter(at__gt=at - MONTH)

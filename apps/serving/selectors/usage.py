@@ -32,7 +32,7 @@ from apps.serving.models import (
 
 
 def usage_visible(user: accounts.RequestUser) -> QuerySet[GatewayCall]:
-    return GatewayCall.objects.filter(team__in=accounts.teams_of(user)).select_related(
+    return GatewayCall.objects.filter(team__in=accounts.teams_visible(user)).select_related(
         "key", "team"
     )
 
@@ -111,7 +111,7 @@ def deployment_calls(
 ) -> QuerySet[GatewayCall]:
     """Calls of this deployment, without those of an earlier one of the same name."""
     return GatewayCall.objects.filter(
-        team__in=accounts.teams_of(user),
+        team__in=accounts.teams_visible(user),
         route=deployment.name,
         at__gte=deployment.created_at,
     ).order_by()

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from apps.accounts.models import Team, User
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.jobs.services import SpecRefused
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
@@ -26,10 +26,10 @@ from apps.serving.models import (
     RouteBackend,
 )
 from apps.serving.selectors import LIVE_REPLICAS, OWNER_KIND, WORKLOAD_KIND
-from apps.serving.selectors.configurations import (
+from apps.serving.selectors.revision_configurations import (
     MAX_REPLICAS,
     RevisionConfiguration,
-    configuration_check,
+    revision_configuration_check,
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
@@ -48,21 +48,21 @@ from controlplane.domain.serving.lifecycle import (
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import LeaseLost, apply_transition
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.engines import ROLES, EngineTask
 
 ALL_TRAFFIC = 100
 
 
-def _require_valid(configuration: RevisionConfiguration, *, replicas: int) -> None:
-    findings = configuration_check(configuration, replicas=replicas)
+def _require_valid_configuration(configuration: RevisionConfiguration, *, replicas: int) -> None:
+    findings = revision_configuration_check(configuration, replicas=replicas)
     if findings:
         raise SpecRefused(findings)
 
 
 def _require_open_queue(queue: Queue) -> None:
     """:raises SpecRefused: if the queue admits nothing new. Checked when a deployment starts or grows."""
-    if refusal := quotas_selectors.intake_refusal(queue):
+    if refusal := quotas_selectors.queue_closed_reason(queue):
         raise SpecRefused([FieldFinding(field="queue", message=refusal)])
 
 
@@ -87,7 +87,7 @@ def deployment_create(
 
     :raises SpecRefused: if the configuration is invalid, the queue admits nothing new, or the name is taken.
     """
-    _require_valid(configuration, replicas=replicas)
+    _require_valid_configuration(configuration, replicas=replicas)
     _require_open_queue(queue)
     try:
         with transaction.atomic():
@@ -103,7 +103,7 @@ def deployment_create(
             backend = _revision_create(deployment, configuration, actor)
             route = Route.objects.create(name=name, deployment=deployment)
             RouteBackend.objects.create(route=route, backend=backend, weight=ALL_TRAFFIC)
-            audit(
+            record_audit_entry(
                 actor=actor,
                 action="deployment.create",
                 team=team,
@@ -132,7 +132,7 @@ def _revision_create(
 ) -> Backend:
     last = deployment.revisions.aggregate(last=Max("number"))["last"] or 0
     configuration = configuration.with_engine()
-    engine = registry.engine(configuration.engine)
+    engine = adapter_registry.engine_by_name(configuration.engine)
     revision = Revision.objects.create(
         deployment=deployment,
         number=last + 1,
@@ -156,7 +156,7 @@ def deployment_revise(
     :raises IllegalTransition: if the deployment is stopped or being stopped.
     """
     row = _lock_deployment(deployment)
-    _require_valid(configuration, replicas=max(1, row.replica_count))
+    _require_valid_configuration(configuration, replicas=max(1, row.replica_count))
     backend = _revision_create(row, configuration, actor)
     reason = Reason(
         "deployment.rollout.started",
@@ -164,7 +164,7 @@ def deployment_revise(
         revision=backend.revision.number,
         version=str(configuration.model_version),
     )
-    _request_change(row, actor=actor, action="deployment.revise", at=at, reason=reason)
+    _record_deployment_change(row, actor=actor, action="deployment.revise", at=at, reason=reason)
     return backend.revision
 
 
@@ -194,7 +194,7 @@ def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: 
     )
     row.replica_count = replicas
     row.save(update_fields=["replica_count"])
-    _request_change(row, actor=actor, action="deployment.scale", at=at, reason=reason)
+    _record_deployment_change(row, actor=actor, action="deployment.scale", at=at, reason=reason)
 
 
 @transaction.atomic
@@ -211,7 +211,9 @@ def deployment_stop(*, deployment: Deployment, actor: User, at: datetime) -> Non
         reason=Reason("transition.by_user.stopped", "stopped by {user}", user=actor.username),
         actor=actor.username,
     )
-    audit(actor=actor, action="deployment.stop", team=row.team, uid=row.uid, name=row.name)
+    record_audit_entry(
+        actor=actor, action="deployment.stop", team=row.team, uid=row.uid, name=row.name
+    )
     publish_message("deployment.changed", deployment_uid=row.uid)
 
 
@@ -231,7 +233,9 @@ def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> No
         reason=Reason("transition.by_user.started", "started by {user}", user=actor.username),
         actor=actor.username,
     )
-    audit(actor=actor, action="deployment.start", team=row.team, uid=row.uid, name=row.name)
+    record_audit_entry(
+        actor=actor, action="deployment.start", team=row.team, uid=row.uid, name=row.name
+    )
     publish_message("deployment.changed", deployment_uid=row.uid)
 
 
@@ -246,14 +250,16 @@ def deployment_delete(*, deployment: Deployment, actor: User, at: datetime) -> N
         raise IllegalTransition(
             machine=DEPLOYMENT.name, state=row.state, event="be deleted before it is stopped"
         )
-    _require_unshared(row)
+    _require_unshared_routes(row)
     Route.objects.filter(deployment=row).delete()
     row.deleted_at = at
     row.save(update_fields=["deleted_at"])
-    audit(actor=actor, action="deployment.delete", team=row.team, uid=row.uid, name=row.name)
+    record_audit_entry(
+        actor=actor, action="deployment.delete", team=row.team, uid=row.uid, name=row.name
+    )
 
 
-def _require_unshared(row: Deployment) -> None:
+def _require_unshared_routes(row: Deployment) -> None:
     """:raises IllegalTransition: if a route has backends of it and of another deployment."""
     # Before its weights: a change of weights locks the route first.
     route = Route.objects.select_for_update(no_key=True).get(deployment=row)
@@ -283,11 +289,13 @@ def _lock_deployment(deployment: Deployment) -> Deployment:
     return row
 
 
-def _request_change(
+def _record_deployment_change(
     row: Deployment, *, actor: User, action: str, at: datetime, reason: str
 ) -> None:
     deployment_transition(row, DeploymentEvent.CHANGE, at=at, reason=reason, actor=actor.username)
-    audit(actor=actor, action=action, team=row.team, uid=row.uid, name=row.name, change=reason)
+    record_audit_entry(
+        actor=actor, action=action, team=row.team, uid=row.uid, name=row.name, change=reason
+    )
     publish_message("deployment.changed", deployment_uid=row.uid)
 
 
@@ -367,12 +375,12 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
 
     The claim of the first replica of a backend is not preemptible; those of the others are.
     """
-    has_firm = _has_firm_replica(backend)
+    has_firm = _has_nonpreemptible_replica(backend)
     replica = Replica.objects.create(
         backend=backend, message=Reason("claim.pending.cards", "waiting for cards")
     )
     cards = backend.revision.cards
-    claim = quotas.claim_request(
+    claim = quotas.claim_create(
         owner=(OWNER_KIND, replica.uid),
         team=deployment.team,
         queue=deployment.queue,
@@ -402,7 +410,7 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
     return replica
 
 
-def _has_firm_replica(backend: Backend) -> bool:
+def _has_nonpreemptible_replica(backend: Backend) -> bool:
     remaining = Replica.objects.filter(backend=backend, state__in=LIVE_REPLICAS).exclude(
         state=ReplicaState.STOPPING
     )
@@ -438,7 +446,7 @@ def traffic_shift(*, deployment: Deployment, backend: Backend) -> None:
         weights = dict(own.filter(route=route).values_list("backend", "weight"))
         if not weights.keys() - {backend.pk}:
             continue
-        shifted = rollout_strategies.all_at_once(weights, to=backend.pk)
+        shifted = rollout_strategies.shift_all_traffic_at_once(weights, to=backend.pk)
         own.filter(route=route).exclude(backend__in=shifted).delete()
         for key, weight in shifted.items():
             RouteBackend.objects.update_or_create(

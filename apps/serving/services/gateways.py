@@ -12,12 +12,12 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from apps.accounts.models import Team, User
-from apps.accounts.services import audit, new_key, token_digest
+from apps.accounts.services import generate_secret_token, record_audit_entry, token_digest
 from apps.serving import selectors
 from apps.serving.models import ApiKey, Gateway, GatewayCall, GatewaySnapshot, UsageBatch
 from controlplane.domain.common.reasons import Reason
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.encryption import decrypt, encrypt
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
 #: A gateway serves from its last snapshot for this long while it cannot reach the control plane.
 MAX_SNAPSHOT_AGE = timedelta(hours=24)
@@ -27,12 +27,12 @@ STORED_SNAPSHOTS = 20
 
 
 @transaction.atomic
-def snapshot_publish(*, at: datetime) -> GatewaySnapshot:
+def gateway_snapshot_publish(*, at: datetime) -> GatewaySnapshot:
     """The newest snapshot, issued now if its content has changed."""
     lock_in_transaction(AdvisoryLock.PUBLISH_GATEWAY_SNAPSHOT)
-    content = selectors.snapshot_content(at=at)
+    content = selectors.gateway_snapshot_content(at=at)
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    latest = selectors.latest_snapshot()
+    latest = selectors.latest_gateway_snapshot()
     if latest is not None and latest.digest == digest and at - latest.issued_at < REISSUE_AFTER:
         return latest
     snapshot = GatewaySnapshot(
@@ -43,7 +43,7 @@ def snapshot_publish(*, at: datetime) -> GatewaySnapshot:
     return snapshot
 
 
-def snapshot_body(snapshot: GatewaySnapshot) -> bytes:
+def gateway_snapshot_body(snapshot: GatewaySnapshot) -> bytes:
     """The JSON that a gateway gets."""
     head = {
         "version": snapshot.version,
@@ -103,7 +103,7 @@ class ApiKeyRefused(Exception):
 
 
 @transaction.atomic
-def key_create(
+def api_key_create(
     *,
     actor: User,
     team: Team,
@@ -116,7 +116,7 @@ def key_create(
     concurrency: int | None = None,
 ) -> tuple[ApiKey, str]:
     """The new key and, this once, its text. Gateways get it within seconds."""
-    text = new_key(KEY_PREFIX)
+    text = generate_secret_token(KEY_PREFIX)
     key = ApiKey.objects.create(
         team=team,
         created_by=actor,
@@ -129,21 +129,23 @@ def key_create(
         tokens_per_minute=tokens_per_minute,
         concurrency=concurrency,
     )
-    audit(actor=actor, action="key.create", team=team, uid=key.uid, name=name)
-    snapshot_publish(at=at)
+    record_audit_entry(actor=actor, action="key.create", team=team, uid=key.uid, name=name)
+    gateway_snapshot_publish(at=at)
     return key, text
 
 
 @transaction.atomic
-def key_revoke(*, key: ApiKey, actor: User, at: datetime) -> None:
+def api_key_revoke(*, key: ApiKey, actor: User, at: datetime) -> None:
     """Revoke a key; gateways refuse it within seconds. Idempotent."""
     if ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=Now()):
-        audit(actor=actor, action="key.revoke", team=key.team, uid=key.uid, name=key.name)
-        snapshot_publish(at=at)
+        record_audit_entry(
+            actor=actor, action="key.revoke", team=key.team, uid=key.uid, name=key.name
+        )
+        gateway_snapshot_publish(at=at)
 
 
 @transaction.atomic
-def key_rotate(
+def api_key_rotate(
     *, key: ApiKey, actor: User, at: datetime, overlap: timedelta = timedelta(0)
 ) -> tuple[ApiKey, str]:
     """A new key with the same name, deployments and limits, and its text this once.
@@ -154,9 +156,9 @@ def key_rotate(
     :raises ApiKeyRefused: if the old key is revoked or expired, or the overlap is longer than ``MAX_OVERLAP``.
     """
     old = ApiKey.objects.select_for_update(of=("self",)).select_related("team").get(pk=key.pk)
-    _check_rotation(old, at=at, overlap=overlap)
+    _check_api_key_rotation(old, at=at, overlap=overlap)
     lifetime = old.expires_at - old.created_at if old.expires_at else None
-    replacement, text = key_create(
+    replacement, text = api_key_create(
         actor=actor,
         team=old.team,
         name=old.name,
@@ -167,7 +169,7 @@ def key_rotate(
         tokens_per_minute=old.tokens_per_minute,
         concurrency=old.concurrency,
     )
-    audit(
+    record_audit_entry(
         actor=actor,
         action="key.rotate",
         team=old.team,
@@ -176,15 +178,15 @@ def key_rotate(
         new=replacement.uid,
     )
     if not overlap:
-        key_revoke(key=old, actor=actor, at=at)
+        api_key_revoke(key=old, actor=actor, at=at)
     elif old.expires_at is None or old.expires_at > at + overlap:
         old.expires_at = at + overlap
         old.save(update_fields=["expires_at"])
-        snapshot_publish(at=at)
+        gateway_snapshot_publish(at=at)
     return replacement, text
 
 
-def _check_rotation(key: ApiKey, *, at: datetime, overlap: timedelta) -> None:
+def _check_api_key_rotation(key: ApiKey, *, at: datetime, overlap: timedelta) -> None:
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= at):
         raise ApiKeyRefused(
             Reason(

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from apps.accounts.models import User
-from apps.accounts.services import audit
+from apps.accounts.services import record_audit_entry
 from apps.jobs.services import SpecRefused
 from apps.serving.models import Backend, Deployment, Revision, Route, RouteBackend
 from controlplane.domain.common.reasons import Reason
@@ -53,7 +53,7 @@ def route_weights_set(
     findings = [
         *_check_deployments(route, owner, current, wanted, remove),
         *_check_backends(route, owner, wanted),
-        *check_weights(
+        *check_route_weights(
             {_backend_name(backend): weight for backend, weight in wanted.items()}, route=route.name
         ),
     ]
@@ -66,7 +66,7 @@ def route_weights_set(
         RouteBackend.objects.update_or_create(
             route=route, backend=backend, defaults={"weight": weight}
         )
-    audit(
+    record_audit_entry(
         actor=actor,
         action="route_weights.set",
         team=owner.team,
@@ -151,7 +151,7 @@ def _check_deployments(
 MAX_WEIGHT = 1_000_000
 
 
-def check_weights(weights: Mapping[str, int], *, route: str) -> Iterator[FieldFinding]:
+def check_route_weights(weights: Mapping[str, int], *, route: str) -> Iterator[FieldFinding]:
     """Findings about the weights of a route, given by the names of its deployments."""
     for name, weight in weights.items():
         # bool is a subclass of int.

@@ -15,9 +15,9 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
-from apps.accounts.services import IdempotencyBusy
+from apps.accounts.services import IdempotentRequestInProgress
 from apps.accounts.web.form_idempotency import run_once_per_form
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs.services import SpecRefused
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
@@ -25,14 +25,17 @@ from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from apps.serving import selectors
 from apps.serving.models import Deployment
-from apps.serving.selectors.configurations import RevisionConfiguration, configuration_check
+from apps.serving.selectors.revision_configurations import (
+    RevisionConfiguration,
+    revision_configuration_check,
+)
 from apps.serving.services import deployments as services
-from apps.serving.web.deployments import visible_deployment
-from apps.serving.web.forms import ConfigurationForm, DeploymentForm, RevisionForm
+from apps.serving.web.deployments import visible_deployment_or_404
+from apps.serving.web.forms import DeploymentForm, RevisionConfigurationForm, RevisionForm
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.web.forms import only_unfilled
-from controlplane.web.pages import row_action, run_action
+from controlplane.web.forms import has_only_required_errors
+from controlplane.web.pages import row_action_view, run_action
 
 
 @login_required
@@ -45,7 +48,7 @@ def deployment_new(request: AuthenticatedRequest) -> HttpResponse:
     )
     if bound and form.is_valid():
         values = form.cleaned_data
-        accounts.require(request.user, Permission.DEPLOY, team=values["team"])
+        accounts.require_permission(request.user, Permission.DEPLOY, team=values["team"])
         try:
             deployment_uid, created = run_once_per_form(
                 request,
@@ -62,7 +65,7 @@ def deployment_new(request: AuthenticatedRequest) -> HttpResponse:
             )
         except SpecRefused as refusal:
             form.add_findings(refusal.findings)
-        except IdempotencyBusy as busy:
+        except IdempotentRequestInProgress as busy:
             form.add_error(None, str(busy))
         else:
             if created:
@@ -78,7 +81,7 @@ def _initial_values(request: AuthenticatedRequest) -> dict[str, Any]:
     version = models.model_versions_usable(request.user).filter(uid=uid).first() if uid else None
     if version is None:
         return {}
-    return {"model_version": uid, "name": selectors.route_name_available(version.line.name)}
+    return {"model_version": uid, "name": selectors.first_available_route_name(version.line.name)}
 
 
 @login_required
@@ -89,7 +92,9 @@ def deployment_check(request: AuthenticatedRequest) -> HttpResponse:
     if form.is_valid():
         form.check_name()
         form.add_findings(
-            configuration_check(form.configuration(), replicas=form.cleaned_data["replicas"])
+            revision_configuration_check(
+                form.configuration(), replicas=form.cleaned_data["replicas"]
+            )
         )
     return _configuration_check(request, form, queue=form.cleaned_data.get("queue"))
 
@@ -111,18 +116,18 @@ def _entered_values(request: AuthenticatedRequest) -> dict[str, Any]:
 @require_POST
 def revision_check(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Validate the form of a new revision without saving."""
-    found = visible_deployment(request, uid)
+    found = visible_deployment_or_404(request, uid)
     newest = selectors.newest_revision(found)
     form = RevisionForm(request.POST, user=request.user, newest=newest)
     if form.is_valid():
         replicas = max(1, found.replica_count)
-        form.add_findings(configuration_check(form.configuration(), replicas=replicas))
+        form.add_findings(revision_configuration_check(form.configuration(), replicas=replicas))
     return _configuration_check(request, form, queue=found.queue, deployment=found)
 
 
 def _configuration_check(
     request: AuthenticatedRequest,
-    form: ConfigurationForm,
+    form: RevisionConfigurationForm,
     *,
     queue: Queue | None,
     deployment: Deployment | None = None,
@@ -133,7 +138,7 @@ def _configuration_check(
     ]
     context: dict[str, Any] = {
         "wrong": wrong,
-        "unfilled": only_unfilled(form),
+        "unfilled": has_only_required_errors(form),
         "values": form.cleaned_data,
         "deployment": deployment,
         "queue": queue,
@@ -149,18 +154,18 @@ def _configuration_check(
 
 @login_required
 @require_POST
-def deployment_quick(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def deployment_create_with_defaults(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Deploy a model version with one click: its own name if available, one replica, all defaults."""
     version = get_object_or_404(models.model_versions_visible(request.user), uid=uid)
     team = _team_for(request, version)
-    queue = quotas.queue_default(team) if team else None
+    queue = quotas.default_queue_of_team(team) if team else None
     if team is None or queue is None:
         messages.error(
             request, _("No team with an open queue. Ask an administrator to open a queue.")
         )
         return redirect("model-version", uid=uid)
-    accounts.require(request.user, Permission.DEPLOY, team=team)
-    name = selectors.route_name_available(version.line.name)
+    accounts.require_permission(request.user, Permission.DEPLOY, team=team)
+    name = selectors.first_available_route_name(version.line.name)
     try:
         deployment_uid, created = run_once_per_form(
             request,
@@ -174,7 +179,7 @@ def deployment_quick(request: AuthenticatedRequest, uid: str) -> HttpResponse:
                 ).uid
             ),
         )
-    except (SpecRefused, IdempotencyBusy) as refusal:
+    except (SpecRefused, IdempotentRequestInProgress) as refusal:
         messages.error(request, str(refusal))
         return redirect("model-version", uid=uid)
     if created:
@@ -190,7 +195,7 @@ def _team_for(request: AuthenticatedRequest, version: ModelVersion) -> Team | No
 @login_required
 def deployment_revise(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The form of a new revision; traffic shifts to it once its replicas are ready."""
-    found = deployable_deployment(request, uid)
+    found = changeable_deployment_or_404(request, uid)
     newest = selectors.newest_revision(found)
     bound = request.method == "POST"
     form = RevisionForm(request.POST if bound else None, user=request.user, newest=newest)
@@ -218,24 +223,24 @@ def deployment_revise(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return render(request, "serving/revision_new.html", context, status=422 if bound else 200)
 
 
-def deployable_deployment(request: AuthenticatedRequest, uid: str) -> Deployment:
+def changeable_deployment_or_404(request: AuthenticatedRequest, uid: str) -> Deployment:
     """A deployment that the user may change, or 404.
 
     :raises PermissionRefused: if the user may only view it.
     """
-    found = visible_deployment(request, uid)
-    accounts.require(request.user, Permission.DEPLOY, team=found.team)
+    found = visible_deployment_or_404(request, uid)
+    accounts.require_permission(request.user, Permission.DEPLOY, team=found.team)
     return found
 
 
 _REFUSALS = (IllegalTransition, SpecRefused)
-_action = row_action(load=deployable_deployment, page="deployment", refusals=_REFUSALS)
+_action = row_action_view(load=changeable_deployment_or_404, page="deployment", refusals=_REFUSALS)
 
 
 @login_required
 @require_POST
 def deployment_scale(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = deployable_deployment(request, uid)
+    found = changeable_deployment_or_404(request, uid)
     requested = request.POST.get("replicas", "")
     if not requested.isdecimal():
         messages.error(
@@ -265,8 +270,8 @@ def deployment_start(request: AuthenticatedRequest, found: Deployment) -> str:
     return _("The deployment is starting.")
 
 
-@row_action(
-    load=deployable_deployment, page="deployment", refusals=_REFUSALS, query="tab=revisions"
+@row_action_view(
+    load=changeable_deployment_or_404, page="deployment", refusals=_REFUSALS, query="tab=revisions"
 )
 def deployment_roll_back(request: AuthenticatedRequest, found: Deployment, number: int) -> str:
     """Create a revision with the configuration of an earlier one."""
@@ -287,7 +292,7 @@ def deployment_roll_back(request: AuthenticatedRequest, found: Deployment, numbe
 @require_POST
 def deployment_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Delete a deployment; the user must type its name to confirm."""
-    found = deployable_deployment(request, uid)
+    found = changeable_deployment_or_404(request, uid)
     if request.POST.get("name") != found.name:
         messages.error(request, _("Not deleted: the entered name does not match."))
         return redirect("deployment", uid=uid)

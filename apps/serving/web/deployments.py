@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team, User
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.serving import selectors
 from apps.serving.models import Deployment, Replica
 from apps.serving.selectors.deployments import (
@@ -45,9 +45,9 @@ from controlplane.domain.serving.lifecycle import (
     DeploymentState,
     ReplicaState,
 )
-from controlplane.web.pages import Tab, render_page
+from controlplane.web.pages import PageTab, render_page
 from controlplane.web.state_badges import state_badge
-from controlplane.web.tables import Column, FilterForm, Table
+from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 SETTLED_STATES = (DeploymentState.READY, DeploymentState.STOPPED)
 #: Bytes of a log that one response contains at most.
@@ -77,30 +77,30 @@ class DeploymentFilter(FilterForm):
         super().__init__(data, **kwargs)
         labels = [(one.value, state_badge(one).label) for one in DeploymentState]
         self.choice("state").choices = [("", _("any state")), *labels]
-        teams = accounts.teams_of(user)
-        self.row_choice("team").queryset = teams
+        teams = accounts.teams_visible(user)
+        self.model_choice_field("team").queryset = teams
         if len(teams[:2]) < 2:
             del self.fields["team"]
 
 
 COLUMNS = (
-    Column(key="name", label=lazy("Name"), sort="name"),
-    Column(key="state", label=lazy("State"), sort="state"),
-    Column(
+    TableColumn(key="name", label=lazy("Name"), sort="name"),
+    TableColumn(key="state", label=lazy("State"), sort="state"),
+    TableColumn(
         key="model",
         label=lazy("Model"),
         sort="model_name",
         csv=lambda row: f"{row.model_name} v{row.model_number}" if row.model_name else "",
     ),
-    Column(
+    TableColumn(
         key="ready",
         label=lazy("Ready replicas"),
         numeric=True,
         csv=lambda row: f"{row.ready_replicas} of {row.replica_count}",
     ),
-    Column(key="calls", label=lazy("Requests (24 h)"), sort="calls", numeric=True),
-    Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
-    Column(
+    TableColumn(key="calls", label=lazy("Requests (24 h)"), sort="calls", numeric=True),
+    TableColumn(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
+    TableColumn(
         key="created_at",
         label=lazy("Created"),
         sort="pk",
@@ -111,7 +111,7 @@ COLUMNS = (
 
 @login_required
 def deployments(request: AuthenticatedRequest) -> HttpResponseBase:
-    table = Table(
+    table = ListTable(
         request,
         deployments_with_calls(request.user, at=timezone.now()),
         columns=COLUMNS,
@@ -120,13 +120,13 @@ def deployments(request: AuthenticatedRequest) -> HttpResponseBase:
     if table.is_csv_request:
         return table.csv(filename="deployments.csv")
     changing = any(row.state not in SETTLED_STATES for row in table.rows)
-    context = {"table": table, "may_deploy": _may_deploy_somewhere(request)}
+    context = {"table": table, "may_deploy": _may_deploy_for_any_team(request)}
     return render_page(
         request, "serving/deployments.html", context, fragment="rows", changing=changing
     )
 
 
-def _may_deploy_somewhere(request: AuthenticatedRequest) -> bool:
+def _may_deploy_for_any_team(request: AuthenticatedRequest) -> bool:
     return accounts.teams_with_permission(request.user, Permission.DEPLOY).exists()
 
 
@@ -170,7 +170,7 @@ def action_blockers(request: AuthenticatedRequest, found: Deployment) -> Deploym
     )
 
 
-def visible_deployment(request: AuthenticatedRequest, uid: str) -> Deployment:
+def visible_deployment_or_404(request: AuthenticatedRequest, uid: str) -> Deployment:
     """A deployment that the user may view, or 404."""
     found: Deployment = get_object_or_404(selectors.deployments_visible(request.user), uid=uid)
     return found
@@ -179,7 +179,7 @@ def visible_deployment(request: AuthenticatedRequest, uid: str) -> Deployment:
 @login_required
 def deployment(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``overview``, ``calls``, ``revisions``, ``events`` or ``log``."""
-    found = visible_deployment(request, uid)
+    found = visible_deployment_or_404(request, uid)
     tab = request.GET.get("tab", "")
     context_for = _TAB_CONTEXTS.get(tab, _overview_context)
     tab = tab if tab in _TAB_CONTEXTS else "overview"
@@ -198,7 +198,7 @@ def deployment(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     )
 
 
-def _deployment_tabs(found: Deployment, *, current: str) -> list[Tab]:
+def _deployment_tabs(found: Deployment, *, current: str) -> list[PageTab]:
     page = reverse("deployment", args=[found.uid])
     labels = {
         "overview": _("Overview"),
@@ -208,7 +208,7 @@ def _deployment_tabs(found: Deployment, *, current: str) -> list[Tab]:
         "log": _("Logs"),
     }
     return [
-        Tab(
+        PageTab(
             label=label,
             href=page if name == "overview" else f"{page}?tab={name}",
             current=name == current,
@@ -266,7 +266,7 @@ def _calls_context(request: AuthenticatedRequest, found: Deployment) -> dict[str
         "last_call": last,
         "window": window,
         "windows": [
-            Tab(label=label, href=f"{page}?tab=calls&window={one}", current=one is window)
+            PageTab(label=label, href=f"{page}?tab=calls&window={one}", current=one is window)
             for one, label in labels.items()
         ],
         "statistics": call_statistics(records, since=at - window.length),
@@ -359,7 +359,7 @@ def _log_lines(replica: Replica, *, offset: int) -> LogLines:
 @login_required
 def deployment_log(request: AuthenticatedRequest, uid: str, replica: str) -> HttpResponse:
     """The log of a replica from ``?offset=``, as a fragment that polls for more."""
-    found = visible_deployment(request, uid)
+    found = visible_deployment_or_404(request, uid)
     shown = get_object_or_404(
         selectors.replicas_visible(request.user),
         uid=replica,
@@ -426,16 +426,16 @@ def _find_chart(name: str) -> UsageChart:
             series=(
                 UsageSeries(
                     name=_("time to first token, median"),
-                    value=lambda one: _to_seconds(one.median_first_token_ms),
+                    value=lambda one: _milliseconds_to_seconds(one.median_first_token_ms),
                 ),
                 UsageSeries(
                     name=_("time to first token, 95th percentile"),
-                    value=lambda one: _to_seconds(one.p95_first_token_ms),
+                    value=lambda one: _milliseconds_to_seconds(one.p95_first_token_ms),
                     dash="dash",
                 ),
                 UsageSeries(
                     name=_("request duration, median"),
-                    value=lambda one: _to_seconds(one.median_duration_ms),
+                    value=lambda one: _milliseconds_to_seconds(one.median_duration_ms),
                 ),
             ),
             label=_("time"),
@@ -445,7 +445,7 @@ def _find_chart(name: str) -> UsageChart:
     raise Http404(f"there is no chart {name}")
 
 
-def _to_seconds(milliseconds: float | None) -> float | None:
+def _milliseconds_to_seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else round(milliseconds / 1000, 4)
 
 
@@ -453,7 +453,7 @@ def _to_seconds(milliseconds: float | None) -> float | None:
 def deployment_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpResponse:
     """The chart's JSON (see ``static/js/charts.js``) over ``?window=``."""
     chart_spec = _find_chart(chart)
-    deployment = visible_deployment(request, uid)
+    deployment = visible_deployment_or_404(request, uid)
     requested = request.GET.get("window", "")
     window = UsageWindow(requested) if requested in set(UsageWindow) else UsageWindow.HOUR
     steps = usage_steps(

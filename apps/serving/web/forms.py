@@ -19,31 +19,31 @@ from apps.accounts.models import User
 from apps.accounts.web.forms import EXPIRIES, TeamForm
 from apps.fleet import selectors as fleet
 from apps.jobs.web.form_fields import (
-    LimitedSelect,
+    SelectWithDisabledChoices,
     SpecFormField,
+    apply_field_limits,
     disable_choices,
     flatten_fields,
-    form_field,
-    limit_field,
+    form_field_of_spec_field,
     show_default,
 )
-from apps.jobs.web.forms import QueuedForm
+from apps.jobs.web.forms import QueuedWorkloadForm
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
 from apps.serving import selectors
 from apps.serving.models import Revision
-from apps.serving.selectors.configurations import (
+from apps.serving.selectors.revision_configurations import (
     RevisionConfiguration,
     best_engine,
     engine_choices,
-    engine_limits,
+    engine_field_limits,
 )
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.spec_fields import SpecField, at_path, put_at
+from controlplane.domain.common.spec_fields import SpecField, set_value_at_path, value_at_path
 from controlplane.domain.specs.serving import SERVE
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.engines import EngineTask, ModelFacts
-from controlplane.web.forms import PlainForm
+from controlplane.web.forms import StyledForm
 
 #: Set to the deployment's name.
 _SET_BY_NINEFOLD = frozenset({"model_name"})
@@ -62,7 +62,7 @@ SPEC_FIELD_NAMES = tuple(each.name for each in SPEC_FIELDS.values())
 
 def engine_field(*, chip: Chip | None, model: ModelFacts | None) -> forms.ChoiceField:
     """A choice of all serving engines, the best for the chip first; empty means automatic."""
-    field = forms.ChoiceField(label=_("Engine"), required=False, widget=LimitedSelect())
+    field = forms.ChoiceField(label=_("Engine"), required=False, widget=SelectWithDisabledChoices())
     if chip is None:
         return field
     choices = engine_choices(chip=chip, model=model)
@@ -78,19 +78,19 @@ def spec_form_fields(
     *, engine: str, chip: Chip | None, model: ModelFacts | None
 ) -> dict[str, forms.Field]:
     """A form field for each field of the spec; those that the engine does not support are disabled."""
-    adapter = registry.engine(engine)
+    adapter = adapter_registry.engine_by_name(engine)
     supported = _settable_fields(adapter.fields(EngineTask.SERVE))
     defaults = adapter.normalise(EngineTask.SERVE, {})
-    limits = engine_limits(engine, chip=chip, model=model) if chip else ()
+    limits = engine_field_limits(engine, chip=chip, model=model) if chip else ()
     missing = gettext("%(engine)s does not support this field.") % {
         "engine": adapter.profile().title
     }
     fields = {}
     for path, placed in SPEC_FIELDS.items():
-        form_control = form_field(placed.field)
-        show_default(form_control, at_path(defaults, path))
+        form_control = form_field_of_spec_field(placed.field)
+        show_default(form_control, value_at_path(defaults, path))
         if path in supported:
-            limit_field(form_control, placed, limits)
+            apply_field_limits(form_control, placed, limits)
         else:
             form_control.disabled = True
             form_control.help_text = missing
@@ -108,7 +108,7 @@ _REFRESHES_ENGINE_FIELDS: Mapping[str, Any] = {
 }
 
 
-class ConfigurationForm(PlainForm):
+class RevisionConfigurationForm(StyledForm):
     """The configuration of one revision."""
 
     more = ("engine", "cards", *SPEC_FIELD_NAMES)
@@ -125,7 +125,7 @@ class ConfigurationForm(PlainForm):
 
     def fill_choices(self, user: User) -> None:
         """Fill the choices with what the user may use, and add the engine's fields."""
-        version, chip = self.row_choice("model_version"), self.choice("chip")
+        version, chip = self.model_choice_field("model_version"), self.choice("chip")
         version.queryset = models.model_versions_usable(user)
         fleet_chips = fleet.cards_by_chip()
         chip.choices = [
@@ -136,23 +136,25 @@ class ConfigurationForm(PlainForm):
                 else gettext("%(chip)s (none in the fleet)") % {"chip": name},
             )
             for name, chip in sorted(
-                registry.chips().items(), key=lambda one: one[0] not in fleet_chips
+                adapter_registry.all_chips().items(), key=lambda one: one[0] not in fleet_chips
             )
             if name in fleet_chips or not chip.slice_of
         ]
         self._add_engine_fields(chip.choices[0][0], version.queryset)
 
     def _add_engine_fields(self, first_chip: str, versions: QuerySet[ModelVersion]) -> None:
-        chip = registry.chips().get(self._selected_value("chip") or first_chip)
+        chip = adapter_registry.all_chips().get(self._selected_value("chip") or first_chip)
         uid = self._selected_value("model_version")
         version = versions.filter(uid=uid).first() if uid else None
         facts = models.engine_model_facts(version) if version else None
         self.fields["engine"] = engine_field(chip=chip, model=facts)
         engine = self._selected_value("engine")
-        if engine not in registry.engine_names() or (
-            EngineTask.SERVE not in registry.engine(engine).tasks
+        if engine not in adapter_registry.engine_names() or (
+            EngineTask.SERVE not in adapter_registry.engine_by_name(engine).tasks
         ):
-            engine = best_engine(chip=chip, model=facts) if chip else registry.engine_names()[0]
+            engine = (
+                best_engine(chip=chip, model=facts) if chip else adapter_registry.engine_names()[0]
+            )
         self.fields |= spec_form_fields(engine=engine, chip=chip, model=facts)
         for name in ("engine", *SPEC_FIELD_NAMES):
             self.dress(self.fields[name])
@@ -192,11 +194,11 @@ class ConfigurationForm(PlainForm):
         for path, placed in SPEC_FIELDS.items():
             value = self.cleaned_data.get(placed.name)
             if value not in (None, "") and not self.fields[placed.name].disabled:
-                put_at(spec, path, value)
+                set_value_at_path(spec, path, value)
         return spec
 
 
-class RevisionForm(ConfigurationForm):
+class RevisionForm(RevisionConfigurationForm):
     """A new revision of an existing deployment, with the values of the newest one."""
 
     def __init__(self, *args: Any, user: User, newest: Revision, **kwargs: Any) -> None:
@@ -205,7 +207,10 @@ class RevisionForm(ConfigurationForm):
             "chip": newest.chips[0],
             "engine": newest.engine,
             "cards": newest.cards,
-            **{placed.name: at_path(newest.spec, path) for path, placed in SPEC_FIELDS.items()},
+            **{
+                placed.name: value_at_path(newest.spec, path)
+                for path, placed in SPEC_FIELDS.items()
+            },
         }
         super().__init__(*args, initial=shown, **kwargs)
         self._newest = newest
@@ -224,7 +229,7 @@ class RevisionForm(ConfigurationForm):
         )
 
 
-class DeploymentForm(QueuedForm, ConfigurationForm):
+class DeploymentForm(QueuedWorkloadForm, RevisionConfigurationForm):
     """A new deployment."""
 
     field_order = ("team", "model_version", "name", "replicas", "chip", "engine", "cards")
@@ -244,7 +249,7 @@ class DeploymentForm(QueuedForm, ConfigurationForm):
     def check_name(self) -> None:
         """Add an error to the field if the name is taken."""
         name = self.cleaned_data["name"]
-        if (free := selectors.route_name_available(name)) != name:
+        if (free := selectors.first_available_route_name(name)) != name:
             message = gettext("“%(name)s” is already used; “%(free)s” is available.")
             self.add_error("name", message % {"name": name, "free": free})
 
@@ -292,7 +297,7 @@ class ApiKeyForm(TeamForm):
         return values
 
 
-class ApiKeyRotationForm(PlainForm):
+class ApiKeyRotationForm(StyledForm):
     """How long the old key stays valid beside the new one, in hours."""
 
     overlap = forms.TypedChoiceField(
@@ -308,7 +313,7 @@ class ApiKeyRotationForm(PlainForm):
     )
 
 
-class PlaygroundForm(PlainForm):
+class PlaygroundForm(StyledForm):
     """A message to a deployment, with sampling settings that are placed beside the conversation."""
 
     settings: ClassVar[tuple[str, ...]] = ("system", "temperature", "top_p", "max_tokens")

@@ -30,16 +30,16 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team, User
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.serving import selectors
 from apps.serving.models import Deployment
 from apps.serving.selectors.gateways import PLAYGROUND_KEY_LIFETIME, PLAYGROUND_KEY_NAME
-from apps.serving.services.gateways import key_create
+from apps.serving.services.gateways import api_key_create
 from apps.serving.web.deployments import action_blockers
 from apps.serving.web.forms import PlaygroundForm
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.serving.lifecycle import DeploymentState
-from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
+from controlplane.persistence.encryption import DecryptionFailed, decrypt, encrypt
 from controlplane.persistence.reasons import reason_from_json
 from controlplane.web.reasons import render_reason
 
@@ -77,7 +77,7 @@ def playground_key(*, session: SessionBase, user: User, team: Team, at: datetime
     text = _decrypt_key(stored.get(team.uid), at=at)
     if text is None:
         expires_at = at + PLAYGROUND_KEY_LIFETIME
-        _key, text = key_create(
+        _key, text = api_key_create(
             actor=user,
             team=team,
             name=f"{PLAYGROUND_KEY_NAME} ({user.username})"[:80],
@@ -99,7 +99,7 @@ def _decrypt_key(stored: Mapping[str, str] | None, *, at: datetime) -> str | Non
         return None
     try:
         return decrypt(base64.b64decode(stored["sealed"])).decode()
-    except Undecryptable:
+    except DecryptionFailed:
         return None
 
 
@@ -160,7 +160,7 @@ FORWARDED_PARAMETERS = ("messages", "temperature", "top_p", "max_tokens", "stop"
 @login_required
 def playground(request: AuthenticatedRequest) -> HttpResponse:
     """The page; without JavaScript its form returns the page with the whole response."""
-    rows = _ready_first(request)
+    rows = _deployments_ready_first(request)
     uid = request.POST.get("deployment") or request.GET.get("deployment", "")
     chosen = next((row for row in rows if row.uid == uid), None) or next(iter(rows), None)
     bound = request.method == "POST" and chosen is not None
@@ -173,14 +173,14 @@ def playground(request: AuthenticatedRequest) -> HttpResponse:
         "chosen": chosen,
         "missing": bool(uid) and (chosen is None or chosen.uid != uid),
         "not_ready": action_blockers(request, chosen).playground if chosen else "",
-        "denied_reason": _denied_reason(request, chosen) if chosen else "",
+        "denied_reason": _call_denied_reason(request, chosen) if chosen else "",
         "form": form,
         "conversation": conversation,
     }
     return render(request, "serving/playground.html", context)
 
 
-def _ready_first(request: AuthenticatedRequest) -> list[Deployment]:
+def _deployments_ready_first(request: AuthenticatedRequest) -> list[Deployment]:
     """Ready deployments that the user may call, then other ready ones, then the rest; by name."""
     rows = selectors.deployments_visible(request.user).order_by("name")
     roles = accounts.roles_by_team(request.user)
@@ -192,7 +192,7 @@ def _ready_first(request: AuthenticatedRequest) -> list[Deployment]:
     return sorted(rows, key=rank)
 
 
-def _denied_reason(request: AuthenticatedRequest, found: Deployment) -> str:
+def _call_denied_reason(request: AuthenticatedRequest, found: Deployment) -> str:
     """Why the user may not call it; empty if they may. Calls use the team's limits, so viewing is not enough."""
     if roles_grant(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS):
         return ""
@@ -211,7 +211,7 @@ def _call_deployment(
     :raises PermissionRefused: if the user may not manage keys of the team.
     :raises GatewayUnreachable: if the gateway cannot be reached.
     """
-    accounts.require(request.user, Permission.MANAGE_KEYS, team=found.team)
+    accounts.require_permission(request.user, Permission.MANAGE_KEYS, team=found.team)
     key = playground_key(
         session=request.session, user=request.user, team=found.team, at=timezone.now()
     )
@@ -227,7 +227,10 @@ def _chat_messages(
         reply = _call_deployment(request, found, {"messages": form.messages(), **form.parameters()})
         whole = b"".join(reply.chunks)
         if reply.status != HTTPStatus.OK:
-            return [question, {"role": "error", "content": _error_message(reply.status, whole)}]
+            return [
+                question,
+                {"role": "error", "content": _gateway_error_message(reply.status, whole)},
+            ]
         content = json.loads(whole)["choices"][0]["message"]["content"]
     except (GatewayUnreachable, OSError, ValueError, LookupError) as unreachable:
         return [question, {"role": "error", "content": _unreachable_message(unreachable)}]
@@ -239,7 +242,7 @@ def _unreachable_message(error: Exception) -> str:
     return message % {"error": error}
 
 
-def _error_message(status: int, content: bytes) -> str:
+def _gateway_error_message(status: int, content: bytes) -> str:
     """The message in the gateway's error, or at least its status."""
     try:
         error = json.loads(content)["error"]
@@ -272,7 +275,7 @@ def playground_chat(request: AuthenticatedRequest, uid: str) -> HttpResponseBase
     except GatewayUnreachable as unreachable:
         return _json_error(HTTPStatus.BAD_GATEWAY, _unreachable_message(unreachable))
     if reply.status != HTTPStatus.OK:
-        return _error_response(reply)
+        return _gateway_error_response(reply)
     response = StreamingHttpResponse(reply.chunks, content_type=reply.content_type)
     response["Cache-Control"] = "no-store"
     # A reverse proxy must not buffer the stream.
@@ -280,9 +283,9 @@ def playground_chat(request: AuthenticatedRequest, uid: str) -> HttpResponseBase
     return response
 
 
-def _error_response(reply: GatewayResponse) -> JsonResponse:
+def _gateway_error_response(reply: GatewayResponse) -> JsonResponse:
     content = b"".join(reply.chunks)[:MAX_ERROR_BYTES]
-    response = _json_error(reply.status, _error_message(reply.status, content))
+    response = _json_error(reply.status, _gateway_error_message(reply.status, content))
     if reply.retry_after:
         response["Retry-After"] = reply.retry_after
     return response

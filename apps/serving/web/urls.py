@@ -2,14 +2,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.serving.web import deployment_actions, deployments, keys, playground
+from apps.serving.web import api_keys, deployment_actions, deployments, playground
 
 urlpatterns = [
     path("deployments", deployments.deployments, name="deployments"),
     path("deployments/new", deployment_actions.deployment_new, name="deployment-new"),
     path("deployments/check", deployment_actions.deployment_check, name="deployment-check"),
     path("deployments/fields", deployment_actions.deployment_fields, name="deployment-fields"),
-    path("deployments/of/<str:uid>", deployment_actions.deployment_quick, name="deployment-quick"),
+    path(
+        "deployments/of/<str:uid>",
+        deployment_actions.deployment_create_with_defaults,
+        name="deployment-quick",
+    ),
     path("deployments/<str:uid>", deployments.deployment, name="deployment"),
     path(
         "deployments/<str:uid>/charts/<str:chart>",
@@ -50,10 +54,10 @@ urlpatterns = [
     ),
     path("playground", playground.playground, name="playground"),
     path("playground/<str:uid>/chat", playground.playground_chat, name="playground-chat"),
-    path("keys", keys.keys, name="keys"),
-    path("keys/new", keys.key_new, name="key-new"),
-    path("keys/<str:uid>", keys.key, name="key"),
-    path("keys/<str:uid>/heard", keys.key_propagation, name="key-propagation"),
-    path("keys/<str:uid>/rotate", keys.key_rotate, name="key-rotate"),
-    path("keys/<str:uid>/revoke", keys.key_revoke, name="key-revoke"),
+    path("keys", api_keys.api_key_list, name="keys"),
+    path("keys/new", api_keys.api_key_new_view, name="key-new"),
+    path("keys/<str:uid>", api_keys.api_key_detail, name="key"),
+    path("keys/<str:uid>/heard", api_keys.api_key_propagation, name="key-propagation"),
+    path("keys/<str:uid>/rotate", api_keys.api_key_rotate_view, name="key-rotate"),
+    path("keys/<str:uid>/revoke", api_keys.api_key_revoke_view, name="key-revoke"),
 ]

@@ -27,9 +27,9 @@ from psycopg import sql
 from psycopg.errors import CheckViolation
 
 from apps.telemetry.models import CardHour, SummedHour
-from controlplane.domain.telemetry.batches import Numbers
+from controlplane.domain.telemetry.metric_batches import Numbers
 from controlplane.domain.telemetry.metrics import Metric
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 
 #: Days for which partitions are created ahead, so that an outage of the controller for a night loses nothing.
 AHEAD = 2
@@ -40,10 +40,10 @@ _HOUR = timedelta(hours=1)
 
 
 @transaction.atomic
-def days_prepare(*, days: Collection[date]) -> int:
+def history_partitions_create(*, days: Collection[date]) -> int:
     """Create missing partitions of those days; return their number."""
     lock_in_transaction(AdvisoryLock.PARTITION_HISTORY)
-    missing = sorted(set(days) - set(days_stored()))
+    missing = sorted(set(days) - set(history_partition_days()))
     with connection.cursor() as cursor:
         for day in missing:
             # Created separately and attached then, so that readers and writers do not wait.
@@ -68,7 +68,7 @@ def days_prepare(*, days: Collection[date]) -> int:
     return len(missing)
 
 
-def days_stored() -> list[date]:
+def history_partition_days() -> list[date]:
     """The days that have a partition, the oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -79,12 +79,14 @@ def days_stored() -> list[date]:
     return [datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names]
 
 
-def history_cleanup(*, at: datetime) -> int:
+def metric_history_maintain(*, at: datetime) -> int:
     """One run: create partitions ahead, aggregate finished hours, drop expired days; return the hours."""
     today = at.astimezone(UTC).date()
-    days_prepare(days=[today + timedelta(days=ahead) for ahead in range(-1, AHEAD + 1)])
-    summed = _sum_up(at=at)
-    _drop_days(before=today - timedelta(days=settings.NINEFOLD_HISTORY_DAYS))
+    history_partitions_create(
+        days=[today + timedelta(days=ahead) for ahead in range(-1, AHEAD + 1)]
+    )
+    summed = _aggregate_finished_hours(at=at)
+    _drop_history_partitions(before=today - timedelta(days=settings.NINEFOLD_HISTORY_DAYS))
     oldest = at - timedelta(days=settings.NINEFOLD_HOURS_DAYS)
     CardHour.objects.filter(hour__lt=oldest).delete()
     SummedHour.objects.filter(hour__lt=oldest).delete()
@@ -92,9 +94,9 @@ def history_cleanup(*, at: datetime) -> int:
 
 
 @transaction.atomic
-def _drop_days(*, before: date) -> None:
+def _drop_history_partitions(*, before: date) -> None:
     lock_in_transaction(AdvisoryLock.PARTITION_HISTORY)
-    for day in days_stored():
+    for day in history_partition_days():
         if day < before:
             with connection.cursor() as cursor:
                 # A lock timeout, so that readers do not wait behind this statement; it is retried in the next
@@ -107,18 +109,18 @@ def _drop_days(*, before: date) -> None:
                 )
 
 
-def hourly_sums_store(*, hours: Collection[datetime]) -> None:
+def hours_lock_against_aggregation(*, hours: Collection[datetime]) -> None:
     """Prevent aggregation of those hours until the transaction ends; waits for a running one.
 
     Shared: several transactions may hold the same hour.
     """
     for hour in sorted(hours):
-        lock_in_transaction(AdvisoryLock.SUM_HOUR, _hour_number(hour), shared=True)
+        lock_in_transaction(AdvisoryLock.SUM_HOUR, _hours_since_epoch(hour), shared=True)
 
 
-def hours_reopen(*, hours: Collection[datetime]) -> None:
-    """Mark hours with late metrics for aggregation; locks them (``hourly_sums_store``)."""
-    hourly_sums_store(hours=hours)
+def hours_mark_for_aggregation(*, hours: Collection[datetime]) -> None:
+    """Mark hours with late metrics for aggregation; locks them (``hours_lock_against_aggregation``)."""
+    hours_lock_against_aggregation(hours=hours)
     # Rows that are marked already are not updated, as their writers would wait for each other.
     open_already = SummedHour.objects.filter(hour__in=hours, summed_at=None)
     closed = set(hours).difference(open_already.values_list("hour", flat=True))
@@ -135,14 +137,14 @@ def start_of_hour(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
-def _hour_number(hour: datetime) -> int:
+def _hours_since_epoch(hour: datetime) -> int:
     """The hour's number since 1970."""
     return int(hour.timestamp()) // 3600
 
 
-def _sum_up(*, at: datetime) -> int:
+def _aggregate_finished_hours(*, at: datetime) -> int:
     """Finished hours that are not aggregated yet, newest first, as they are viewed most."""
-    days = days_stored()
+    days = history_partition_days()
     if not days:
         return 0
     oldest = datetime.combine(days[0], time.min, tzinfo=UTC)
@@ -150,7 +152,7 @@ def _sum_up(*, at: datetime) -> int:
     hour, summed = start_of_hour(at) - _HOUR, 0
     while hour >= oldest and summed < _HOURS_A_TURN:
         if hour not in done:
-            _sum_hour(hour, at=at)
+            _aggregate_hour(hour, at=at)
             summed += 1
         hour -= _HOUR
     return summed
@@ -196,9 +198,9 @@ SELECT card_id, %(hour)s, count(*), {sums}
 
 
 @transaction.atomic
-def _sum_hour(hour: datetime, *, at: datetime) -> None:
+def _aggregate_hour(hour: datetime, *, at: datetime) -> None:
     # Late metrics are visible by now, or wait for this transaction and reopen the hour afterwards.
-    lock_in_transaction(AdvisoryLock.SUM_HOUR, _hour_number(hour))
+    lock_in_transaction(AdvisoryLock.SUM_HOUR, _hours_since_epoch(hour))
     SummedHour.objects.update_or_create(hour=hour, defaults={"summed_at": at})
     with connection.cursor() as cursor:
         cursor.execute(_SUM_HOUR, {"hour": hour})
@@ -209,7 +211,7 @@ METRICS: tuple[Metric, ...] = tuple(Metric)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricRow:
+class CardMetricRow:
     """Validated metrics of one card at one time."""
 
     card: int
@@ -253,7 +255,7 @@ RETURNING card_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MetricColumns:
+class CardMetricColumns:
     """The same of many cards: no card twice."""
 
     cards: Sequence[int]
@@ -263,12 +265,12 @@ class MetricColumns:
     values: Mapping[Metric, Numbers]
 
 
-NOTHING = MetricColumns(cards=(), at=(), serials=(), values={})
+NOTHING = CardMetricColumns(cards=(), at=(), serials=(), values={})
 
 
-def columns_of_rows(rows: Sequence[MetricRow]) -> MetricColumns:
+def metric_columns_of_rows(rows: Sequence[CardMetricRow]) -> CardMetricColumns:
     grid = np.array([row.values for row in rows], dtype=np.float64).T
-    return MetricColumns(
+    return CardMetricColumns(
         cards=[row.card for row in rows],
         at=[row.at for row in rows],
         serials=[row.serial for row in rows],
@@ -276,12 +278,12 @@ def columns_of_rows(rows: Sequence[MetricRow]) -> MetricColumns:
     )
 
 
-def join_columns(parts: Sequence[MetricColumns]) -> MetricColumns:
+def concatenate_metric_columns(parts: Sequence[CardMetricColumns]) -> CardMetricColumns:
     """One below the other."""
     parts = [part for part in parts if part.cards] or [NOTHING]
     if len(parts) == 1:
         return parts[0]
-    return MetricColumns(
+    return CardMetricColumns(
         cards=[card for part in parts for card in part.cards],
         at=[at for part in parts for at in part.at],
         serials=[serial for part in parts for serial in part.serials],
@@ -296,7 +298,7 @@ def join_columns(parts: Sequence[MetricColumns]) -> MetricColumns:
 
 
 def metrics_write(
-    *, columns: MetricColumns, source: int, received_at: datetime, behind: bool = False
+    *, columns: CardMetricColumns, source: int, received_at: datetime, behind: bool = False
 ) -> frozenset[int]:
     """Write metrics: all of them to the history, and the latest ones to their card. Return the cards of the
     latter.
@@ -323,7 +325,7 @@ def metrics_write(
         if not isinstance(error.__cause__, CheckViolation):
             raise
         # There is no partition for one of those days yet.
-        days_prepare(days={at.astimezone(UTC).date() for at in instants})
+        history_partitions_create(days={at.astimezone(UTC).date() for at in instants})
         newest = write(parameters)
     return newest
 

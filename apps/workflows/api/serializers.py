@@ -9,7 +9,7 @@ from apps.accounts import selectors as accounts
 from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
-from apps.serving.selectors.configurations import MAX_REPLICAS
+from apps.serving.selectors.revision_configurations import MAX_REPLICAS
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services import MAX_REASON_LENGTH, PipelineRequest, StepRequest
 from controlplane.domain.pipelines import Gate, GateFailureAction, PipelineState, StepKind
@@ -156,7 +156,9 @@ class PipelineFilters(ListFilters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in PipelineState], required=False
     )
-    team = VisibleUidField(visible=accounts.teams_of, required=False, help_text="Uid of the team.")
+    team = VisibleUidField(
+        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+    )
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
     text = serializers.CharField(required=False, help_text="Text contained in the name.")
 
@@ -230,7 +232,7 @@ class PipelineSubmitSerializer(TeamOwnedSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
         name = attrs["queue"]
-        queues = {queue.name: queue for queue in quotas.queues_for(attrs["team"])}
+        queues = {queue.name: queue for queue in quotas.queues_for_team(attrs["team"])}
         if name not in queues:
             message = (
                 f"this team has no queue named {name!r}; available queues: {', '.join(queues)}"

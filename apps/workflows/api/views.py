@@ -11,7 +11,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.accounts.api.authentication import acting_user, scope_require
+from apps.accounts.api.authentication import acting_user, require_token_scope
 from apps.accounts.api.idempotency import idempotent
 from apps.accounts.models import Team
 from apps.workflows import selectors, services
@@ -43,7 +43,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         """A step that deploys needs what deploying needs, of the person and of the token."""
         services.steps_require_permissions(self.request.user, kinds, team=team)
         if StepKind.DEPLOY in kinds:
-            scope_require(self.request, Scope.SERVING)
+            require_token_scope(self.request, Scope.SERVING)
 
     def _runnable_pipeline(self) -> Pipeline:
         """The pipeline of this address, if the caller may run what it runs."""

@@ -1,5 +1,12 @@
 """Services for pipelines and their steps."""
 
+from apps.workflows.services.pipeline_steps import (
+    StepRefused,
+    step_begin,
+    step_fail,
+    step_observe,
+    step_stop,
+)
 from apps.workflows.services.pipelines import (
     MAX_REASON_LENGTH,
     PipelineRequest,
@@ -7,18 +14,11 @@ from apps.workflows.services.pipelines import (
     gate_override,
     pipeline_cancel,
     pipeline_check,
-    pipeline_move,
     pipeline_retry,
     pipeline_submit,
+    pipeline_transition,
     step_kinds,
     steps_require_permissions,
-)
-from apps.workflows.services.steps import (
-    StepRefused,
-    step_begin,
-    step_fail,
-    step_observe,
-    step_stop,
 )
 
 __all__ = [
@@ -29,9 +29,9 @@ __all__ = [
     "gate_override",
     "pipeline_cancel",
     "pipeline_check",
-    "pipeline_move",
     "pipeline_retry",
     "pipeline_submit",
+    "pipeline_transition",
     "step_begin",
     "step_fail",
     "step_kinds",

@@ -14,14 +14,17 @@ from typing import Any
 from django.db import transaction
 
 from apps.accounts.models import Team, User
-from apps.accounts.selectors import RequestUser, require
-from apps.accounts.services import audit
-from apps.jobs.services import JobRequest, SpecRefused, engine_for, job_check
+from apps.accounts.selectors import RequestUser, require_permission
+from apps.accounts.services import record_audit_entry
+from apps.jobs.services import JobRequest, SpecRefused, default_engine_for_task, job_request_check
 from apps.models.models import DatasetVersion, ModelVersion
-from apps.models.services.versions import model_version_accept
+from apps.models.services.model_versions import model_version_accept
 from apps.quotas.models import Queue
 from apps.serving.models import Deployment
-from apps.serving.selectors.configurations import RevisionConfiguration, configuration_check
+from apps.serving.selectors.revision_configurations import (
+    RevisionConfiguration,
+    revision_configuration_check,
+)
 from apps.workflows import selectors
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
 from apps.workflows.selectors import engine_task
@@ -49,7 +52,7 @@ from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent, D
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import apply_transition
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 
 _MAX_JOB_NAME_LENGTH = 120
 
@@ -76,7 +79,7 @@ class StepRequest:
         """Empty for a deployment without an engine: serving chooses one for the model at that time."""
         if self.engine or self.kind is StepKind.DEPLOY:
             return self.engine
-        return engine_for(engine_task(self.kind), chips=self.chips)
+        return default_engine_for_task(engine_task(self.kind), chips=self.chips)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +129,14 @@ def _step_findings(
 ) -> Iterator[FieldFinding]:
     if step.kind is StepKind.DEPLOY:
         yield from _deployment_findings(step, team=team)
-        yield from configuration_check(
+        yield from revision_configuration_check(
             _deployment_configuration(step, version), replicas=default_replicas(step)
         )
     else:
-        wanted = job_request(
+        wanted = job_request_of_step_request(
             step, name=request.name or "pipeline", queue=request.queue, version=version
         )
-        yield from job_check(wanted)
+        yield from job_request_check(wanted)
     if step.gate is None:
         return
     measured_metrics = _measured_metrics(step) if step.kind is StepKind.EVALUATE else None
@@ -143,9 +146,9 @@ def _step_findings(
 
 def _measured_metrics(step: StepRequest) -> list[str] | None:
     """Metrics that the evaluation will measure; None if that is unknown."""
-    if step.chosen_engine not in registry.engine_names():
+    if step.chosen_engine not in adapter_registry.engine_names():
         return None
-    normalise = registry.engine(step.chosen_engine).normalise
+    normalise = adapter_registry.engine_by_name(step.chosen_engine).normalise
     metrics = normalise(engine_task(step.kind), step.spec).get("metrics")
     return metrics if isinstance(metrics, list) and metrics else None
 
@@ -199,9 +202,12 @@ def default_replicas(step: StepRequest) -> int:
 
 def _expected_version(step: StepRequest, version: ModelVersion) -> ModelVersion:
     """The version that the step will create, as far as checks depend on it; never saved."""
-    if step.kind is not StepKind.QUANTIZE or step.chosen_engine not in registry.engine_names():
+    if (
+        step.kind is not StepKind.QUANTIZE
+        or step.chosen_engine not in adapter_registry.engine_names()
+    ):
         return version
-    engine = registry.engine(step.chosen_engine)
+    engine = adapter_registry.engine_by_name(step.chosen_engine)
     expected_version = copy.copy(version)
     scheme = str(engine.normalise(engine_task(step.kind), step.spec).get("scheme"))
     expected_version.scheme = SCHEMES[scheme].short if scheme in SCHEMES else ""
@@ -211,7 +217,9 @@ def _expected_version(step: StepRequest, version: ModelVersion) -> ModelVersion:
     return expected_version
 
 
-def job_request(step: StepRequest, *, name: str, queue: Queue, version: ModelVersion) -> JobRequest:
+def job_request_of_step_request(
+    step: StepRequest, *, name: str, queue: Queue, version: ModelVersion
+) -> JobRequest:
     """The job of a step that is not a deployment."""
     return JobRequest(
         kind=JobKind(step.kind.value),
@@ -257,7 +265,9 @@ def step_job_request(step: Step, *, pipeline: Pipeline, version: ModelVersion) -
     """The job request of the step."""
     ending = f" · {step.number} {step.kind}"
     name = pipeline.name[: _MAX_JOB_NAME_LENGTH - len(ending)] + ending
-    return job_request(step_request(step), name=name, queue=pipeline.queue, version=version)
+    return job_request_of_step_request(
+        step_request(step), name=name, queue=pipeline.queue, version=version
+    )
 
 
 def step_configuration(step: Step, *, version: ModelVersion) -> RevisionConfiguration:
@@ -271,7 +281,7 @@ MAX_REASON_LENGTH = 500
 def steps_require_permissions(user: RequestUser, kinds: Sequence[StepKind], *, team: Team) -> None:
     """:raises PermissionRefused: unless the user may run jobs, and deploy if a step deploys."""
     for permission in permissions_for_steps(kinds):
-        require(user, permission, team=team)
+        require_permission(user, permission, team=team)
 
 
 def step_kinds(pipeline: Pipeline) -> list[StepKind]:
@@ -311,7 +321,7 @@ def pipeline_submit(*, actor: User, team: Team, request: PipelineRequest) -> Pip
             replicas=default_replicas(step),
             gate=step.gate.as_json() if step.gate else None,
         )
-    audit(
+    record_audit_entry(
         actor=actor,
         action="pipeline.submit",
         team=team,
@@ -336,11 +346,13 @@ def pipeline_cancel(*, pipeline: Pipeline, actor: User, at: datetime) -> bool:
         return False
     row.cancel_requested_at, row.cancel_requested_by = at, actor
     row.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
-    audit(actor=actor, action="pipeline.cancel", team=row.team, uid=row.uid, name=row.name)
+    record_audit_entry(
+        actor=actor, action="pipeline.cancel", team=row.team, uid=row.uid, name=row.name
+    )
     if row.state == PipelineState.HELD:
         # No step is running.
         reason = Reason("transition.by_user.cancelled", "cancelled by {user}", user=actor.username)
-        pipeline_move(row, PipelineEvent.CANCEL, at=at, reason=reason, actor=actor.username)
+        pipeline_transition(row, PipelineEvent.CANCEL, at=at, reason=reason, actor=actor.username)
     else:
         publish_message("pipeline.changed", pipeline_uid=row.uid)
     return True
@@ -358,8 +370,12 @@ def pipeline_retry(*, pipeline: Pipeline, actor: User, at: datetime) -> None:
         raise IllegalTransition(machine=PIPELINE.name, state=row.state, event="be tried again")
     for step in row.steps.filter(state__in=RETRIABLE_STATES).order_by("number"):
         reason = Reason("transition.by_user.retried", "retried by {user}", user=actor.username)
-        step_move(step, StepEvent.RETRY, at=at, reason=reason, actor=actor.username, ended_at=None)
-    audit(actor=actor, action="pipeline.retry", team=row.team, uid=row.uid, name=row.name)
+        step_transition(
+            step, StepEvent.RETRY, at=at, reason=reason, actor=actor.username, ended_at=None
+        )
+    record_audit_entry(
+        actor=actor, action="pipeline.retry", team=row.team, uid=row.uid, name=row.name
+    )
     _resume_pipeline(
         row,
         actor=actor,
@@ -400,7 +416,7 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
     )
     override = {"overridden_by": actor.username, "override_reason": given}
     if step.state == StepState.HELD:
-        step_move(
+        step_transition(
             step,
             StepEvent.OVERRIDE,
             at=at,
@@ -414,8 +430,10 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
         model_version_accept(version=step.output_version, actor=actor, reason=given)
     for later in steps:
         if later.state == StepState.SKIPPED:
-            step_move(later, StepEvent.RESUME, at=at, reason=explanation, actor=actor.username)
-    audit(
+            step_transition(
+                later, StepEvent.RESUME, at=at, reason=explanation, actor=actor.username
+            )
+    record_audit_entry(
         actor=actor,
         action="pipeline.approve_anyway",
         team=row.team,
@@ -431,7 +449,7 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
 
 
 def _resume_pipeline(row: Pipeline, *, actor: User, at: datetime, reason: str) -> None:
-    pipeline_move(
+    pipeline_transition(
         row,
         PipelineEvent.GO_ON,
         at=at,
@@ -454,7 +472,7 @@ def _lock_pipeline(pipeline: Pipeline) -> Pipeline:
 
 
 @transaction.atomic
-def pipeline_move(
+def pipeline_transition(
     pipeline: Pipeline,
     event: PipelineEvent,
     *,
@@ -496,7 +514,7 @@ def pipeline_move(
         )
 
 
-def step_move(
+def step_transition(
     step: Step, event: StepEvent, *, at: datetime, reason: str, actor: str = "", **changes: Any
 ) -> None:
     """:raises IllegalTransition: if the step was moved concurrently."""

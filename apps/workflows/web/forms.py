@@ -18,15 +18,15 @@ from django.utils.translation import pgettext_lazy
 
 from apps.accounts.models import User
 from apps.fleet import selectors as fleet
-from apps.jobs.services import engine_for
-from apps.jobs.web.forms import QueuedForm, number_field
-from apps.jobs.web.job_page import spec_rows
+from apps.jobs.services import default_engine_for_task
+from apps.jobs.web.forms import QueuedWorkloadForm, number_field
+from apps.jobs.web.job_page import flattened_spec_rows
 from apps.models import selectors as models
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.selectors import engine_task
 from apps.workflows.services import PipelineRequest, StepRequest
-from controlplane.domain.common.spec_fields import FieldFinding, at_path
+from controlplane.domain.common.spec_fields import FieldFinding, value_at_path
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.pipelines import (
     ACCEPTED,
@@ -36,8 +36,8 @@ from controlplane.domain.pipelines import (
     StepKind,
 )
 from controlplane.domain.specs.evaluation import METRICS, SCHEMES
-from controlplane.ports import registry
-from controlplane.web.forms import PlainForm
+from controlplane.ports import adapter_registry
+from controlplane.web.forms import StyledForm
 from controlplane.web.templatetags.ninefold import humanized, number
 
 _MAX_SLUG_LENGTH = 80
@@ -74,7 +74,7 @@ def _failure_action_field() -> forms.ChoiceField:
     return forms.ChoiceField(label=_("If the gate fails"), choices=_FAILURE_ACTIONS, required=False)
 
 
-class StepForm(PlainForm):
+class StepForm(StyledForm):
     """An optional step."""
 
     kind: ClassVar[StepKind]
@@ -95,13 +95,13 @@ class StepForm(PlainForm):
 
     def _show_defaults(self) -> None:
         """Show the engine's defaults as placeholders."""
-        name = engine_for(engine_task(self.kind), chips=())
-        if name not in registry.engine_names():
+        name = default_engine_for_task(engine_task(self.kind), chips=())
+        if name not in adapter_registry.engine_names():
             return
         task = engine_task(self.kind)
-        defaults = registry.engine(name).normalise(task, {})
+        defaults = adapter_registry.engine_by_name(name).normalise(task, {})
         for field, path in self.spec_fields.items():
-            value = at_path(defaults, path)
+            value = value_at_path(defaults, path)
             if isinstance(self.fields[field], forms.ChoiceField):
                 self.fields[field].initial = value
             elif isinstance(value, int | float):
@@ -157,7 +157,7 @@ class StepForm(PlainForm):
     def form_initial(cls, step: Step) -> dict[str, Any]:
         """Initial values that reproduce the step."""
         shown = set(cls.spec_fields.values())
-        values = {name: at_path(step.spec, path) for name, path in cls.spec_fields.items()}
+        values = {name: value_at_path(step.spec, path) for name, path in cls.spec_fields.items()}
         values["rest"] = {name: value for name, value in step.spec.items() if name not in shown}
         gate = step.condition
         values["metric"] = gate.metric if gate else ""
@@ -361,7 +361,7 @@ FORM_SECTIONS = (
 _FALLBACK_CHIP = "cpu"
 
 
-class PipelineSharedForm(QueuedForm):
+class PipelineSharedForm(QueuedWorkloadForm):
     """Fields shared by all steps."""
 
     finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip"}
@@ -395,7 +395,7 @@ class PipelineSharedForm(QueuedForm):
             ("model_version", models.model_versions_usable(user)),
             ("dataset_version", models.dataset_versions_usable(user)),
         ):
-            self.row_choice(name).queryset = rows
+            self.model_choice_field(name).queryset = rows
             newest = rows.order_by("-pk").values_list("uid", flat=True).first()
             if not self.is_bound and newest:
                 # The newest one is the most likely choice.
@@ -459,7 +459,7 @@ class PipelineForm:
                 self.head.add_findings([finding])
             elif PipelineSharedForm.finding_fields.get(field, field) not in self.head.fields:
                 included[int(section) - 1].add_findings([replace(finding, field=field)])
-            elif finding.message not in _form_errors(self.head):
+            elif finding.message not in _form_error_messages(self.head):
                 self.head.add_findings([replace(finding, field=field)])
 
     def errors_by_field(self) -> Iterator[tuple[str, Any, list[str]]]:
@@ -472,16 +472,16 @@ class PipelineForm:
                 yield form.add_prefix(name), label, [str(error) for error in errors]
 
 
-def _form_errors(form: PlainForm) -> set[str]:
+def _form_error_messages(form: StyledForm) -> set[str]:
     return {str(error) for errors in form.errors.values() for error in errors}
 
 
-def form_supports(pipeline: Pipeline) -> bool:
+def form_supports_pipeline(pipeline: Pipeline) -> bool:
     """Whether the form has a section for each step of the pipeline, in order."""
-    return not _steps_by_section(list(pipeline.steps.all()))[1]
+    return not _steps_by_form_section(list(pipeline.steps.all()))[1]
 
 
-def _steps_by_section(steps: list[Step]) -> tuple[dict[str, Step], list[Step]]:
+def _steps_by_form_section(steps: list[Step]) -> tuple[dict[str, Step], list[Step]]:
     """The steps by section prefix, and the steps without a section."""
     left, found = list(steps), {}
     for section in FORM_SECTIONS:
@@ -490,7 +490,7 @@ def _steps_by_section(steps: list[Step]) -> tuple[dict[str, Step], list[Step]]:
     return found, left
 
 
-def form_initial(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
+def pipeline_form_initial(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
     """Initial values that reproduce the pipeline."""
     steps = list(pipeline.steps.all())
     data = next((step.dataset_version for step in steps if step.dataset_version), None)
@@ -502,7 +502,7 @@ def form_initial(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
         "chip": steps[0].chips[0],
         "cards": steps[0].cards,
     }
-    placed, _left = _steps_by_section(steps)
+    placed, _left = _steps_by_form_section(steps)
     return {
         "": head,
         **{
@@ -518,7 +518,7 @@ def format_settings(spec: Mapping[str, Any]) -> tuple[LabelledValue, ...]:
     """The fields of a spec; nested fields have the name of their group as prefix."""
     return tuple(
         LabelledValue(name=humanized(name), value=_format_setting(value))
-        for name, value in spec_rows(spec)
+        for name, value in flattened_spec_rows(spec)
     )
 
 

@@ -17,28 +17,28 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
-from apps.accounts.services import IdempotencyBusy
+from apps.accounts.services import IdempotentRequestInProgress
 from apps.accounts.web.form_idempotency import run_once_per_form
 from apps.accounts.web.forms import TeamFilterForm
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs.services import SpecRefused
-from apps.models.services.versions import GateOverrideRefused
+from apps.models.services.model_versions import GateOverrideRefused
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.web.forms import (
     LabelledValue,
     PipelineForm,
-    form_initial,
-    form_supports,
+    form_supports_pipeline,
     format_settings,
+    pipeline_form_initial,
 )
 from controlplane.domain.common.permissions import roles_grant
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.pipelines import PipelineState, permissions_for_steps
-from controlplane.web.forms import only_unfilled
-from controlplane.web.pages import Tab, render_page, row_action, run_action
+from controlplane.web.forms import has_only_required_errors
+from controlplane.web.pages import PageTab, render_page, row_action_view, run_action
 from controlplane.web.state_badges import state_badge
-from controlplane.web.tables import Column, Table
+from controlplane.web.tables import ListTable, TableColumn
 from controlplane.web.templatetags.ninefold import filesize, humanized, number
 
 
@@ -56,22 +56,22 @@ class PipelineFilter(TeamFilterForm):
 
 
 COLUMNS = (
-    Column(key="name", label=gettext_lazy("Name"), sort="name"),
-    Column(key="state", label=gettext_lazy("State"), sort="state"),
-    Column(
+    TableColumn(key="name", label=gettext_lazy("Name"), sort="name"),
+    TableColumn(key="state", label=gettext_lazy("State"), sort="state"),
+    TableColumn(
         key="steps",
         label=pgettext_lazy("pipeline", "Steps"),
         csv=lambda row: " ".join(f"{step.kind}:{step.state}" for step in row.steps.all()),
     ),
-    Column(key="model_version", label=gettext_lazy("Start model")),
-    Column(key="created_by", label=gettext_lazy("Created by"), sort="created_by__username"),
-    Column(key="created_at", label=gettext_lazy("Submitted"), sort="pk"),
+    TableColumn(key="model_version", label=gettext_lazy("Start model")),
+    TableColumn(key="created_by", label=gettext_lazy("Created by"), sort="created_by__username"),
+    TableColumn(key="created_at", label=gettext_lazy("Submitted"), sort="pk"),
 )
 
 
 @login_required
 def pipelines(request: AuthenticatedRequest) -> HttpResponseBase:
-    table = Table(
+    table = ListTable(
         request,
         selectors.pipelines_visible(request.user),
         columns=COLUMNS,
@@ -130,16 +130,16 @@ def pipeline(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         "pipeline": found,
         "rows": [pipeline_step_row(step) for step in steps],
         "held": selectors.step_held_by_gate(steps),
-        "retry_step": _retry_step(found, steps),
+        "retry_step": _find_retry_step(found, steps),
         "actions": _pipeline_actions(request, found, steps),
         "tabs": [
-            Tab(
+            PageTab(
                 label=pgettext("pipeline", "Steps"),
                 href=page,
                 current=tab == "overview",
                 count=len(steps),
             ),
-            Tab(label=_("Events"), href=f"{page}?tab=events", current=tab == "events"),
+            PageTab(label=_("Events"), href=f"{page}?tab=events", current=tab == "events"),
         ],
     }
     if tab == "events":
@@ -150,7 +150,7 @@ def pipeline(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     )
 
 
-def _retry_step(found: Pipeline, steps: list[Step]) -> Step | None:
+def _find_retry_step(found: Pipeline, steps: list[Step]) -> Step | None:
     """The step from which a failed or cancelled pipeline resumes."""
     if not selectors.pipeline_can_be_retried(found):
         return None
@@ -180,7 +180,7 @@ def _pipeline_actions(
         override = _("No gate requires approval.")
     clone = (
         ""
-        if form_supports(found)
+        if form_supports_pipeline(found)
         else _("The form does not support the steps of this pipeline. Submit it with REST.")
     )
     return PipelineActions(
@@ -198,13 +198,13 @@ def _runnable_pipeline(request: AuthenticatedRequest, uid: str) -> Pipeline:
     return found
 
 
-@row_action(load=_runnable_pipeline, page="pipeline")
+@row_action_view(load=_runnable_pipeline, page="pipeline")
 def pipeline_cancel(request: AuthenticatedRequest, found: Pipeline) -> str:
     services.pipeline_cancel(pipeline=found, actor=request.user, at=timezone.now())
     return _("The pipeline is being cancelled.")
 
 
-@row_action(load=_runnable_pipeline, page="pipeline")
+@row_action_view(load=_runnable_pipeline, page="pipeline")
 def pipeline_retry(request: AuthenticatedRequest, found: Pipeline) -> str:
     services.pipeline_retry(pipeline=found, actor=request.user, at=timezone.now())
     return _("The pipeline was resumed.")
@@ -232,7 +232,7 @@ def _pipeline_form(request: AuthenticatedRequest) -> PipelineForm:
         return PipelineForm(request.POST, user=request.user)
     if clone := request.GET.get("clone"):
         found = get_object_or_404(selectors.pipelines_visible(request.user), uid=clone)
-        return PipelineForm(user=request.user, initial=form_initial(found))
+        return PipelineForm(user=request.user, initial=pipeline_form_initial(found))
     chosen = {
         field: request.GET[parameter]
         for parameter, field in (("model", "model_version"), ("dataset", "dataset_version"))
@@ -247,10 +247,10 @@ def pipeline_new(request: AuthenticatedRequest) -> HttpResponse:
     form = _pipeline_form(request)
     if form.is_bound and form.is_valid():
         try:
-            uid, now = _submit_once(request, form)
+            uid, now = _submit_pipeline_once(request, form)
         except SpecRefused as refusal:
             form.add_findings(refusal.findings)
-        except IdempotencyBusy as busy:
+        except IdempotentRequestInProgress as busy:
             form.head.add_error(None, str(busy))
         else:
             if now:
@@ -268,7 +268,7 @@ def pipeline_new(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "workflows/pipeline_new.html", {"form": form}, status=status)
 
 
-def _submit_once(request: AuthenticatedRequest, form: PipelineForm) -> tuple[str, bool]:
+def _submit_pipeline_once(request: AuthenticatedRequest, form: PipelineForm) -> tuple[str, bool]:
     """The uid of the pipeline, and whether it was submitted by this request."""
     pipeline_request, team = form.request(), form.head.cleaned_data["team"]
     services.steps_require_permissions(request.user, pipeline_request.kinds, team=team)
@@ -293,7 +293,7 @@ def pipeline_check(request: AuthenticatedRequest) -> HttpResponse:
         )
     context = {
         "wrong": list(form.errors_by_field()),
-        "unfilled": only_unfilled(form.head, *form.sections),
+        "unfilled": has_only_required_errors(form.head, *form.sections),
         "pipeline_request": pipeline_request,
     }
     return render(request, "workflows/check.html", context)

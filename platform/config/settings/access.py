@@ -7,18 +7,18 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import comma_separated, env
-from controlplane.domain.accounts.single_sign_on import Provider, parse_groups
+from config.settings.environment import env, read_comma_separated
+from controlplane.domain.accounts.single_sign_on import SsoProvider, parse_groups
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
-def networks_from(variable: str) -> tuple[IPv4Network | IPv6Network, ...]:
+def read_networks(variable: str) -> tuple[IPv4Network | IPv6Network, ...]:
     """Addresses and networks of a comma-separated list.
 
     :raises ImproperlyConfigured: naming the one that is neither.
     """
-    return tuple(_parse_network(variable, text) for text in comma_separated(variable))
+    return tuple(_parse_network(variable, text) for text in read_comma_separated(variable))
 
 
 def _parse_network(variable: str, text: str) -> IPv4Network | IPv6Network:
@@ -30,7 +30,7 @@ def _parse_network(variable: str, text: str) -> IPv4Network | IPv6Network:
         ) from None
 
 
-def require_minimum(variable: str, *, default: int, least: int) -> int:
+def read_bounded_integer(variable: str, *, default: int, least: int) -> int:
     """A whole number.
 
     :raises ImproperlyConfigured: if it is smaller than it may be.
@@ -41,7 +41,7 @@ def require_minimum(variable: str, *, default: int, least: int) -> int:
     return value
 
 
-def tls_terminated_by_proxy(proxies: tuple[IPv4Network | IPv6Network, ...]) -> bool:
+def is_tls_terminated_by_proxy(proxies: tuple[IPv4Network | IPv6Network, ...]) -> bool:
     """``NINEFOLD_HTTPS``: whether browsers reach the web by HTTPS, through one of the trusted proxies.
 
     :raises ImproperlyConfigured: if it is on without ``NINEFOLD_TRUSTED_PROXIES``: no request would
@@ -56,7 +56,7 @@ def tls_terminated_by_proxy(proxies: tuple[IPv4Network | IPv6Network, ...]) -> b
     return https
 
 
-def sign_on_provider() -> Provider | None:
+def oidc_provider() -> SsoProvider | None:
     """The OpenID provider; None where ``NINEFOLD_OIDC_ISSUER`` names none.
 
     :raises ImproperlyConfigured: if what is said about it cannot work.
@@ -78,7 +78,7 @@ def sign_on_provider() -> Provider | None:
         groups = parse_groups(env.str("NINEFOLD_OIDC_GROUPS", default="{}"))
     except ValueError as error:
         raise ImproperlyConfigured(f"NINEFOLD_OIDC_GROUPS: {error}") from None
-    return Provider(
+    return SsoProvider(
         issuer=issuer,
         client_id=_required_variable("NINEFOLD_OIDC_CLIENT_ID"),
         client_secret=_required_variable("NINEFOLD_OIDC_CLIENT_SECRET"),

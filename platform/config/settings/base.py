@@ -7,10 +7,10 @@ from datetime import timedelta
 from django.templatetags.static import static
 
 from config.settings.access import (
-    networks_from,
-    require_minimum,
-    sign_on_provider,
-    tls_terminated_by_proxy,
+    is_tls_terminated_by_proxy,
+    oidc_provider,
+    read_bounded_integer,
+    read_networks,
 )
 from config.settings.environment import (
     HOME,
@@ -19,7 +19,7 @@ from config.settings.environment import (
     database_settings,
     database_url,
     env,
-    host_of_url,
+    format_url_host,
     read_currency,
     read_secret,
     require_one_of,
@@ -30,7 +30,7 @@ from config.settings.outbound import (
     hub_access,
     mail_server,
     public_url,
-    telemetry_policy,
+    telemetry_egress_policy,
 )
 
 BASE_DIR = ROOT
@@ -48,7 +48,7 @@ GATEWAY_PORT = env.int("NINEFOLD_GATEWAY_PORT", default=8001)
 NINEFOLD_CONTROL_URL = env.str("NINEFOLD_CONTROL_URL", default=f"http://127.0.0.1:{WEB_PORT}")
 #: URL of the gateway for users and programs.
 NINEFOLD_GATEWAY_URL = env.str(
-    "NINEFOLD_GATEWAY_URL", default=f"http://{host_of_url(BIND)}:{GATEWAY_PORT}"
+    "NINEFOLD_GATEWAY_URL", default=f"http://{format_url_host(BIND)}:{GATEWAY_PORT}"
 )
 #: URL of the web for users; links in notifications begin with it.
 NINEFOLD_PUBLIC_URL = public_url(NINEFOLD_CONTROL_URL)
@@ -56,10 +56,10 @@ NINEFOLD_PUBLIC_URL = public_url(NINEFOLD_CONTROL_URL)
 NINEFOLD_EGRESS = egress_policy()
 NINEFOLD_EGRESS_PROXY = egress_proxy()
 #: Egress policy for metric sources.
-NINEFOLD_TELEMETRY = telemetry_policy(NINEFOLD_EGRESS)
+NINEFOLD_TELEMETRY = telemetry_egress_policy(NINEFOLD_EGRESS)
 #: Retention in days of raw metric samples, and of hourly aggregates.
-NINEFOLD_HISTORY_DAYS = require_minimum("NINEFOLD_HISTORY_DAYS", default=7, least=1)
-NINEFOLD_HOURS_DAYS = require_minimum("NINEFOLD_HOURS_DAYS", default=90, least=1)
+NINEFOLD_HISTORY_DAYS = read_bounded_integer("NINEFOLD_HISTORY_DAYS", default=7, least=1)
+NINEFOLD_HOURS_DAYS = read_bounded_integer("NINEFOLD_HOURS_DAYS", default=90, least=1)
 #: Where models are fetched from: mirrors and tokens, by hub.
 NINEFOLD_HUBS = hub_access()
 
@@ -81,9 +81,9 @@ NINEFOLD_WAKE_RELAY = True
 #: Cards that this machine offers; 0 means one per processor core.
 NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
 #: Grace period in seconds for preempted workloads.
-NINEFOLD_GRACE_SECONDS = require_minimum("NINEFOLD_GRACE_SECONDS", default=120, least=0)
+NINEFOLD_GRACE_SECONDS = read_bounded_integer("NINEFOLD_GRACE_SECONDS", default=120, least=0)
 #: Most pending claims of one user; 0 means no limit.
-NINEFOLD_PENDING_PER_USER = require_minimum("NINEFOLD_PENDING_PER_USER", default=1000, least=0)
+NINEFOLD_PENDING_PER_USER = read_bounded_integer("NINEFOLD_PENDING_PER_USER", default=1000, least=0)
 #: Currency of usage costs.
 NINEFOLD_CURRENCY = read_currency("NINEFOLD_CURRENCY")
 NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 1024)
@@ -97,7 +97,7 @@ NINEFOLD_LONG_POLLS = frozenset({"/internal/gateway/snapshot"})
 
 ALLOWED_HOSTS = allowed_hosts(
     named=env.list("NINEFOLD_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"]),
-    inside=(f"http://{host_of_url(BIND)}", NINEFOLD_CONTROL_URL),
+    inside=(f"http://{format_url_host(BIND)}", NINEFOLD_CONTROL_URL),
 )
 CSRF_TRUSTED_ORIGINS = env.list("NINEFOLD_TRUSTED_ORIGINS", default=[])
 
@@ -136,14 +136,14 @@ INSTALLED_APPS = [
 #: What the apps above ``apps.models`` store, and which artifacts they require: for quotas, retention and garbage
 #: collection. An app that refers to artifacts or blobs and is missing here loses their bytes.
 NINEFOLD_STORAGE_CONSUMERS = (
-    "apps.jobs.services.storage.JobStorage",
-    "apps.serving.selectors.occupancy.ServingStorage",
-    "apps.workflows.services.storage.WorkflowStorage",
+    "apps.jobs.services.job_storage.JobStorage",
+    "apps.serving.selectors.card_workloads.ServingStorageConsumer",
+    "apps.workflows.services.storage_consumer.WorkflowStorageConsumer",
 )
 
 MIDDLEWARE = [
-    "controlplane.web.middleware.RequestMiddleware",
-    "apps.accounts.web.middleware.ProxyMiddleware",
+    "controlplane.web.middleware.RequestLoggingMiddleware",
+    "apps.accounts.web.middleware.TrustedProxyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -159,8 +159,8 @@ MIDDLEWARE = [
     "apps.accounts.web.middleware.SessionAgeMiddleware",
     "apps.accounts.web.middleware.PreferencesMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "controlplane.web.middleware.AdminPolicyMiddleware",
-    "controlplane.web.middleware.IsolationMiddleware",
+    "controlplane.web.middleware.AdminContentSecurityPolicyMiddleware",
+    "controlplane.web.middleware.CrossOriginIsolationMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -177,7 +177,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "config.context_processors.product_context",
+                "config.context_processors.page_template_context",
             ],
             "builtins": ["controlplane.web.templatetags.ninefold"],
         },
@@ -198,8 +198,8 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 #: Passwords hashed at a time by one process; 0 means half of the processors.
-NINEFOLD_PASSWORD_HASHES = require_minimum("NINEFOLD_PASSWORD_HASHES", default=0, least=0)
-PASSWORD_HASHERS = ["controlplane.web.password_hashing.LimitedPBKDF2PasswordHasher"]
+NINEFOLD_PASSWORD_HASHES = read_bounded_integer("NINEFOLD_PASSWORD_HASHES", default=0, least=0)
+PASSWORD_HASHERS = ["controlplane.web.password_hashing.ConcurrencyLimitedPBKDF2PasswordHasher"]
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
@@ -209,25 +209,25 @@ LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login"
 
 #: Proxies whose X-Forwarded-For is trusted.
-NINEFOLD_TRUSTED_PROXIES = networks_from("NINEFOLD_TRUSTED_PROXIES")
-NINEFOLD_OIDC = sign_on_provider()
+NINEFOLD_TRUSTED_PROXIES = read_networks("NINEFOLD_TRUSTED_PROXIES")
+NINEFOLD_OIDC = oidc_provider()
 #: The longest life of a personal token in days; 0 sets no limit.
-NINEFOLD_TOKEN_MAX_DAYS = require_minimum("NINEFOLD_TOKEN_MAX_DAYS", default=0, least=0)
+NINEFOLD_TOKEN_MAX_DAYS = read_bounded_integer("NINEFOLD_TOKEN_MAX_DAYS", default=0, least=0)
 #: Invalid tokens per client address and minute before throttling.
-NINEFOLD_TOKEN_FAILURES = require_minimum("NINEFOLD_TOKEN_FAILURES", default=30, least=1)
+NINEFOLD_TOKEN_FAILURES = read_bounded_integer("NINEFOLD_TOKEN_FAILURES", default=30, least=1)
 
-AXES_FAILURE_LIMIT = require_minimum("NINEFOLD_LOGIN_FAILURES", default=5, least=1)
+AXES_FAILURE_LIMIT = read_bounded_integer("NINEFOLD_LOGIN_FAILURES", default=5, least=1)
 AXES_COOLOFF_TIME = timedelta(
-    minutes=require_minimum("NINEFOLD_LOGIN_COOL_OFF_MINUTES", default=15, least=1)
+    minutes=read_bounded_integer("NINEFOLD_LOGIN_COOL_OFF_MINUTES", default=15, least=1)
 )
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 #: Failed sign-ins from one address, for any user name, before it is locked out.
-NINEFOLD_LOGIN_ADDRESS_FAILURES = require_minimum(
+NINEFOLD_LOGIN_ADDRESS_FAILURES = read_bounded_integer(
     "NINEFOLD_LOGIN_ADDRESS_FAILURES", default=50, least=AXES_FAILURE_LIMIT
 )
 AXES_HANDLER = "apps.accounts.web.login_security.LoginLimitHandler"
-AXES_CLIENT_IP_CALLABLE = "apps.accounts.web.login_security.counted_client_address"
-AXES_LOCKOUT_CALLABLE = "apps.accounts.web.login_security.is_locked_out"
+AXES_CLIENT_IP_CALLABLE = "apps.accounts.web.login_security.client_address_for_lockout"
+AXES_LOCKOUT_CALLABLE = "apps.accounts.web.login_security.lockout_response"
 AXES_RESET_ON_SUCCESS = True
 #: Attempts while locked out must not prolong it: the page shows when it ends.
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
@@ -237,17 +237,17 @@ AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 
 #: Maximum age of a session.
-SESSION_COOKIE_AGE = 3600 * require_minimum("NINEFOLD_SESSION_HOURS", default=168, least=1)
+SESSION_COOKIE_AGE = 3600 * read_bounded_integer("NINEFOLD_SESSION_HOURS", default=168, least=1)
 #: Maximum idle time of a session; polling by pages does not count as activity.
 NINEFOLD_SESSION_IDLE = timedelta(
-    hours=require_minimum("NINEFOLD_SESSION_IDLE_HOURS", default=12, least=1)
+    hours=read_bounded_integer("NINEFOLD_SESSION_IDLE_HOURS", default=12, least=1)
 )
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 #: Whether a proxy terminates TLS; off by default because the embedded product speaks plain HTTP on loopback.
-NINEFOLD_HTTPS = tls_terminated_by_proxy(NINEFOLD_TRUSTED_PROXIES)
+NINEFOLD_HTTPS = is_tls_terminated_by_proxy(NINEFOLD_TRUSTED_PROXIES)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = NINEFOLD_HTTPS
-#: ``apps.accounts.web.middleware.ProxyMiddleware`` removes the header where no trusted proxy sent it.
+#: ``apps.accounts.web.middleware.TrustedProxyMiddleware`` removes the header where no trusted proxy sent it.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if NINEFOLD_HTTPS else None
 SECURE_SSL_REDIRECT = NINEFOLD_HTTPS
 #: Probes, Prometheus, gateways, jobs and agents reach the web inside the cluster, by plain HTTP.
@@ -258,7 +258,7 @@ SECURE_REDIRECT_EXEMPT = [
     r"^api/v1/telemetry/push$",
 ]
 SECURE_HSTS_SECONDS = (
-    require_minimum("NINEFOLD_HSTS_SECONDS", default=365 * 24 * 3600, least=0)
+    read_bounded_integer("NINEFOLD_HSTS_SECONDS", default=365 * 24 * 3600, least=0)
     if NINEFOLD_HTTPS
     else 0
 )
@@ -292,14 +292,14 @@ STATIC_ROOT = HOME / "static"
 STATICFILES_DIRS = [ROOT / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "controlplane.web.static_files.ModuleStorage"},
+    "staticfiles": {"BACKEND": "controlplane.web.static_files.HashedJavaScriptModuleStorage"},
 }
 FILE_UPLOAD_TEMP_DIR = str(HOME / "tmp") if (HOME / "tmp").is_dir() else None
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "apps.accounts.api.authentication.TokenAuthentication",
+        "apps.accounts.api.authentication.PersonalTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": [
@@ -310,7 +310,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_PAGINATION_CLASS": "controlplane.web.pagination.KeysetPagination",
-    "EXCEPTION_HANDLER": "controlplane.web.problems.exception_handler",
+    "EXCEPTION_HANDLER": "controlplane.web.problem_details.exception_handler",
     "PAGE_SIZE": 50,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
@@ -321,7 +321,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Jobs, models, datasets and deployments on a mixed fleet of GPUs and NPUs.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PERMISSIONS": ["controlplane.web.openapi.MayReadSchema"],
+    "SERVE_PERMISSIONS": ["controlplane.web.openapi.OpenApiSchemaPermission"],
     "SERVE_AUTHENTICATION": None,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -330,8 +330,8 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "controlplane.web.openapi.describe_problems",
-        "apps.accounts.api.openapi.describe_scopes",
+        "controlplane.web.openapi.add_problem_responses",
+        "apps.accounts.api.openapi.add_token_scopes_to_openapi",
     ],
     "ENUM_NAME_OVERRIDES": {
         "JobKind": "apps.jobs.models.Job.KINDS",
@@ -398,7 +398,7 @@ LOGGING = {
         "text": {"()": "controlplane.web.logs.WebTextFormatter"},
         "json": {"()": "controlplane.web.logs.WebJsonFormatter"},
     },
-    "filters": {"context": {"()": "controlplane.web.logs.ContextFilter"}},
+    "filters": {"context": {"()": "controlplane.web.logs.LogContextFilter"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",

@@ -36,7 +36,7 @@ def read_secret(name: str, *, required: bool = True) -> str:
     return value
 
 
-def comma_separated(variable: str) -> list[str]:
+def read_comma_separated(variable: str) -> list[str]:
     """The entries of a comma-separated list, without the blanks around them."""
     listed: list[str] = env.list(variable, default=[])
     return [entry.strip() for entry in listed if entry.strip()]
@@ -107,7 +107,7 @@ def database_settings(url: str) -> dict[str, Any]:
     }
 
 
-def host_of_url(address: str) -> str:
+def format_url_host(address: str) -> str:
     """Return an address as written in a URL: IPv6 in brackets."""
     return f"[{address}]" if ":" in address else address
 
@@ -118,4 +118,4 @@ def allowed_hosts(*, named: Iterable[str], inside: Iterable[str]) -> list[str]:
     Without the second, configuring a public host would exclude jobs, gateways and the supervisor.
     """
     own = (urlsplit(url).hostname for url in inside)
-    return list(dict.fromkeys((*named, *(host_of_url(host) for host in own if host))))
+    return list(dict.fromkeys((*named, *(format_url_host(host) for host in own if host))))

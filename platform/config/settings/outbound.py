@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import comma_separated, env
+from config.settings.environment import env, read_comma_separated
 from controlplane.domain.outbound.egress import EgressMisconfigured, EgressPolicy
 
 _MAIL_SCHEMES = ("smtp", "smtps", "smtp+tls", "smtp+ssl")
@@ -20,19 +20,19 @@ def egress_policy() -> EgressPolicy:
 
     :raises ImproperlyConfigured: naming the entry that is wrong.
     """
-    schemes = comma_separated("NINEFOLD_EGRESS_SCHEMES") or ["https"]
+    schemes = read_comma_separated("NINEFOLD_EGRESS_SCHEMES") or ["https"]
     try:
         return EgressPolicy.parse(
-            allow=comma_separated("NINEFOLD_EGRESS_ALLOW"),
-            deny=comma_separated("NINEFOLD_EGRESS_DENY"),
+            allow=read_comma_separated("NINEFOLD_EGRESS_ALLOW"),
+            deny=read_comma_separated("NINEFOLD_EGRESS_DENY"),
             schemes=schemes,
-            ports=_ports_of_schemes(schemes),
+            ports=_allowed_egress_ports(schemes),
         )
     except EgressMisconfigured as error:
         raise ImproperlyConfigured(f"NINEFOLD_EGRESS_…: {error}") from None
 
 
-def telemetry_policy(egress: EgressPolicy) -> EgressPolicy:
+def telemetry_egress_policy(egress: EgressPolicy) -> EgressPolicy:
     """Return the egress policy of metric sources.
 
     Exporters use plain HTTP on ports of their own in the company's network, so ``NINEFOLD_TELEMETRY_ALLOW`` lists
@@ -41,7 +41,7 @@ def telemetry_policy(egress: EgressPolicy) -> EgressPolicy:
     :raises ImproperlyConfigured: naming the entry that is wrong.
     """
     try:
-        own = EgressPolicy.parse(allow=comma_separated("NINEFOLD_TELEMETRY_ALLOW"))
+        own = EgressPolicy.parse(allow=read_comma_separated("NINEFOLD_TELEMETRY_ALLOW"))
     except EgressMisconfigured as error:
         raise ImproperlyConfigured(f"NINEFOLD_TELEMETRY_ALLOW: {error}") from None
     return replace(
@@ -54,9 +54,9 @@ def telemetry_policy(egress: EgressPolicy) -> EgressPolicy:
     )
 
 
-def _ports_of_schemes(schemes: list[str]) -> list[int]:
+def _allowed_egress_ports(schemes: list[str]) -> list[int]:
     default_ports = ["443", "8443", *(["80"] if "http" in schemes else [])]
-    named = comma_separated("NINEFOLD_EGRESS_PORTS") or default_ports
+    named = read_comma_separated("NINEFOLD_EGRESS_PORTS") or default_ports
     wrong = [entry for entry in named if not (entry.isdecimal() and 0 < int(entry) < 65536)]
     if wrong:
         raise ImproperlyConfigured(f"NINEFOLD_EGRESS_PORTS lists {wrong[0]!r}, which is no port")

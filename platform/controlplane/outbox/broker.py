@@ -18,7 +18,7 @@ class BrokerUnreachable(Exception):
     """The broker did not answer; the message has the error."""
 
 
-def queue_depths() -> Mapping[str, int]:
+def celery_queue_depths() -> Mapping[str, int]:
     """Return the number of messages that no worker has taken, by queue.
 
     :raises BrokerUnreachable: if the broker does not answer within :data:`_TIMEOUT_SECONDS`.

@@ -32,11 +32,11 @@ def set_subscribed_topics(topics: Collection[str]) -> None:
     _subscribed_topics.update(topics)
 
 
-#: Callbacks that relay before the next beat; see :func:`set_wake_callbacks`.
+#: Callbacks that relay before the next beat; see :func:`set_after_publish_callbacks`.
 _wake_callbacks: list[Callable[[], None]] = []
 
 
-def set_wake_callbacks(*callbacks: Callable[[], None]) -> None:
+def set_after_publish_callbacks(*callbacks: Callable[[], None]) -> None:
     """Replace the callbacks that run after the commit of a transaction that published.
 
     Their exceptions are logged and have no other effect.
@@ -44,16 +44,16 @@ def set_wake_callbacks(*callbacks: Callable[[], None]) -> None:
     _wake_callbacks[:] = callbacks
 
 
-def _run_wake_callbacks() -> None:
+def _run_after_publish_callbacks() -> None:
     for callback in _wake_callbacks:
         callback()
 
 
-def _wake_when_committed() -> None:
+def _schedule_callbacks_after_commit() -> None:
     """Once for a transaction, however much it publishes."""
-    if all(entry[1] is not _run_wake_callbacks for entry in connection.run_on_commit):
+    if all(entry[1] is not _run_after_publish_callbacks for entry in connection.run_on_commit):
         # Robust: a failing callback must not fail the publisher, whose transaction is committed.
-        transaction.on_commit(_run_wake_callbacks, robust=True)
+        transaction.on_commit(_run_after_publish_callbacks, robust=True)
 
 
 def publish_message(topic: str, **payload: Any) -> None:
@@ -64,16 +64,16 @@ def publish_message(topic: str, **payload: Any) -> None:
     if not connection.in_atomic_block:
         raise RuntimeError(f"publish({topic!r}) must be called inside a transaction")
     OutboxMessage.objects.create(topic=topic, payload=with_reasons_as_json(payload))
-    _wake_when_committed()
+    _schedule_callbacks_after_commit()
 
 
-def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
+def publish_messages(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
     """The same as ``publish`` for each payload, in one statement.
 
     :raises RuntimeError: outside a transaction, where it could announce a change that never happened.
     """
     if not connection.in_atomic_block:
-        raise RuntimeError(f"publish_each({topic!r}) must be called inside a transaction")
+        raise RuntimeError(f"publish_messages({topic!r}) must be called inside a transaction")
     documents = [with_reasons_as_json(payload) for payload in payloads]
     if not documents:
         return
@@ -88,7 +88,7 @@ def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
             """,
             [topic, json.dumps(documents)],
         )
-    _wake_when_committed()
+    _schedule_callbacks_after_commit()
 
 
 def publish_once(topic: str, **payload: Any) -> None:
@@ -104,7 +104,7 @@ def publish_once(topic: str, **payload: Any) -> None:
     )
     if pending.order_by("id").first() is None:
         OutboxMessage.objects.create(topic=topic, payload=payload)
-        _wake_when_committed()
+        _schedule_callbacks_after_commit()
 
 
 def relay_messages(send: Send, *, limit: int = RELAY_BATCH) -> int:
@@ -169,7 +169,7 @@ def outbox_backlog() -> OutboxBacklog:
     )
 
 
-def prune_messages() -> int:
+def delete_expired_messages() -> int:
     """Delete messages past their retention; return their number."""
     deleted, _ = OutboxMessage.objects.filter(delivered_at__lt=Now() - DELIVERED_RETENTION).delete()
     return deleted

@@ -30,7 +30,7 @@ def current_audit_context() -> AuditContext:
 
 
 @contextmanager
-def audit_context(context: AuditContext) -> Iterator[None]:
+def use_audit_context(context: AuditContext) -> Iterator[None]:
     """Everything within happens because of that request."""
     token = _current.set(context)
     try:

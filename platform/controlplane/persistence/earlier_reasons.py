@@ -99,11 +99,11 @@ def earlier_reason(text: str) -> dict[str, Any] | None:
     """Return the stored form of the reason that the text was; None if it is not one of ours."""
     if len(text) > _LONGEST or text.count("; ") >= _MOST_JOINED:
         return None
-    found = _Reading().of(text, depth=0)
+    found = _EarlierTextParser().of(text, depth=0)
     return found[1] if found else None
 
 
-class _Reading:
+class _EarlierTextParser:
     """The most plausible reading of a text, of those that fit, with its cost.
 
     A parameter is a name or a number; only the last may be text of foreign origin or another reason. Any other
@@ -117,15 +117,15 @@ class _Reading:
     def of(self, text: str, *, depth: int) -> _Found | None:
         key = (text, depth)
         if key not in self._known:
-            self._known[key] = self._read(text, depth)
+            self._known[key] = self._parse_uncached(text, depth)
         return self._known[key]
 
-    def _read(self, text: str, depth: int) -> _Found | None:
+    def _parse_uncached(self, text: str, depth: int) -> _Found | None:
         if (code := self._fixed.get(text)) is not None:
             return 0, {"code": code, "params": {}}
         best = None
         for earlier in self._filled:
-            if (found := self._filled_in(earlier, text, depth)) is not None:
+            if (found := self._match_template(earlier, text, depth)) is not None:
                 best = min(best or found, found, key=_cost)
                 if best[0] == 0:
                     return best
@@ -133,7 +133,7 @@ class _Reading:
             best = min(best or found, found, key=_cost)
         return best
 
-    def _filled_in(self, earlier: _EarlierText, text: str, depth: int) -> _Found | None:
+    def _match_template(self, earlier: _EarlierText, text: str, depth: int) -> _Found | None:
         if not text.startswith(earlier.prefix):
             return None
         match = earlier.pattern.fullmatch(text)

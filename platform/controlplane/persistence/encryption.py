@@ -10,7 +10,7 @@ from django.conf import settings
 from controlplane.domain.common.reasons import Reason
 
 
-class Undecryptable(Exception):
+class DecryptionFailed(Exception):
     """None of the configured keys decrypts it."""
 
 
@@ -31,7 +31,7 @@ def decrypt(encrypted: bytes | memoryview) -> bytes:
     try:
         return _configured_cipher().decrypt(bytes(encrypted))
     except InvalidToken:
-        raise Undecryptable(
+        raise DecryptionFailed(
             Reason(
                 "encryption.key.not_found",
                 "no key in NINEFOLD_ENCRYPTION_KEY can decrypt this value; add the old "
@@ -56,7 +56,7 @@ def is_decryptable(encrypted: bytes | memoryview) -> bool:
     """Whether one of the keys that are known now encrypted it."""
     try:
         decrypt(encrypted)
-    except Undecryptable:
+    except DecryptionFailed:
         return False
     return True
 

@@ -3,7 +3,7 @@
 A *leader lease* (a ``Lease`` row) lets one process at a time run a named controller, and carries a fencing
 token. *Row leases* distribute rows to workers: a short transaction picks free rows with ``SKIP LOCKED``, so
 two workers never get the same row. A worker renews the leases of its rows while it works
-(:func:`renewed_leases`); the leases of a killed worker expire. Both use the clock of the database only.
+(:func:`keep_leases_renewed`); the leases of a killed worker expire. Both use the clock of the database only.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def process_identity() -> str:
 
 
 @contextmanager
-def leader_lease(name: str, *, ttl: timedelta) -> Iterator[LeaderLease | None]:
+def hold_leader_lease(name: str, *, ttl: timedelta) -> Iterator[LeaderLease | None]:
     """Hold the lease for the block; None if another process has it."""
     lease = _acquire_lease(name, ttl=ttl)
     try:
@@ -136,7 +136,7 @@ def reconcile_rows(
     ``record_error`` receives it as the message for users.
     """
     leased = lease_rows(rows, limit=limit, ttl=ttl)
-    with renewed_leases(leased, ttl=ttl):
+    with keep_leases_renewed(leased, ttl=ttl):
         for row in leased:
             context = {"model": row._meta.label, "row": getattr(row, "uid", row.pk)}
             try:
@@ -148,12 +148,12 @@ def reconcile_rows(
                 if record_error is not None:
                     record_error(row, INTERNAL_ERROR)
             finally:
-                release_row(row)
+                release_row_lease(row)
     return len(leased)
 
 
 @contextmanager
-def renewed_leases(rows: Sequence[LeasedModel], *, ttl: timedelta) -> Iterator[None]:
+def keep_leases_renewed(rows: Sequence[LeasedModel], *, ttl: timedelta) -> Iterator[None]:
     """Renew the leases of rows of one model while the block runs, however long one step of it takes.
 
     A row that was released or that another worker has taken over is not renewed: the next transition of the latter
@@ -188,12 +188,12 @@ def _renew_rows(rows: Sequence[LeasedModel], *, ttl: timedelta) -> None:
     manager = type(rows[0])._default_manager
     with transaction.atomic():
         # A row that the worker has locked is not free for others either, and is renewed the next time.
-        valid = manager.filter(_lease_of(rows), leased_until__gt=Now())
+        valid = manager.filter(_rows_still_leased(rows), leased_until__gt=Now())
         locked = list(valid.select_for_update(skip_locked=True, no_key=True).values_list("pk"))
         manager.filter(pk__in=[pk for (pk,) in locked]).update(leased_until=Now() + ttl)
 
 
-def _lease_of(rows: Sequence[LeasedModel]) -> Q:
+def _rows_still_leased(rows: Sequence[LeasedModel]) -> Q:
     """Match the rows as long as no other worker has leased them."""
     ours = Q(pk=None)
     for row in rows:
@@ -201,7 +201,7 @@ def _lease_of(rows: Sequence[LeasedModel]) -> Q:
     return ours
 
 
-def release_row(row: LeasedModel) -> None:
+def release_row_lease(row: LeasedModel) -> None:
     """Release the lease at once. Does nothing if it is no longer valid."""
     # Now rather than null: the row goes to the end of the queue, so that every row is processed
     # however many more there are than one batch.
@@ -210,7 +210,7 @@ def release_row(row: LeasedModel) -> None:
     )
 
 
-def release_rows(rows: Sequence[LeasedModel]) -> None:
-    """``release_row`` for many of one model, in one statement."""
+def release_row_leases(rows: Sequence[LeasedModel]) -> None:
+    """``release_row_lease`` for many of one model, in one statement."""
     if rows:
-        type(rows[0])._default_manager.filter(_lease_of(rows)).update(leased_until=Now())
+        type(rows[0])._default_manager.filter(_rows_still_leased(rows)).update(leased_until=Now())

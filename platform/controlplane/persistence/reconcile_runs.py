@@ -14,7 +14,7 @@ from celery import current_app
 from django.db import Error, connection
 from django.db.models.functions import Now
 
-from controlplane.domain.health.controllers import RunTimes
+from controlplane.domain.health.controllers import ControllerRunTimes
 from controlplane.persistence.models import ControllerState
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _LONGEST_ERROR = 2000
 class ControllerRecord:
     """The recorded runs of one controller."""
 
-    times: RunTimes = field(default_factory=RunTimes)
+    times: ControllerRunTimes = field(default_factory=ControllerRunTimes)
     error: str = ""
     failed_at: datetime | None = None
     handled: int | None = None
@@ -56,7 +56,7 @@ def controller_intervals() -> dict[str, timedelta]:
     return {entry["task"]: entry["schedule"] for entry in current_app.conf.beat_schedule.values()}
 
 
-def run_started(name: str) -> None:
+def record_reconcile_start(name: str) -> None:
     """Record the start of a run. Database errors are logged only."""
     _write_run(
         """
@@ -69,7 +69,7 @@ def run_started(name: str) -> None:
     )
 
 
-def run_ended(
+def record_reconcile_end(
     name: str, *, seconds: float, error: str | None = None, handled: int | None = None
 ) -> None:
     """Record the end of a run; ``error`` is None if it succeeded. Database errors are logged only."""
@@ -127,7 +127,7 @@ def read_reconcile_runs(*, otherwise: datetime) -> ReconcileRuns:
 
 def _controller_record(row: ControllerState) -> ControllerRecord:
     return ControllerRecord(
-        times=RunTimes(
+        times=ControllerRunTimes(
             started_at=row.started_at,
             ended_at=row.ended_at,
             succeeded_at=row.succeeded_at,

@@ -8,7 +8,7 @@ that is still open has written is right for whoever sees it.
 
 The exception is a crash: transactions commit asynchronously (docs/decisions/0042-asynchronous-commits.md), so a
 recovered server may hand out numbers again that it had not yet written to disk. Caches are valid for one run of a
-server (:func:`server_identity`).
+server (:func:`database_server_identity`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RowVersionTrigger(migrations.RunSQL):
         )
 
 
-def server_identity() -> object:
+def database_server_identity() -> object:
     """A value that identifies one run of a server and one of its databases."""
     with connection.cursor() as cursor:
         cursor.execute(SERVER_IDENTITY)
@@ -81,7 +81,7 @@ class RowCache(Generic[Value, Summary]):
     def refresh(self, *, server: object) -> CachedRows[Value, Summary]:
         """The current rows.
 
-        :param server: see :func:`server_identity`.
+        :param server: see :func:`database_server_identity`.
         """
         cached = self._cached
         if cached is not None and cached.server != server:

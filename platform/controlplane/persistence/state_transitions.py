@@ -51,7 +51,7 @@ def apply_transition(
     manager = type(entity)._default_manager
     with transaction.atomic():
         if not manager.filter(**guards).update(state=target, **changes):
-            raise _rejection_error(entity, machine, event, lease_token=lease_token)
+            raise _transition_conflict_error(entity, machine, event, lease_token=lease_token)
         into._default_manager.create(
             **{into.entity_field: entity},
             from_state=current,
@@ -149,7 +149,7 @@ def _lock_states(rows: Sequence[models.Model], *, leased: bool) -> dict[Any, str
     return state_of
 
 
-def _rejection_error(
+def _transition_conflict_error(
     entity: models.Model,
     machine: StateMachine[State, Event],
     event: Event,

@@ -94,6 +94,6 @@ class ArtifactStore(Protocol):
         """Delete what is set aside under that digest, and nothing else. A missing one is no error."""
         ...
 
-    def clear_unfinished(self, *, before: datetime) -> int:
+    def delete_unfinished_writes(self, *, before: datetime) -> int:
         """Delete files that crashed writers left before that instant; return their bytes."""
         ...

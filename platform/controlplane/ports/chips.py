@@ -66,7 +66,7 @@ class Exporter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collectives:
+class CollectiveSettings:
     """How cards of one vendor talk to each other."""
 
     #: The library, for example ``NCCL`` or ``HCCL``.
@@ -145,7 +145,7 @@ class VendorProfile:
     vendor: str
     #: Display name of the vendor.
     title: str
-    collectives: Collectives | None = None
+    collectives: CollectiveSettings | None = None
     #: The build of torch that drives its chips: ``cpu``, ``cuda``, or the name of one that the vendor publishes,
     #: such as ``ROCm``; empty where unknown.
     torch_build: str = ""
@@ -238,8 +238,8 @@ def discover_cards(
     found = []
     for plugin in plugins:
         profile, chips = plugin.profile(), plugin.chips()
-        for resource, count in _card_resources(profile, chips, allocatable):
-            chip = chip_on(profile, chips, node_metadata, resource=resource)
+        for resource, count in _accelerator_resource_counts(profile, chips, allocatable):
+            chip = chip_of_node_labels(profile, chips, node_metadata, resource=resource)
             default = chip.geometry if chip else Geometry()
             parent = next((one for one in chips if chip and one.name == chip.slice_of), None)
             whole = any(one.resource == resource and not one.slice_of for one in chips)
@@ -260,7 +260,9 @@ def discover_cards(
     return tuple(sorted(found, key=lambda cards: cards.resource))
 
 
-def geometry_on(plugin: ChipPlugin, chip: Chip, node_metadata: Mapping[str, str]) -> Geometry:
+def chip_geometry_on_node(
+    plugin: ChipPlugin, chip: Chip, node_metadata: Mapping[str, str]
+) -> Geometry:
     """The rules of that chip on a node with those labels.
 
     :raises MalformedGroups: if an operator's word on rings or NUMA nodes cannot be read.
@@ -272,7 +274,7 @@ def geometry_on(plugin: ChipPlugin, chip: Chip, node_metadata: Mapping[str, str]
     )
 
 
-def chip_on(
+def chip_of_node_labels(
     profile: VendorProfile,
     chips: tuple[Chip, ...],
     node_metadata: Mapping[str, str],
@@ -286,7 +288,7 @@ def chip_on(
     slices = [chip for chip in chips if chip.slice_of and chip.resource == resource]
     chips = tuple(chip for chip in chips if not chip.slice_of)
     if slices:
-        parent = chip_on(profile, chips, node_metadata)
+        parent = chip_of_node_labels(profile, chips, node_metadata)
         return next((one for one in slices if parent and one.slice_of == parent.name), None)
     for label in profile.model_labels:
         if name := node_metadata.get(label, "").strip().lower():
@@ -302,7 +304,7 @@ def chip_on(
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _card_resources(
+def _accelerator_resource_counts(
     profile: VendorProfile, chips: tuple[Chip, ...], allocatable: Mapping[str, str]
 ) -> Iterator[tuple[str, int]]:
     for resource, amount in allocatable.items():

@@ -18,7 +18,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
-from controlplane.domain.quotas.documents import Documents
+from controlplane.domain.quotas.queue_documents import Documents
 from controlplane.ports.launches import Launch
 
 
@@ -217,7 +217,7 @@ class ClusterAdapter(Protocol):
         """
         ...
 
-    def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
+    def disk_usage_by_launch(self, names: Collection[str]) -> Mapping[str, Bytes]:
         """Bytes on disk that removing each of the named Launches would free; missing ones are left out.
 
         Inputs do not count: they belong to the artifact store.

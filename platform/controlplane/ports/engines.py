@@ -20,7 +20,7 @@ from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.sizing import DEFAULT_ENGINE_MEMORY, EngineMemory
-from controlplane.ports.launches import EngineEnvironment, InputTree, Launch, LaunchPlacement
+from controlplane.ports.launches import EngineEnvironment, InputArtifact, Launch, LaunchPlacement
 
 
 class EngineTask(StrEnum):
@@ -138,7 +138,7 @@ class RenderRequest:
     spec: Mapping[str, Any]
     chip: Chip
     placements: tuple[LaunchPlacement, ...]
-    inputs: tuple[InputTree, ...]
+    inputs: tuple[InputArtifact, ...]
     #: Where the process reports; the token goes beside it, as a secret.
     report_url: str = ""
     token: str = ""

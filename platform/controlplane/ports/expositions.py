@@ -25,9 +25,9 @@ from functools import cache
 import numpy as np
 
 from controlplane.domain.common.reasons import NONE, Reason
-from controlplane.domain.telemetry.batches import CardIdentity
-from controlplane.domain.telemetry.metrics import Metric, Reading
-from controlplane.ports import registry
+from controlplane.domain.telemetry.metric_batches import CardIdentity
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import Exporter, ExporterSeries
 from controlplane.ports.exposition_layouts import ExpositionLayout, MetricColumn, line_layout_of
 from controlplane.ports.telemetry import RejectedReading, TelemetryBatch
@@ -69,13 +69,13 @@ class _CardKey:
     serial: str
 
 
-class _Unknown(Enum):
+class _UnknownLabels(Enum):
     """Labels that were not met before, which is something else than labels of no card."""
 
     UNKNOWN = auto()
 
 
-_UNKNOWN = _Unknown.UNKNOWN
+_UNKNOWN = _UnknownLabels.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,7 +335,7 @@ class ExpositionReader:
     def _parse_card_labels(self, block: str, line: str) -> _CardKey | None:
         """Whose labels they are, remembered; None if they are no whole card's."""
         known = self._cards.get(block, _UNKNOWN)
-        if not isinstance(known, _Unknown):
+        if not isinstance(known, _UnknownLabels):
             return known
         card = self._cards[block] = self._card_of_labels(self._parse_labels(block, line))
         return card
@@ -377,7 +377,7 @@ class ExpositionReader:
 
     def _build_reading(
         self, card: _CardKey, values: Sequence[float | None], *, node: str, at: datetime
-    ) -> Reading:
+    ) -> CardMetricsReading:
         metrics = {}
         for metric, series, slots in self._metrics:
             if len(slots) == 1:
@@ -389,7 +389,7 @@ class ExpositionReader:
                 # A sum of which a part is missing is no sum.
                 if len(parts) == len(slots):
                     metrics[metric] = sum(parts) * series.scale
-        return Reading(
+        return CardMetricsReading(
             node=node,
             index=card.index,
             at=at,
@@ -446,16 +446,16 @@ def _parse_sample_value(tail: str, line: str) -> float:
 
 
 @cache
-def telemetry_reader(vendor: str) -> ExpositionReader:
+def exposition_reader_of_vendor(vendor: str) -> ExpositionReader:
     """What reads texts with that vendor's names.
 
-    :raises UnknownAdapter: if no plug-in is of that vendor, or none of its exporter's names are known.
+    :raises AdapterNotFound: if no plug-in is of that vendor, or none of its exporter's names are known.
     """
-    plugin = registry.chip_plugins().get(vendor)
+    plugin = adapter_registry.chip_plugins().get(vendor)
     exporter = plugin.profile().exporter if plugin is not None else None
     if exporter is None or not exporter.series:
-        known = ", ".join(registry.telemetry_vendors()) or NONE
-        raise registry.UnknownAdapter(
+        known = ", ".join(adapter_registry.telemetry_vendors()) or NONE
+        raise adapter_registry.AdapterNotFound(
             Reason(
                 "telemetry_source.exporter.unknown",
                 "no exporter of {vendor} is known; known vendors: {vendors}",

@@ -39,7 +39,7 @@ class LaunchPlacement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class ReadinessProbe:
     """An HTTP GET that answers 200 once the process can serve."""
 
     port: str
@@ -59,13 +59,13 @@ class LaunchRole:
     environment: Mapping[str, str] = field(default_factory=dict)
     #: Names of TCP ports that the cluster assigns; each is had as ``{port:NAME}``.
     ports: tuple[str, ...] = ()
-    probe: Probe | None = None
+    probe: ReadinessProbe | None = None
     #: Limits of one replica.
     limits: Resources = Resources()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InputTree:
+class InputArtifact:
     """An artifact to mount read-only at ``{inputs}/<name>``."""
 
     name: str
@@ -94,7 +94,7 @@ class Launch:
     roles: tuple[LaunchRole, ...]
     #: Small text files, by path relative to ``{work}``; a path may not leave it.
     files: Mapping[str, str] = field(default_factory=dict)
-    inputs: tuple[InputTree, ...] = ()
+    inputs: tuple[InputArtifact, ...] = ()
     #: None runs on the cluster's plain Python, or in the image.
     engine: EngineEnvironment | None = None
     #: For clusters that run containers; empty where the engine's environment is all that it needs.

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from controlplane.domain.outbound.egress import parse_target
-from controlplane.domain.telemetry.metrics import Reading
+from controlplane.domain.telemetry.metrics import CardMetricsReading
 
 if TYPE_CHECKING:
     # It imports numpy, which code that only names a source does not need.
-    from controlplane.domain.telemetry.batches import MetricBatch
+    from controlplane.domain.telemetry.metric_batches import MetricBatch
 
 
 class TelemetryError(Exception):
@@ -41,14 +41,14 @@ class RejectedReading:
 class TelemetryBatch:
     """What one reading of a source brought."""
 
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[CardMetricsReading, ...] = ()
     #: Readings of many cards each, where they came in the usual form.
     metric_batches: tuple[MetricBatch, ...] = ()
     refused: tuple[RejectedReading, ...] = ()
     #: Parts of the source that did not answer, such as one exporter of many → why.
     unreachable: Mapping[str, str] = field(default_factory=dict)
 
-    def all_readings(self) -> tuple[Reading, ...]:
+    def all_readings(self) -> tuple[CardMetricsReading, ...]:
         """All readings, those in sheets too."""
         return (
             *self.readings,
@@ -68,7 +68,7 @@ def exporter_name(*, url: str, node: str) -> str:
 
 
 @runtime_checkable
-class Telemetry(Protocol):
+class TelemetrySource(Protocol):
     def read(self) -> TelemetryBatch:
         """The newest metrics of all cards of the source; sources without a response in time are ``unreachable``.
 

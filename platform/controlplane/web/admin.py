@@ -51,15 +51,15 @@ __all__ = [
     "BaseAdmin",
     "BaseInline",
     "BaseUserAdmin",
-    "GuardedAdmin",
     "ReadOnlyAdmin",
     "RowForm",
     "TransitionAdmin",
+    "UndeletableAdmin",
     "shorten_digest",
 ]
 
 
-class GuardedAdmin(BaseAdmin[Row]):
+class UndeletableAdmin(BaseAdmin[Row]):
     """Rows with a history: viewable, editable where a page allows it, never deletable."""
 
     list_per_page = 50
@@ -87,7 +87,7 @@ class GuardedAdmin(BaseAdmin[Row]):
         return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
 
 
-class ReadOnlyAdmin(GuardedAdmin[Row]):
+class ReadOnlyAdmin(UndeletableAdmin[Row]):
     """Rows that only services and controllers write."""
 
     addable = False

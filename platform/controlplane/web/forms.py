@@ -37,7 +37,7 @@ def validate_name(text: str) -> None:
         ) from None
 
 
-def only_unfilled(*of: forms.Form) -> bool:
+def has_only_required_errors(*of: forms.Form) -> bool:
     """Return whether the only errors are empty required fields."""
     return all(
         error.code == "required"
@@ -47,7 +47,7 @@ def only_unfilled(*of: forms.Form) -> bool:
     )
 
 
-class PlainForm(forms.Form):
+class StyledForm(forms.Form):
     """A form with the product styling; fields named in ``more`` are collapsed."""
 
     more: ClassVar[tuple[str, ...]] = ()
@@ -86,7 +86,7 @@ class PlainForm(forms.Form):
         """
         return self._declared_field(name, forms.ChoiceField)
 
-    def row_choice(self, name: str) -> forms.ModelChoiceField[Any]:
+    def model_choice_field(self, name: str) -> forms.ModelChoiceField[Any]:
         """The field of that name, to give it the rows that it offers.
 
         :raises TypeError: if it was not declared as one that offers rows.

@@ -15,7 +15,7 @@ from controlplane.web.rest import QuerySerializer
 
 
 class PlainTextRenderer(BaseRenderer):
-    """Text as it is. Errors are JSON in any case: see ``controlplane.web.problems``."""
+    """Text as it is. Errors are JSON in any case: see ``controlplane.web.problem_details``."""
 
     media_type = "text/plain"
     content_type = "text/plain; charset=utf-8"

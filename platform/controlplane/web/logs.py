@@ -35,7 +35,7 @@ _fields: ContextVar[dict[str, str]] = ContextVar("log_fields")
 
 
 @contextmanager
-def request_context(request_id: str) -> Iterator[None]:
+def log_request_id(request_id: str) -> Iterator[None]:
     """Add the request id to log lines of this thread inside the block."""
     before = _fields.set({"request_id": request_id})
     try:
@@ -53,12 +53,12 @@ def clear_task_context() -> None:
     _fields.set({})
 
 
-def request_id() -> str:
+def current_request_id() -> str:
     """Return the id of the current request; empty outside of one."""
     return _fields.get({}).get("request_id", "")
 
 
-class ContextFilter(logging.Filter):
+class LogContextFilter(logging.Filter):
     """Adds the context fields to each record; its own fields have precedence."""
 
     def filter(self, record: logging.LogRecord) -> bool:

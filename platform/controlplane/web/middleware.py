@@ -22,7 +22,7 @@ from django.utils.functional import LazyObject
 from django.views.decorators.csrf import requires_csrf_token
 from django.views.defaults import bad_request
 
-from controlplane.web import logs, metrics
+from controlplane.web import logs, request_metrics
 from controlplane.web.password_hashing import RETRY_AFTER_SECONDS, PasswordHashingBusy
 
 ADMIN = "/admin/"
@@ -35,7 +35,7 @@ UNUSED_FEATURES = ("camera", "display-capture", "geolocation", "microphone", "pa
 PERMISSIONS = ", ".join(f"{feature}=()" for feature in UNUSED_FEATURES)
 
 
-class AdminPolicyMiddleware:
+class AdminContentSecurityPolicyMiddleware:
     """Relaxes the policy below ``/admin/`` only."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -48,7 +48,7 @@ class AdminPolicyMiddleware:
         return response
 
 
-class IsolationMiddleware:
+class CrossOriginIsolationMiddleware:
     """Sets headers that disable browser devices and cross-origin embedding."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -72,7 +72,7 @@ _CONVERTED = re.compile(r"<(?:\w+:)?(\w+)>")
 _GROUP = re.compile(r"\(\?P<(\w+)>(?:[^()\[\]]|\[[^\]]*\]|\([^()]*\))*\)")
 
 
-class RequestMiddleware:
+class RequestLoggingMiddleware:
     """Sets the request id, logs and counts the request. The outermost middleware.
 
     A valid id sent by the client is used, so that log lines of a proxy and ours can be correlated; the response
@@ -86,11 +86,11 @@ class RequestMiddleware:
         client_id = request.headers.get(HEADER, "")
         request_id = client_id if _ACCEPTED_ID.fullmatch(client_id) else secrets.token_hex(8)
         began = time.perf_counter()
-        with logs.request_context(request_id):
+        with logs.log_request_id(request_id):
             response = self.get_response(request)
             seconds = time.perf_counter() - began
-            route = route_of(request)
-            metrics.count_request(
+            route = url_pattern_of_request(request)
+            request_metrics.count_request(
                 method=request.method or "",
                 route=route,
                 status=response.status_code,
@@ -144,7 +144,7 @@ def _authenticated_username(request: HttpRequest) -> str:
     return user.get_username() if user is not None and user.is_authenticated else ""
 
 
-def route_of(request: HttpRequest) -> str:
+def url_pattern_of_request(request: HttpRequest) -> str:
     """Return the URL pattern of the request, such as ``/jobs/<uid>``: bounded cardinality."""
     if request.resolver_match is not None:
         return _simplify_route(request.resolver_match.route)
@@ -160,5 +160,5 @@ def _simplify_route(route: str) -> str:
 @requires_csrf_token
 def server_error(request: HttpRequest) -> HttpResponse:
     """Return the 500 page with the request id; uses no database."""
-    page = loader.render_to_string("500.html", {"request_id": logs.request_id()})
+    page = loader.render_to_string("500.html", {"request_id": logs.current_request_id()})
     return HttpResponse(page, status=HTTPStatus.INTERNAL_SERVER_ERROR)

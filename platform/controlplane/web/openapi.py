@@ -19,7 +19,7 @@ from drf_spectacular.utils import Direction
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from controlplane.web.problems import CONTENT_TYPE
+from controlplane.web.problem_details import CONTENT_TYPE
 from controlplane.web.rest import UID, StrictSerializer, VisibleUidField
 
 _PROBLEM = {
@@ -81,7 +81,7 @@ def _error_statuses(path: str, method: str) -> list[int]:
     return [status for status in _STATUSES if status not in excluded]
 
 
-def describe_problems(*, result: dict[str, Any], **context: Any) -> dict[str, Any]:
+def add_problem_responses(*, result: dict[str, Any], **context: Any) -> dict[str, Any]:
     """A post-processing hook: every operation may answer with a problem."""
     del context  # what drf-spectacular offers beside
     result["components"].setdefault("schemas", {})["Problem"] = _PROBLEM
@@ -96,11 +96,11 @@ def describe_problems(*, result: dict[str, Any], **context: Any) -> dict[str, An
             responses["default"] = {"description": "A problem", "content": content}
     for schema in result["components"]["schemas"].values():
         for described in schema.get("properties", {}).values():
-            _type_beside_nullable(described, result["components"]["schemas"])
+            _add_type_to_nullable(described, result["components"]["schemas"])
     return result
 
 
-def _type_beside_nullable(described: dict[str, Any], schemas: dict[str, Any]) -> None:
+def _add_type_to_nullable(described: dict[str, Any], schemas: dict[str, Any]) -> None:
     """OpenAPI 3.0 gives ``nullable`` a meaning only beside ``type``."""
     parts = described.get("allOf", ())
     if described.get("nullable") and "type" not in described and len(parts) == 1:
@@ -123,7 +123,7 @@ class StrictSchema(OpenApiSerializerExtension):
         return dict(schema)
 
 
-class VisibleFieldSchema(OpenApiSerializerFieldExtension):
+class VisibleUidFieldSchema(OpenApiSerializerFieldExtension):
     """A reference is a public name."""
 
     target_class = VisibleUidField
@@ -132,14 +132,16 @@ class VisibleFieldSchema(OpenApiSerializerFieldExtension):
         return {"type": "string", "pattern": f"^{UID}$"}
 
 
-class MayReadSchema(BasePermission):
+class OpenApiSchemaPermission(BasePermission):
     """Allows authenticated users; everyone if ``NINEFOLD_PUBLIC_SCHEMA`` is on."""
 
     def has_permission(self, request: Request, view: object) -> bool:
         return settings.NINEFOLD_PUBLIC_SCHEMA or request.user.is_authenticated
 
 
-def schema_page(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+def require_login_for_schema(
+    view: Callable[..., HttpResponseBase],
+) -> Callable[..., HttpResponseBase]:
     """Send a browser that may not read the schema to the sign-in page."""
 
     @wraps(view)

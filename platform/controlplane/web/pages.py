@@ -39,7 +39,7 @@ class KeysetPage(Generic[Row]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tab:
+class PageTab:
     """A tab of a page with a URL of its own."""
 
     label: str | Promise
@@ -72,7 +72,7 @@ def keyset_page(rows: QuerySet[Row], *, before: str, size: int = PAGE_SIZE) -> K
     return KeysetPage(rows=shown, next_before=getattr(shown[-1], "uid", "") if more else "")
 
 
-def is_fragment(request: HtmxRequest) -> bool:
+def is_htmx_fragment_request(request: HtmxRequest) -> bool:
     """Return whether htmx requests a fragment."""
     return bool(request.htmx) and not request.htmx.boosted
 
@@ -89,7 +89,7 @@ def render_page(
 
     ``changing``: whether the content can still change; pollers stop otherwise.
     """
-    if not is_fragment(request):
+    if not is_htmx_fragment_request(request):
         return render(request, template, {**context, "changing": changing})
     status = 200 if changing else STOP_POLLING
     return render(
@@ -118,7 +118,7 @@ def run_action(
     return redirect(back)
 
 
-def row_action(
+def row_action_view(
     *,
     load: Callable[[Any, str], Row],
     page: str,

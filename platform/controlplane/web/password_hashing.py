@@ -58,7 +58,7 @@ LIMIT = HashingLimit(
 )
 
 
-class LimitedPBKDF2PasswordHasher(PBKDF2PasswordHasher):
+class ConcurrencyLimitedPBKDF2PasswordHasher(PBKDF2PasswordHasher):
     """Django's default hasher within :data:`LIMIT`; its hashes are the same."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:

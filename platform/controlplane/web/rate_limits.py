@@ -10,7 +10,7 @@ from django.core.cache import cache
 _IPV6_PREFIX = 64
 
 
-def count_within(key: str, *, seconds: int) -> int:
+def count_events_in_window(key: str, *, seconds: int) -> int:
     """Count this call; return the calls with the key in the window that the first one opened."""
     cache.add(key, 0, timeout=seconds)
     try:
@@ -21,7 +21,7 @@ def count_within(key: str, *, seconds: int) -> int:
         return 1
 
 
-def counted_address(address: str | None) -> str | None:
+def rate_limit_address(address: str | None) -> str | None:
     """Return the address to count a client by: an IPv4 address, or the /64 network of an IPv6 address."""
     if address is None or not isinstance(ip_address(address), IPv6Address):
         return address

@@ -36,7 +36,7 @@ def _render_parameter(value: Parameter) -> Parameter:
     return value
 
 
-def reason_response(reason: str) -> dict[str, Any]:
+def reason_as_response_data(reason: str) -> dict[str, Any]:
     """Return ``{"code", "params", "message"}``; the code of text of foreign origin is empty."""
     if not isinstance(reason, Reason):
         return {"code": "", "params": {}, "message": reason}
@@ -69,7 +69,7 @@ class ReasonSerializerField(serializers.Field[Any, Any, Any, Any]):
         super().__init__(**{**shown, "read_only": True})
 
     def to_representation(self, value: str) -> dict[str, Any]:
-        return reason_response(value)
+        return reason_as_response_data(value)
 
 
 serializers.ModelSerializer.serializer_field_mapping[ReasonField] = ReasonSerializerField

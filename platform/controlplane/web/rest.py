@@ -134,13 +134,15 @@ UID = "[0-9a-f]{32}"
 LARGEST_INTEGER = 2**31 - 1
 
 
-def _wrong_types(field: serializers.Field[Any, Any, Any, Any], given: Any) -> Any:
+def _wrong_json_type_errors(field: serializers.Field[Any, Any, Any, Any], given: Any) -> Any:
     """What DRF would coerce: ``"yes"`` to true, ``"8"`` to 8, 8 to ``"8"``.
 
     Returns the field's errors: a list of messages, or one such list per place in a list; or None.
     """
     if isinstance(field, serializers.ListField) and isinstance(given, list):
-        places = {place: _wrong_types(field.child, each) for place, each in enumerate(given)}
+        places = {
+            place: _wrong_json_type_errors(field.child, each) for place, each in enumerate(given)
+        }
         return {place: errors for place, errors in places.items() if errors} or None
     fits: tuple[type, ...]
     match field:
@@ -172,7 +174,9 @@ class StrictSerializer(serializers.Serializer[T]):
             if unknown:
                 raise ValidationError(unknown)
             if self.typed and not isinstance(data, QueryDict):
-                wrong = {name: _wrong_types(self.fields[name], data[name]) for name in data}
+                wrong = {
+                    name: _wrong_json_type_errors(self.fields[name], data[name]) for name in data
+                }
                 wrong = {name: errors for name, errors in wrong.items() if errors}
                 if wrong:
                     raise ValidationError(wrong)
@@ -298,7 +302,7 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
         return dict(serializer.validated_data)
 
 
-class AcceptHeaderIgnored(DefaultContentNegotiation):
+class IgnoreAcceptHeaderNegotiation(DefaultContentNegotiation):
     """Ignores the Accept header; for endpoints with one response format."""
 
     def select_renderer(
@@ -313,7 +317,7 @@ class UnknownApiPath(APIView):
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
-    content_negotiation_class = AcceptHeaderIgnored
+    content_negotiation_class = IgnoreAcceptHeaderNegotiation
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """:raises Http404: always, whatever the method."""

@@ -22,7 +22,7 @@ _IMPORTS = (
 )
 
 
-class ModuleStorage(BaseStorage):
+class HashedJavaScriptModuleStorage(BaseStorage):
     """Rewrites imports between JavaScript modules to hashed names.
 
     Otherwise a module would be loaded a second time under its plain name, with state of its own, and a browser

@@ -31,7 +31,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from controlplane.web import downloads
-from controlplane.web.forms import PlainForm
+from controlplane.web.forms import StyledForm
 
 Row = TypeVar("Row", bound=Model)
 Label = str | Promise
@@ -46,7 +46,7 @@ _EMPTY_VALUES: tuple[object, ...] = (None, "", False, [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """One column of a list; ``key`` is its name in query parameters."""
 
     key: str
@@ -61,7 +61,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heading:
+class TableHeading:
     """A column as the table's head shows it."""
 
     key: str
@@ -88,7 +88,7 @@ class BulkAction:
     note: Label = ""
 
 
-class FilterForm(PlainForm):
+class FilterForm(StyledForm):
     """What a list can be narrowed by; every field is optional, and a wrong value is left out with a hint."""
 
     #: Field of the form → lookup of the rows, for those that are as simple as that.
@@ -137,7 +137,7 @@ class FilterForm(PlainForm):
         return {name: value for name, value in values.items() if value not in _EMPTY_VALUES}
 
 
-class Table(Generic[Row]):
+class ListTable(Generic[Row]):
     """One page of rows with headings and links. Queries are lazy.
 
     ``default_sort`` and ``?sort=`` name a column by its key, with ``-`` for descending; where no column has
@@ -149,7 +149,7 @@ class Table(Generic[Row]):
         request: HttpRequest,
         rows: QuerySet[Row],
         *,
-        columns: Sequence[Column],
+        columns: Sequence[TableColumn],
         filters: FilterForm | type[FilterForm] | None = None,
         default_sort: str = "-created_at",
         size: int = PAGE_SIZE,
@@ -171,7 +171,7 @@ class Table(Generic[Row]):
         return self._page_rows[0]
 
     @property
-    def columns(self) -> list[Heading]:
+    def columns(self) -> list[TableHeading]:
         return [self._column_heading(column) for column in self._declared]
 
     @property
@@ -244,7 +244,7 @@ class Table(Generic[Row]):
         head = [str(column.label) for column in shown]
         return downloads.csv_download(filename=filename, head=head, lines=self._csv_lines(shown))
 
-    def _csv_lines(self, columns: Sequence[Column]) -> Iterator[list[object]]:
+    def _csv_lines(self, columns: Sequence[TableColumn]) -> Iterator[list[object]]:
         for row in self._ordered_rows.iterator(chunk_size=500):
             yield [
                 column.csv(row) if column.csv else getattr(row, column.key, "")
@@ -262,7 +262,7 @@ class Table(Generic[Row]):
 
     @cached_property
     def _requested_cursor(self) -> CursorPosition | None:
-        return cursor_decode(self._request.GET.get(AFTER, ""), order=self._sort)
+        return decode_table_cursor(self._request.GET.get(AFTER, ""), order=self._sort)
 
     @property
     def _sort_field(self) -> str:
@@ -300,9 +300,9 @@ class Table(Generic[Row]):
 
     def _row_cursor(self, row: Row) -> str:
         value = None if self._sort_field == "pk" else _value_at(row, self._sort_field)
-        return cursor_encode(CursorPosition(value=value, key=row.pk), order=self._sort)
+        return encode_table_cursor(CursorPosition(value=value, key=row.pk), order=self._sort)
 
-    def _column_heading(self, column: Column) -> Heading:
+    def _column_heading(self, column: TableColumn) -> TableHeading:
         current = self._sort.removeprefix("-") == column.key
         href, direction = "", ""
         if column.sort:
@@ -313,7 +313,7 @@ class Table(Generic[Row]):
             )
         if current and column.sort:
             direction = "descending" if self._is_descending else "ascending"
-        return Heading(
+        return TableHeading(
             key=column.key,
             label=column.label,
             numeric=column.numeric,
@@ -365,7 +365,7 @@ class CursorPosition:
     key: int
 
 
-def cursor_encode(position: CursorPosition, *, order: str) -> str:
+def encode_table_cursor(position: CursorPosition, *, order: str) -> str:
     """The cursor behind that row, for rows in that order only.
 
     :raises TypeError: if the value's type has no place in a cursor.
@@ -373,7 +373,7 @@ def cursor_encode(position: CursorPosition, *, order: str) -> str:
     return signing.dumps([order, *_encode_value(position.value), position.key], salt=_SALT)
 
 
-def cursor_decode(text: str, *, order: str) -> CursorPosition | None:
+def decode_table_cursor(text: str, *, order: str) -> CursorPosition | None:
     """The position; None where there is none, it was changed, or it belongs to another order."""
     try:
         written_for, kind, value, key = signing.loads(text, salt=_SALT)

@@ -10,12 +10,18 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ninefold_runtime.agent.pci_topology import card_info
-from ninefold_runtime.agent.push_client import PushServer
+from ninefold_runtime.agent.card_samples import CardSample, SampleBatch, format_exposition
+from ninefold_runtime.agent.pci_topology import card_topology_samples
+from ninefold_runtime.agent.push_client import MetricPushEndpoint
 from ninefold_runtime.agent.readers import CHOICES, CardReader, choose_reader
-from ninefold_runtime.agent.samples import CardSample, SampleBatch, format_exposition
 from ninefold_runtime.agent.sender import BatchSender, BatchSequence
-from ninefold_runtime.exits import BadInput, ExitCode, StopRequest, TaskError, TaskStopped
+from ninefold_runtime.exit_codes import (
+    ExitCode,
+    InvalidTaskInput,
+    StopSignalHandler,
+    TaskError,
+    TaskStopped,
+)
 
 _MOST_SECONDS = 3600.0
 
@@ -24,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     """0 after a stop request; else the exit code of the error, which is one line on standard error."""
     options = _argument_parser().parse_args(arguments)
     try:
-        StopRequest().listen()
+        StopSignalHandler().listen()
         _run_agent(options)
     except TaskStopped as stopped:
         print(f"agent: {stopped}", flush=True)
@@ -35,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run_agent(options: argparse.Namespace) -> None:
-    server = PushServer.of(options.server, authorities=options.authorities)
+    server = MetricPushEndpoint.of(options.server, authorities=options.authorities)
     reader = choose_reader(options.reader, node=options.node, cards=options.cards)
     sender = BatchSender(
         server,
@@ -55,7 +61,7 @@ def _run_agent(options: argparse.Namespace) -> None:
 def send_periodically(reader: CardReader, *, sender: BatchSender, every_seconds: float) -> None:
     """Read on the beat for ever; a beat that a slow reader missed is left out.
 
-    :raises NotReported: if the control plane refuses the token.
+    :raises ReportNotDelivered: if the control plane refuses the token.
     """
     due, last_error = time.monotonic(), ""
     while True:
@@ -74,7 +80,7 @@ def send_periodically(reader: CardReader, *, sender: BatchSender, every_seconds:
             "batches_untaken_total": sender.untaken,
         }
         own = [CardSample(name=f"ninefold_agent_{name}", value=metrics[name]) for name in metrics]
-        located = card_info(reading.addresses)
+        located = card_topology_samples(reading.addresses)
         sender.add(SampleBatch(at=at, text=format_exposition((*reading.samples, *located, *own))))
         due = max(due + every_seconds, time.monotonic())
         sender.pause(due - time.monotonic())
@@ -134,13 +140,13 @@ def _parse_positive_count(text: str) -> int:
 
 
 def _read_token(path: Path) -> str:
-    """:raises BadInput: if the file cannot be read, or holds no token."""
+    """:raises InvalidTaskInput: if the file cannot be read, or holds no token."""
     try:
         token = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"the token file {path} cannot be read: {error}") from error
+        raise InvalidTaskInput(f"the token file {path} cannot be read: {error}") from error
     if not token or any(not character.isprintable() for character in token):
-        raise BadInput(f"the token file {path} holds no token")
+        raise InvalidTaskInput(f"the token file {path} holds no token")
     return token
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ninefold_runtime.agent.samples import CardSample
+from ninefold_runtime.agent.card_samples import CardSample
 
 SERIES = "ninefold_agent_card_info"
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", re.IGNORECASE)
@@ -39,7 +39,9 @@ class _PciDevice:
     bridges: tuple[str, ...]
 
 
-def card_info(addresses: Mapping[int, str], *, root: Path = Path("/")) -> tuple[CardSample, ...]:
+def card_topology_samples(
+    addresses: Mapping[int, str], *, root: Path = Path("/")
+) -> tuple[CardSample, ...]:
     """One sample per card, without values that sysfs lacks.
 
     :param addresses: PCI address by the card's index, as the vendor's tool prints it.

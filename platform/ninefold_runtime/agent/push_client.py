@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ninefold_runtime.agent.samples import SampleBatch
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime.agent.card_samples import SampleBatch
+from ninefold_runtime.exit_codes import InvalidTaskInput
 
 _PATH = "/api/v1/telemetry/push"
 _LONGEST_ANSWER = 64 * 1024
@@ -24,7 +24,7 @@ _OUTDATED = "push-outdated"
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-class ServerUnavailable(Exception):
+class ControlPlaneUnavailable(Exception):
     """The control plane cannot take it now."""
 
     def __init__(self, message: str, *, wait_seconds: float = 0.0) -> None:
@@ -33,19 +33,19 @@ class ServerUnavailable(Exception):
         self.wait_seconds = wait_seconds
 
 
-class PushFailed(ServerUnavailable):
+class MetricPushFailed(ControlPlaneUnavailable):
     """It failed on this batch, perhaps on this one alone: it sent no ``Retry-After``."""
 
 
-class PushRejected(Exception):
+class MetricPushRejected(Exception):
     """It will never take this batch."""
 
 
-class BatchOutdated(PushRejected):
+class MetricBatchOutdated(MetricPushRejected):
     """It will never take this batch nor any that was measured before it."""
 
 
-class TokenRejected(Exception):
+class AgentTokenRejected(Exception):
     """It takes nothing with this token."""
 
 
@@ -60,7 +60,7 @@ class PushResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PushServer:
+class MetricPushEndpoint:
     """Where the control plane is."""
 
     secure: bool
@@ -71,20 +71,22 @@ class PushServer:
     authorities: Path | None = None
 
     @classmethod
-    def of(cls, url: str, *, authorities: Path | None = None) -> PushServer:
-        """:raises BadInput: if it is no http(s) address, or the certificates cannot be read."""
+    def of(cls, url: str, *, authorities: Path | None = None) -> MetricPushEndpoint:
+        """:raises InvalidTaskInput: if it is no http(s) address, or the certificates cannot be read."""
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError as error:
-            raise BadInput(f"--server {url!r} is no address: {error}") from error
+            raise InvalidTaskInput(f"--server {url!r} is no address: {error}") from error
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BadInput(f"--server must be an http(s) address, not {url!r}")
+            raise InvalidTaskInput(f"--server must be an http(s) address, not {url!r}")
         if authorities is not None:
             try:
                 ssl.create_default_context(cafile=str(authorities))
             except (OSError, ssl.SSLError) as error:
-                raise BadInput(f"--authorities {authorities} cannot be used: {error}") from error
+                raise InvalidTaskInput(
+                    f"--authorities {authorities} cannot be used: {error}"
+                ) from error
         return cls(
             secure=parts.scheme == "https",
             host=parts.hostname,
@@ -109,7 +111,7 @@ class PushServer:
 
 
 def push_batch(
-    server: PushServer,
+    server: MetricPushEndpoint,
     batch: SampleBatch,
     *,
     sequence: int,
@@ -119,11 +121,11 @@ def push_batch(
 ) -> PushResult:
     """Send one batch; each step, as to connect and to be answered, may take as long as the time-out.
 
-    :raises ServerUnavailable: if it may be taken later.
-    :raises PushFailed: if it may be taken later, without a stated wait.
-    :raises PushRejected: if it never will be.
-    :raises BatchOutdated: if it was measured too long ago.
-    :raises TokenRejected: if the token is invalid, or another node's.
+    :raises ControlPlaneUnavailable: if it may be taken later.
+    :raises MetricPushFailed: if it may be taken later, without a stated wait.
+    :raises MetricPushRejected: if it never will be.
+    :raises MetricBatchOutdated: if it was measured too long ago.
+    :raises AgentTokenRejected: if the token is invalid, or another node's.
     """
     headers = {
         "Authorization": f"Bearer {token}",
@@ -143,28 +145,32 @@ def push_batch(
         status, body = response.status, response.read(_LONGEST_ANSWER)
         wait = response.headers.get("Retry-After", "")
     except (OSError, http.client.HTTPException) as error:
-        raise ServerUnavailable(f"{type(error).__name__}: {error}") from error
+        raise ControlPlaneUnavailable(f"{type(error).__name__}: {error}") from error
     finally:
         connection.close()
     if status >= 500 or status in _LATER:
         seconds = min(float(wait), _LONGEST_WAIT_SECONDS) if wait.isdecimal() else 0.0
-        kind = PushFailed if status >= 500 and not seconds else ServerUnavailable
+        kind = MetricPushFailed if status >= 500 and not seconds else ControlPlaneUnavailable
         raise kind(f"it answered {status}", wait_seconds=seconds)
     if status in (401, 403):
-        raise TokenRejected(f"it answered {status}: {_refusal_reason(body)}")
+        raise AgentTokenRejected(f"it answered {status}: {_refusal_reason(body)}")
     if status != 200:
-        refusal = BatchOutdated if _parse_problem(body).get("code") == _OUTDATED else PushRejected
+        refusal = (
+            MetricBatchOutdated
+            if _parse_problem(body).get("code") == _OUTDATED
+            else MetricPushRejected
+        )
         raise refusal(f"it answered {status}: {_refusal_reason(body)}")
     return _parse_answer(body, sequence=sequence)
 
 
 def _parse_answer(body: bytes, *, sequence: int) -> PushResult:
-    """:raises ServerUnavailable: if the answer is not the control plane's, as of a proxy that shows a page."""
+    """:raises ControlPlaneUnavailable: if the answer is not of the control plane, but of a proxy."""
     try:
         answer = json.loads(body)
         return PushResult(known=int(answer["sequence"]), taken=bool(answer["taken"]))
     except (ValueError, TypeError, KeyError) as error:
-        raise ServerUnavailable(
+        raise ControlPlaneUnavailable(
             f"its answer to batch {sequence} is not understood: {body[:100]!r}"
         ) from error
 

@@ -29,18 +29,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from ninefold_runtime.agent.card_samples import SampleBatch
 from ninefold_runtime.agent.push_client import (
-    BatchOutdated,
-    PushFailed,
-    PushRejected,
+    AgentTokenRejected,
+    ControlPlaneUnavailable,
+    MetricBatchOutdated,
+    MetricPushEndpoint,
+    MetricPushFailed,
+    MetricPushRejected,
     PushResult,
-    PushServer,
-    ServerUnavailable,
-    TokenRejected,
     push_batch,
 )
-from ninefold_runtime.agent.samples import SampleBatch
-from ninefold_runtime.exits import NotReported
+from ninefold_runtime.exit_codes import ReportNotDelivered
 
 _NUMBER = re.compile(r"\d+")
 #: How often the control plane may fail on an overtaken batch before it is given up.
@@ -72,7 +72,7 @@ class BatchSender:
 
     def __init__(
         self,
-        server: PushServer,
+        server: MetricPushEndpoint,
         *,
         vendor: str,
         token: Callable[[], str],
@@ -125,12 +125,12 @@ class BatchSender:
     def pause(self, seconds: float) -> None:
         """Wait that long, or until nothing can be sent any more.
 
-        :raises NotReported: if the control plane refuses the token.
+        :raises ReportNotDelivered: if the control plane refuses the token.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._end, seconds)
         if self._end:
-            raise NotReported(self._end)
+            raise ReportNotDelivered(self._end)
 
     def _send_forever(self) -> None:
         try:
@@ -147,18 +147,18 @@ class BatchSender:
             while True:
                 now = time.monotonic()
                 waiting = self._backlog.newest(now=now)
-                due = self._behind_at if self._is_behind(waiting) else 0.0
+                due = self._behind_at if self._is_older_batch(waiting) else 0.0
                 early = max(due, waiting.not_before) - now
                 if early <= 0:
                     return waiting
                 self._changed.wait(early)
 
-    def _is_behind(self, waiting: QueuedMetricBatch) -> bool:
+    def _is_older_batch(self, waiting: QueuedMetricBatch) -> bool:
         return waiting.number < self._answered
 
     def _send_batch(self, waiting: QueuedMetricBatch) -> None:
         """Send it once. Without an answer it waits on, under its number."""
-        behind = self._is_behind(waiting)
+        behind = self._is_older_batch(waiting)
         try:
             answer = push_batch(
                 self._server,
@@ -170,30 +170,30 @@ class BatchSender:
                 if behind
                 else self._intervals.patience,
             )
-        except ServerUnavailable as away:
+        except ControlPlaneUnavailable as away:
             if behind:
                 self._retry_later(waiting, away)
             else:
                 self._back_off(away)
-        except TokenRejected as refusal:
+        except AgentTokenRejected as refusal:
             if not self._has_new_token():
                 self._stop_sending(
                     f"the control plane refuses the token: {refusal}; "
                     "give this node a new one, or name the node as the control plane does"
                 )
-        except PushRejected as refusal:
+        except MetricPushRejected as refusal:
             self._discard_batch(waiting, refusal)
         else:
             self._complete_batch(waiting, answer)
         if behind:
             self._behind_at = max(self._behind_at, time.monotonic() + self._intervals.behind)
 
-    def _retry_later(self, waiting: QueuedMetricBatch, away: ServerUnavailable) -> None:
+    def _retry_later(self, waiting: QueuedMetricBatch, away: ControlPlaneUnavailable) -> None:
         """Send it again later, the next lower one first; it holds up no new batch."""
         now = time.monotonic()
         self._behind_at = now + away.wait_seconds
         waiting.not_before = now + self._intervals.again * 2**waiting.failures
-        if not isinstance(away, PushFailed):
+        if not isinstance(away, MetricPushFailed):
             return
         waiting.failures += 1
         if waiting.failures >= _MOST_FAILURES:
@@ -204,7 +204,7 @@ class BatchSender:
                 f"a kept batch is given up: the control plane failed on it {_MOST_FAILURES} times: {away}"
             )
 
-    def _back_off(self, away: ServerUnavailable) -> None:
+    def _back_off(self, away: ControlPlaneUnavailable) -> None:
         """Ask again later."""
         # Nodes that lost the control plane together do not come back together.
         jittered = self._pause * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
@@ -227,7 +227,7 @@ class BatchSender:
                 self._backlog.remove(waiting)
                 self._answered = max(self._answered, waiting.number)
                 if not answer.taken:
-                    self._count_untaken()
+                    self._count_unaccepted_batch()
         self._pause, self._refusal = self._intervals.first_pause, ""
         if self._away_since is not None:
             seconds = time.monotonic() - self._away_since
@@ -238,7 +238,7 @@ class BatchSender:
                 f"{self.waiting} batches wait, {self.dropped} were given up"
             )
 
-    def _count_untaken(self) -> None:
+    def _count_unaccepted_batch(self) -> None:
         """Count it; it is logged once after each outage of the control plane."""
         self.untaken += 1
         if not self._untaken_logged:
@@ -248,12 +248,12 @@ class BatchSender:
                 "others like it are counted and not told"
             )
 
-    def _discard_batch(self, waiting: QueuedMetricBatch, refusal: PushRejected) -> None:
+    def _discard_batch(self, waiting: QueuedMetricBatch, refusal: MetricPushRejected) -> None:
         """It is never taken; one that is too old takes those before it along."""
         with self._changed:
             self._answered = max(self._answered, waiting.number)
-            if isinstance(refusal, BatchOutdated):
-                count = self._backlog.remove_until(waiting.batch.at)
+            if isinstance(refusal, MetricBatchOutdated):
+                count = self._backlog.remove_measured_until(waiting.batch.at)
                 message = f"too old for the control plane, {count} batches are dropped: {refusal}"
             else:
                 count = 1
@@ -332,7 +332,7 @@ class BatchBacklog:
         if waiting in self._all:
             self._all.remove(waiting)
 
-    def remove_until(self, at: datetime) -> int:
+    def remove_measured_until(self, at: datetime) -> int:
         """Take out all that were measured until then; how many those were."""
         remaining = [waiting for waiting in self._all if waiting.batch.at > at]
         count = len(self._all) - len(remaining)

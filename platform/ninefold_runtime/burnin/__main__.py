@@ -17,7 +17,7 @@ from typing import Any
 from ninefold_runtime import specs
 from ninefold_runtime.burnin import card_processes, outcomes
 from ninefold_runtime.burnin.specs import BurninSpec
-from ninefold_runtime.exits import BadInput, ExitCode, StopRequest, task_error_of
+from ninefold_runtime.exit_codes import ExitCode, InvalidTaskInput, StopSignalHandler, task_error_of
 from ninefold_runtime.report import ReportAddress, Reporter
 
 #: Prefix of the result on one line of the log: for a burn-in started without a report address.
@@ -56,16 +56,16 @@ def _argument_parser() -> argparse.ArgumentParser:
 
 
 def _require_torch() -> None:
-    """:raises BadInput: if there is none."""
+    """:raises InvalidTaskInput: if there is none."""
     if importlib.util.find_spec("torch") is None:
-        raise BadInput(
+        raise InvalidTaskInput(
             f"{sys.executable} has no torch; run the burn-in in the environment or image of an engine that "
             "has the build for these cards"
         )
 
 
 def _test_all_cards(spec: BurninSpec, *, path: Path, work: Path) -> int:
-    StopRequest().listen()
+    StopSignalHandler().listen()
     folder, scratch = work / "result", work / "cards"
     for each in (folder, scratch):
         each.mkdir(parents=True, exist_ok=True)
@@ -80,11 +80,11 @@ def _test_all_cards(spec: BurninSpec, *, path: Path, work: Path) -> int:
         }
         result = outcomes.burnin_result(found, device=spec.device, about=about)
         for outcome in found:
-            reporter.message(_outcome_line(outcome))
+            reporter.message(_format_burnin_outcome(outcome))
         text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False)
         (folder / "burnin.json").write_text(f"{text}\n", encoding="utf-8")
         reporter.message(RESULT + json.dumps(result, ensure_ascii=False, allow_nan=False))
-        reporter.deliver(folder, kind="report", metrics=_worst_metrics(found))
+        reporter.deliver(folder, kind="report", metrics=_worst_value_per_test(found))
     return ExitCode.FINISHED if result["passed"] else ExitCode.UNFIT
 
 
@@ -95,7 +95,7 @@ def _test_one_card(spec: BurninSpec, options: argparse.Namespace) -> int:
     return ExitCode.FINISHED
 
 
-def _worst_metrics(found: list[outcomes.BurninOutcome]) -> dict[str, Any]:
+def _worst_value_per_test(found: list[outcomes.BurninOutcome]) -> dict[str, Any]:
     """The worst value of each test."""
     metrics: dict[str, float] = {}
     for outcome in found:
@@ -105,7 +105,7 @@ def _worst_metrics(found: list[outcomes.BurninOutcome]) -> dict[str, Any]:
     return metrics
 
 
-def _outcome_line(outcome: outcomes.BurninOutcome) -> str:
+def _format_burnin_outcome(outcome: outcomes.BurninOutcome) -> str:
     measured = "" if outcome.measured is None else f"{outcome.measured:.4g} {outcome.unit}, "
     return f"card {outcome.card}, {outcome.test} {outcome.verdict}: {measured}{outcome.message}"
 

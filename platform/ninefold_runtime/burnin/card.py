@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime.exit_codes import InvalidTaskInput
 
 _GROUP = Path("/sys/fs/cgroup")
 
@@ -26,7 +26,7 @@ class BurninCard:
     def of(cls, kind: str, *, index: int) -> BurninCard:
         """The card of that kind and number, set as the current device.
 
-        :raises BadInput: if torch does not find it.
+        :raises InvalidTaskInput: if torch does not find it.
         """
         if kind == "cpu":
             return cls(index=index, device=torch.device("cpu"))
@@ -34,14 +34,16 @@ class BurninCard:
             torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         )
         if found is None or found.type != kind:
-            raise BadInput(
+            raise InvalidTaskInput(
                 f"a burn-in of {kind!r} was asked for, but torch {torch.__version__} finds "
                 f"{found.type if found is not None else 'no accelerator'}: the engine's environment brings "
                 "another build of torch, or the driver does not see the card"
             )
         count = torch.accelerator.device_count()
         if index >= count:
-            raise BadInput(f"card {index} was asked for, but torch finds {count} of {kind!r}")
+            raise InvalidTaskInput(
+                f"card {index} was asked for, but torch finds {count} of {kind!r}"
+            )
         torch.accelerator.set_device_index(index)
         return cls(index=index, device=torch.device(kind, index))
 

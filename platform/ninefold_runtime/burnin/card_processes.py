@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ninefold_runtime.burnin.outcomes import BurninOutcome, failed_outcome, read_outcomes
 from ninefold_runtime.burnin.specs import BurninSpec
-from ninefold_runtime.exits import BadInput, ExitCode
+from ninefold_runtime.exit_codes import ExitCode, InvalidTaskInput
 
 #: Beyond the limit of the spec: loading torch, meeting, and the last product.
 GRACE_SECONDS = 120.0
@@ -26,7 +26,7 @@ def run_card_processes(
 ) -> list[BurninOutcome]:
     """The outcomes of every card; of one whose process crashed or hung, that failure.
 
-    :raises BadInput: if the spec requires what is not available here.
+    :raises InvalidTaskInput: if the spec requires what is not available here.
     """
     meeting = folder / "meeting"
     meeting.unlink(missing_ok=True)
@@ -44,11 +44,11 @@ def run_card_processes(
         for index, file in enumerate(files)
     ]
     try:
-        late = _wait_for_processes(started, seconds=spec.seconds + grace_seconds)
+        late = _processes_running_after_wait(started, seconds=spec.seconds + grace_seconds)
     finally:
         _end_processes(started)
     if any(process.returncode == ExitCode.BAD_INPUT for process in started):
-        raise BadInput("the burn-in could not begin; the lines above say why")
+        raise InvalidTaskInput("the burn-in could not begin; the lines above say why")
     return [
         outcome
         for index, (process, file) in enumerate(zip(started, files, strict=True))
@@ -67,7 +67,7 @@ def _process_environment(spec: BurninSpec) -> dict[str, str]:
     return environment
 
 
-def _wait_for_processes(
+def _processes_running_after_wait(
     processes: list[subprocess.Popen[bytes]], *, seconds: float
 ) -> list[subprocess.Popen[bytes]]:
     """Those that have not ended by then."""
@@ -83,7 +83,7 @@ def _end_processes(processes: list[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         process.kill()
     # What waits for a dead card cannot be killed; the cluster ends what is left of the Launch.
-    _wait_for_processes(processes, seconds=_REAP_SECONDS)
+    _processes_running_after_wait(processes, seconds=_REAP_SECONDS)
 
 
 def _process_outcomes(

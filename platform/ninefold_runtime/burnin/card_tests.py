@@ -31,7 +31,7 @@ _MEMORY_SHARE = 0.5
 def run_card_tests(spec: BurninSpec, *, index: int, meeting: Path, out: Path) -> None:
     """Write what each test found to ``out`` as soon as it is known.
 
-    :raises BadInput: if torch does not find the card.
+    :raises InvalidTaskInput: if torch does not find the card.
     """
     card = BurninCard.of(spec.device, index=index)
     outcomes: list[BurninOutcome] = []
@@ -113,14 +113,14 @@ def _test_all_reduce(
     tensor = torch.empty(_ELEMENTS, dtype=torch.float32, device=card.device)
     total = cards * (cards + 1) / 2
     count, busy, wrong = 0, 0.0, 0
-    timed_all_reduce(tensor, part=card.index + 1, card=card)
+    time_all_reduce(tensor, part=card.index + 1, card=card)
     while True:
         for _ in range(_BATCH):
-            busy += timed_all_reduce(tensor, part=card.index + 1, card=card)
+            busy += time_all_reduce(tensor, part=card.index + 1, card=card)
             wrong += int((tensor != total).sum())
         count += _BATCH
         # All stop in the same round: who went on alone would wait for the others in vain.
-        if not _all_continue(wanted=not wrong and time.monotonic() < deadline, card=card):
+        if not _agree_to_continue(wanted=not wrong and time.monotonic() < deadline, card=card):
             break
     size = _ELEMENTS * tensor.element_size()
     if wrong:
@@ -137,7 +137,7 @@ def _test_all_reduce(
     )
 
 
-def timed_all_reduce(tensor: Any, *, part: int, card: BurninCard) -> float:
+def time_all_reduce(tensor: Any, *, part: int, card: BurninCard) -> float:
     """All-reduce over the cards; returns the seconds that took."""
     tensor.fill_(float(part))
     card.synchronize()
@@ -147,7 +147,7 @@ def timed_all_reduce(tensor: Any, *, part: int, card: BurninCard) -> float:
     return time.perf_counter() - began
 
 
-def _all_continue(*, wanted: bool, card: BurninCard) -> bool:
+def _agree_to_continue(*, wanted: bool, card: BurninCard) -> bool:
     vote = torch.tensor([float(wanted)], device=card.device)
     distributed.all_reduce(vote, op=distributed.ReduceOp.MIN)
     return bool(vote.item())

@@ -49,16 +49,18 @@ _COMPARE_EVERY_SECONDS = 1.0
 
 def run_matrix_test(spec: MatrixSpec, *, card: BurninCard, deadline: float) -> BurninOutcome:
     """Products until the deadline on the monotonic clock: the rate in TFLOP/s, and whether all were right."""
-    _require_float32_sums()
+    _forbid_16_bit_partial_sums()
     left, right = exact_factors(spec.size, dtype=spec.dtype, seed=1)
     truth = left[:_ROWS].double() @ right.double()
     on_card = left.to(card.device), right.to(card.device)
     product = torch.empty_like(on_card[0])
     for _ in range(_WARM_UP):
         multiply_into(*on_card, out=product)
-    error = wrong_by(product[:_ROWS].cpu(), truth)
+    error = largest_unexplained_error(product[:_ROWS].cpu(), truth)
     if error != 0:
-        return _failed_outcome(f"the first product differs from the true one by {error:.4g}", card)
+        return _failed_matrix_outcome(
+            f"the first product differs from the true one by {error:.4g}", card
+        )
     first = product.clone()
     count, busy, batch = 0, 0.0, 1
     while count == 0 or time.monotonic() < deadline:
@@ -71,7 +73,9 @@ def run_matrix_test(spec: MatrixSpec, *, card: BurninCard, deadline: float) -> B
         count, busy = count + batch, busy + seconds
         error = largest_difference(product, first)
         if error != 0:
-            return _failed_outcome(f"product {count} differs from the first by {error:.4g}", card)
+            return _failed_matrix_outcome(
+                f"product {count} differs from the first by {error:.4g}", card
+            )
         left_seconds = max(0.0, deadline - time.monotonic())
         wanted = min(_COMPARE_EVERY_SECONDS, left_seconds) / max(seconds / batch, 1e-9)
         batch = max(1, min(int(wanted), batch * 4))
@@ -100,7 +104,7 @@ def exact_factors(size: int, *, dtype: str, seed: int) -> tuple[Any, Any]:
     return left, right
 
 
-def wrong_by(product: Any, truth: Any) -> float:
+def largest_unexplained_error(product: Any, truth: Any) -> float:
     """The largest difference from ``truth`` (float64) that a rounding to the product's type does not explain.
 
     0 if there is none; not a number where an entry is not.
@@ -113,7 +117,7 @@ def wrong_by(product: Any, truth: Any) -> float:
     return float(wrong.max()) if len(wrong) else 0.0
 
 
-def _require_float32_sums() -> None:
+def _forbid_16_bit_partial_sums() -> None:
     """Forbid partial sums in 16 bits, which torch allows CUDA and ROCm for 16-bit factors by default."""
     matmul = torch.backends.cuda.matmul
     matmul.allow_fp16_reduced_precision_reduction = False
@@ -132,7 +136,7 @@ def largest_difference(one: Any, other: Any) -> float:
     return float(torch.stack(parts).max())
 
 
-def _failed_outcome(message: str, card: BurninCard) -> BurninOutcome:
+def _failed_matrix_outcome(message: str, card: BurninCard) -> BurninOutcome:
     return failed_outcome(
         test=_TEST,
         card=card.index,

@@ -41,12 +41,14 @@ def run_memory_test(spec: MemorySpec, *, card: BurninCard, deadline: float) -> B
     blocks = _allocate_blocks(wanted, device=card.device)
     if len(blocks) < wanted:
         message = f"no more than that could be had, with {spec.share:.0%} of what is free wanted"
-        return _failed_outcome(message, card=card, blocks=len(blocks), wanted=wanted)
+        return _failed_memory_outcome(message, card=card, blocks=len(blocks), wanted=wanted)
     seconds = deadline - time.monotonic()
-    count = min(wanted, int(_MARGIN * seconds / _seconds_per_block(writer, blocks[0], card=card)))
+    count = min(
+        wanted, int(_MARGIN * seconds / _test_seconds_per_block(writer, blocks[0], card=card))
+    )
     if count < wanted * _LEAST:
         message = f"in {seconds:.0f} s no more than that can be written and read: it is too slow"
-        return _failed_outcome(message, card=card, blocks=count, wanted=wanted)
+        return _failed_memory_outcome(message, card=card, blocks=count, wanted=wanted)
     del blocks[count:]
     for pattern in PATTERNS:
         for number, block in enumerate(blocks):
@@ -55,21 +57,21 @@ def run_memory_test(spec: MemorySpec, *, card: BurninCard, deadline: float) -> B
             found = writer.mismatch(block, pattern=pattern, number=number)
             if found:
                 message = f"pattern {pattern}: {found}"
-                return _failed_outcome(message, card=card, blocks=number, wanted=wanted)
+                return _failed_memory_outcome(message, card=card, blocks=number, wanted=wanted)
             if time.monotonic() > deadline + seconds:
                 message = f"time was over in pattern {pattern}: it became slower"
-                return _failed_outcome(message, card=card, blocks=number, wanted=wanted)
+                return _failed_memory_outcome(message, card=card, blocks=number, wanted=wanted)
     part = (
         ""
         if count == wanted
-        else f" of {_blocks_in_gib(wanted)} GiB, as much as there was time for"
+        else f" of {_size_of_blocks_in_gib(wanted)} GiB, as much as there was time for"
     )
     return BurninOutcome(
         test=_TEST,
         card=card.index,
         verdict=BurninVerdict.PASSED,
-        measured=_blocks_in_gib(count),
-        expected=_blocks_in_gib(max(1, math.ceil(wanted * _LEAST))),
+        measured=_size_of_blocks_in_gib(count),
+        expected=_size_of_blocks_in_gib(max(1, math.ceil(wanted * _LEAST))),
         unit="GiB",
         message=f"read back as written{part}, in the patterns {', '.join(PATTERNS)}",
     )
@@ -132,7 +134,7 @@ def _allocate_blocks(count: int, *, device: Any) -> list[Any]:
     return blocks
 
 
-def _seconds_per_block(writer: PatternWriter, block: Any, *, card: BurninCard) -> float:
+def _test_seconds_per_block(writer: PatternWriter, block: Any, *, card: BurninCard) -> float:
     """Seconds that one block takes in all patterns, once its memory is there."""
     writer.write(block, pattern=PATTERNS[0], number=0)
     card.synchronize()
@@ -143,18 +145,20 @@ def _seconds_per_block(writer: PatternWriter, block: Any, *, card: BurninCard) -
     return max(time.perf_counter() - began, 1e-6)
 
 
-def _failed_outcome(message: str, *, card: BurninCard, blocks: int, wanted: int) -> BurninOutcome:
+def _failed_memory_outcome(
+    message: str, *, card: BurninCard, blocks: int, wanted: int
+) -> BurninOutcome:
     return failed_outcome(
         test=_TEST,
         card=card.index,
         message=message,
-        measured=_blocks_in_gib(blocks),
-        expected=_blocks_in_gib(max(1, math.ceil(wanted * _LEAST))),
+        measured=_size_of_blocks_in_gib(blocks),
+        expected=_size_of_blocks_in_gib(max(1, math.ceil(wanted * _LEAST))),
         unit="GiB",
     )
 
 
-def _blocks_in_gib(blocks: int) -> float:
+def _size_of_blocks_in_gib(blocks: int) -> float:
     return round(blocks * _BLOCK_BYTES / _GIB, 3)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime.exit_codes import InvalidTaskInput
 
 #: Below this the result is not meaningful; beyond, it is another kind of test.
 SHORTEST_SECONDS = 5
@@ -62,7 +62,7 @@ class BurninSpec:
     collective: CollectiveSpec
 
     def check(self) -> None:
-        """:raises BadInput: if a number is beyond its bounds; the message names it."""
+        """:raises InvalidTaskInput: if a number is beyond its bounds; the message names it."""
         _require_range("cards", self.cards, 1, MOST_CARDS)
         _require_range("seconds", self.seconds, SHORTEST_SECONDS, LONGEST_SECONDS)
         _require_range("matrix.size", self.matrix.size, 64, 32_768)
@@ -72,21 +72,23 @@ class BurninSpec:
         _require_positive("matrix.expected_tflops", self.matrix.expected_tflops)
         _require_positive("collective.expected_gb_s", self.collective.expected_gb_s)
         if not self.device.isidentifier():
-            raise BadInput(
+            raise InvalidTaskInput(
                 f"device must be a name of torch, such as cpu or cuda, not {self.device!r}"
             )
 
 
 def _require_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise BadInput(f"{name} must be from {low} to {high}, not {value}")
+        raise InvalidTaskInput(f"{name} must be from {low} to {high}, not {value}")
 
 
 def _require_share(name: str, value: float) -> None:
     if not 0 < value <= 1:
-        raise BadInput(f"{name} must be above 0 and at most 1, not {value}")
+        raise InvalidTaskInput(f"{name} must be above 0 and at most 1, not {value}")
 
 
 def _require_positive(name: str, value: float | None) -> None:
     if value is not None and not value > 0:
-        raise BadInput(f"{name} must be above 0, or null where nobody knows it, not {value}")
+        raise InvalidTaskInput(
+            f"{name} must be above 0, or null where nobody knows it, not {value}"
+        )

@@ -191,7 +191,7 @@ class SampleRow:
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def sample_places() -> tuple[AdministrativePath, ...]:
+def administrative_paths() -> tuple[AdministrativePath, ...]:
     """Every place of the shipped divisions that is made of common characters, in a fixed order."""
     every = [
         AdministrativePath(province=province, city=city, district=district, street=street)
@@ -206,7 +206,7 @@ def sample_places() -> tuple[AdministrativePath, ...]:
     )
 
 
-def load_phrases() -> AddressVocabulary:
+def load_address_vocabulary() -> AddressVocabulary:
     """The shipped phrases."""
     text = DATA.joinpath("phrases.json").read_text(encoding="utf-8")
     return AddressVocabulary(
@@ -224,16 +224,16 @@ def generate_rows(*, rows: int, seed: int) -> Iterator[SampleRow]:
 
     :raises ValueError: if there are fewer places than rows, or too few rows to hold any out.
     """
-    known = sample_places()
+    known = administrative_paths()
     if not 24 <= rows <= len(known):
         raise ValueError(
             f"rows must be from 24 to {len(known)}, one for each known place; not {rows}"
         )
     rng = random.Random(seed)  # noqa: S311 - reproducible on purpose
-    phrases = load_phrases()
+    phrases = load_address_vocabulary()
     chosen = rng.sample(known, rows)
     for place, split in zip(chosen, _assign_splits(chosen), strict=True):
-        text, fields = _write_down(place, phrases, rng)
+        text, fields = _generate_address_text(place, phrases, rng)
         yield SampleRow(instruction=text, output=format_answer(fields), split=split)
 
 
@@ -253,7 +253,7 @@ def _assign_splits(chosen: Sequence[AdministrativePath]) -> list[str]:
     return splits[::-1]
 
 
-def _write_down(
+def _generate_address_text(
     place: AdministrativePath, phrases: AddressVocabulary, rng: random.Random
 ) -> tuple[str, tuple[str, ...]]:
     """An input for the place as a person would type it, and its six fields."""

@@ -21,7 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime.exit_codes import InvalidTaskInput
 
 NAMES = ("ninefold-tiny-qwen2", "ninefold-tiny-llama")
 CONTEXT_LENGTH = 512
@@ -58,10 +58,10 @@ _CHINESE = (
 def build_model(name: str, *, folder: Path) -> None:
     """Write the model into the folder.
 
-    :raises BadInput: if the name is not one of ``NAMES``.
+    :raises InvalidTaskInput: if the name is not one of ``NAMES``.
     """
     if name not in NAMES:
-        raise BadInput(f"there is no tiny model {name!r}; there are {', '.join(NAMES)}")
+        raise InvalidTaskInput(f"there is no tiny model {name!r}; there are {', '.join(NAMES)}")
     # Training the tokenizer in parallel would make the order of equal merges a matter of luck.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     tokenizer = _train_tokenizer(name)

@@ -19,8 +19,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from ninefold_runtime.serving import requests
-from ninefold_runtime.serving.requests import RequestRejected, TextRequest
+from ninefold_runtime.serving import generation_requests
+from ninefold_runtime.serving.generation_requests import RequestRejected, TextRequest
 from ninefold_runtime.serving.text_generation import (
     Event,
     GenerationFailed,
@@ -128,13 +128,13 @@ def json_bytes(value: object) -> bytes:
 
 
 _PARSERS: dict[str, Callable[[bytes], TextRequest]] = {
-    "/v1/chat/completions": requests.parse_chat_request,
-    "/v1/completions": requests.parse_completion_request,
+    "/v1/chat/completions": generation_requests.parse_chat_request,
+    "/v1/completions": generation_requests.parse_completion_request,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ResponseFrame:
+class _CompletionResponseFrame:
     """What stays the same in every part of one answer."""
 
     id: str
@@ -225,12 +225,14 @@ class EngineApp:
             await self._handle_generation(path, receive, answer)
         elif path == "/v1/models":
             _require_method(method, "GET")
-            await answer.json(200, {"object": "list", "data": [self._model_description()]})
+            await answer.json(200, {"object": "list", "data": [self._openai_model_object()]})
         elif path == f"/v1/models/{self._model}":
             _require_method(method, "GET")
-            await answer.json(200, self._model_description())
+            await answer.json(200, self._openai_model_object())
         elif path.startswith("/v1/models/"):
-            raise requests.unknown_model(path.removeprefix("/v1/models/"), served=[self._model])
+            raise generation_requests.unknown_model_error(
+                path.removeprefix("/v1/models/"), served=[self._model]
+            )
         elif path == "/metrics":
             running, waiting = self._generator.load()
             text = self._metrics.text(running=running, waiting=waiting)
@@ -238,7 +240,7 @@ class EngineApp:
         else:
             raise RequestRejected(f"Unknown request URL: {method} {path}", status=404)
 
-    def _model_description(self) -> dict[str, Any]:
+    def _openai_model_object(self) -> dict[str, Any]:
         return {
             "id": self._model,
             "object": "model",
@@ -250,9 +252,9 @@ class EngineApp:
     async def _handle_generation(self, path: str, receive: Receive, answer: AsgiResponse) -> None:
         wanted = _PARSERS[path](await read_body(receive))
         if wanted.model != self._model:
-            raise requests.unknown_model(wanted.model, served=[self._model])
+            raise generation_requests.unknown_model_error(wanted.model, served=[self._model])
         prompt = self._encode_prompt(wanted)
-        reply = _ResponseFrame(
+        reply = _CompletionResponseFrame(
             id=("chatcmpl-" if wanted.messages else "cmpl-") + uuid.uuid4().hex,
             created=int(time.time()),
             model=self._model,
@@ -272,7 +274,9 @@ class EngineApp:
         context = self._generator.context_length
         if len(prompt) >= context:
             param = "messages" if wanted.messages is not None else "prompt"
-            raise requests.too_long(tokens=len(prompt), context=context, param=param)
+            raise generation_requests.context_length_exceeded_error(
+                tokens=len(prompt), context=context, param=param
+            )
         return prompt
 
     async def _generation_events(
@@ -320,7 +324,7 @@ class EngineApp:
 
 async def _stream_response(
     events: AsyncIterator[TextDelta | GenerationFinished],
-    reply: _ResponseFrame,
+    reply: _CompletionResponseFrame,
     answer: AsgiResponse,
     *,
     include_usage: bool,
@@ -343,7 +347,7 @@ async def _stream_response(
 
 async def _collect_response(
     events: AsyncIterator[TextDelta | GenerationFinished],
-    reply: _ResponseFrame,
+    reply: _CompletionResponseFrame,
     answer: AsgiResponse,
 ) -> None:
     pieces = []

@@ -16,10 +16,14 @@ import torch
 import uvicorn
 from transformers import StoppingCriteriaList
 
-from ninefold_runtime import models
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime import model_loading
+from ninefold_runtime.exit_codes import InvalidTaskInput
 from ninefold_runtime.serving.app import EngineApp
-from ninefold_runtime.serving.requests import Message, RequestRejected, Sampling
+from ninefold_runtime.serving.generation_requests import (
+    Message,
+    RequestRejected,
+    SamplingParameters,
+)
 from ninefold_runtime.serving.text_generation import (
     Detokenizer,
     GenerationFailed,
@@ -54,8 +58,8 @@ class TransformersGenerator:
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         try:
-            return models.prompt_ids(self._tokenizer, messages)
-        except BadInput as refusal:
+            return model_loading.prompt_ids(self._tokenizer, messages)
+        except InvalidTaskInput as refusal:
             raise RequestRejected(str(refusal), param="messages") from refusal
 
     def encode_text(self, text: str) -> list[int]:
@@ -161,7 +165,7 @@ class _TokenStream:
             self._ticket.on_event(TextDelta(text=text))
 
 
-def _sampling_arguments(sampling: Sampling, defaults: Any) -> dict[str, Any]:
+def _sampling_arguments(sampling: SamplingParameters, defaults: Any) -> dict[str, Any]:
     """Arguments of ``generate``; the model's generation config fills what the request omits."""
     temperature = sampling.temperature
     if temperature is None:
@@ -182,18 +186,18 @@ _DRAIN_SECONDS = 25
 def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) -> None:
     """Serve until SIGTERM, then let the requests in progress end.
 
-    :raises BadInput: if there is no key, or the model cannot be loaded.
+    :raises InvalidTaskInput: if there is no key, or the model cannot be loaded.
     """
     key = os.environ.pop("NINEFOLD_ENGINE_KEY", "")
     if not key:
-        raise BadInput(
+        raise InvalidTaskInput(
             "the variable NINEFOLD_ENGINE_KEY is not set; nothing is served without a key"
         )
     source = folders.model()
     print(f"loading {spec.model_name}", flush=True)
-    tokenizer = models.load_tokenizer(source)
-    model = models.load_model(source, precision=spec.precision).eval()
-    context_length = models.context_length(source)
+    tokenizer = model_loading.load_tokenizer(source)
+    model = model_loading.load_model(source, precision=spec.precision).eval()
+    context_length = model_loading.context_length(source)
     generator = TransformersGenerator(
         model=model,
         tokenizer=tokenizer,
@@ -213,7 +217,7 @@ def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) 
     )
     print(
         f"{model.config.architectures[0]} with {model.num_parameters():,} parameters on "
-        f"{models.current_device()}, {context_length} positions, listening on {host}:{port}",
+        f"{model_loading.current_device()}, {context_length} positions, listening on {host}:{port}",
         flush=True,
     )
     # uvicorn raises the signal again once it has drained; the process then ends by itself.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ninefold_runtime.serving.requests import Message, Sampling
+from ninefold_runtime.serving.generation_requests import Message, SamplingParameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class GenerationRequest:
     """One request on its way. ``on_event`` is called from the generating thread."""
 
     prompt: Sequence[int]
-    sampling: Sampling
+    sampling: SamplingParameters
     on_event: Callable[[Event], None]
     cancelled: threading.Event = field(default_factory=threading.Event)
 

@@ -40,7 +40,7 @@ def kernels(sizes: list[int], seeds: int) -> dict[str, Any]:
                     product = torch.empty_like(left)
                     matrix_test.multiply_into(left, right, out=product)
                     checked += 1
-                    if error := matrix_test.wrong_by(product, truth):
+                    if error := matrix_test.largest_unexplained_error(product, truth):
                         alarms.append([dtype, size, seed, threads, error])
     return {"checked": checked, "alarms": alarms}
 
@@ -54,7 +54,7 @@ def orders(size: int, seeds: int) -> dict[str, Any]:
             truth = left[:_ROWS].double() @ right.double()
             for name, total in _summed(left[:_ROWS], right):
                 checked += 1
-                if error := matrix_test.wrong_by(total.to(left.dtype), truth):
+                if error := matrix_test.largest_unexplained_error(total.to(left.dtype), truth):
                     alarms.append([dtype, name, seed, error])
     generator = torch.Generator().manual_seed(0)
     reals = [torch.randn(size, size, generator=generator) for _ in range(2)]
@@ -137,7 +137,10 @@ def flips(size: int, count: int) -> dict[str, Any]:
         rates: dict[str, list[float]] = {"first": [], "later": [], "probable": [], "gamma": []}
         for bit in range(8 * left.element_size()):
             flipped = _flipped(right_result, bit)
-            seen = [matrix_test.wrong_by(one, aim) for one, aim in zip(flipped, exact, strict=True)]
+            seen = [
+                matrix_test.largest_unexplained_error(one, aim)
+                for one, aim in zip(flipped, exact, strict=True)
+            ]
             later = [
                 matrix_test.largest_difference(*pair)
                 for pair in zip(flipped[:, None], right_result[:, None], strict=True)
@@ -162,7 +165,7 @@ def _share(seen: Any) -> float:
 
 
 def main(arguments: list[str]) -> None:
-    matrix_test._require_float32_sums()
+    matrix_test._forbid_16_bit_partial_sums()
     results = []
     for what, sizes, count in zip(*[iter(arguments)] * 3, strict=True):
         if what == "kernels":

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from launcher.postgres import start_temporary
+from launcher.postgres import start_temporary_postgres
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Sets Django up before the module is read, as models need it.
@@ -25,7 +25,7 @@ def product_database() -> Iterator[Mapping[str, str]]:
     folder = Path(tempfile.mkdtemp(prefix="ninefold-bench-"))
     folder.chmod(0o755)
     try:
-        with start_temporary(folder / "postgres") as server:
+        with start_temporary_postgres(folder / "postgres") as server:
             environment = _environment(folder, database=server.url)
             _migrate(environment)
             yield environment

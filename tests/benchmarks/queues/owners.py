@@ -136,7 +136,7 @@ class Owners:
         return due
 
     def _request(self, works: Sequence[Work], queues: Mapping[str, Queue]) -> None:
-        claims = services.claims_request(requests=[self._asked(each, queues) for each in works])
+        claims = services.claims_create(requests=[self._asked(each, queues) for each in works])
         with self._lock:
             for claim, work in zip(claims, works, strict=True):
                 self.work[claim.uid] = work

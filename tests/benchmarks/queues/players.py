@@ -108,7 +108,7 @@ def main() -> int:
     # Its own ends are the other's now: should it die, the next to hear is told that nobody rings.
     for pipe in pipes:
         os.close(pipe)
-    messages.set_wake_callbacks(work.ring)
+    messages.set_after_publish_callbacks(work.ring)
     try:
         # A company's scheduler runs before anybody asks for anything.
         if not owners.changes.wait(seconds=START):
@@ -116,7 +116,7 @@ def main() -> int:
         before = spent()
         seconds = owners.run(within=PATIENCE)
     finally:
-        messages.set_wake_callbacks()
+        messages.set_after_publish_callbacks()
         os.close(work.rung)
         cycles, _ = scheduler.communicate(timeout=60)
     used = spent().since(before)

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from django.utils import timezone
 
 from apps.quotas import reconcilers
-from apps.quotas.selectors.cycles import CYCLE_BUDGET
+from apps.quotas.selectors.scheduling_cycles import CYCLE_BUDGET
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox import messages
 from tests.benchmarks.queues.bells import Bell
@@ -60,7 +60,7 @@ def schedule(work: Bell) -> Measurements:
 def main() -> int:
     reading, rung = map(int, sys.argv[1:])
     changes = Bell(rung, rung)
-    messages.set_wake_callbacks(changes.ring)
+    messages.set_after_publish_callbacks(changes.ring)
     reconcilers.cycle_run(policy=POLICY, at=timezone.now())
     changes.ring()
     print(json.dumps(asdict(schedule(Bell(reading, reading)))))

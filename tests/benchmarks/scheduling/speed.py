@@ -17,7 +17,12 @@ import numpy as np
 
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.quotas.claims import GangShape
-from controlplane.domain.scheduling.cycle import Decisions, account, decide, plan_cycle
+from controlplane.domain.scheduling.cycle import (
+    Decisions,
+    build_cycle_accounts,
+    decide_claim,
+    plan_cycle,
+)
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.pending_queues import ClaimOrder
 from controlplane.domain.scheduling.placement import PlacementFinder
@@ -100,13 +105,13 @@ def decisions(company: Company, *, waiting: int) -> tuple[list[float], list[floa
     Everything that the cycle does for a claim is in it: order, queues, room, what is kept, words.
     """
     claims = company.claims(waiting, name="waiting")
-    accounts = account(replace(company.empty(), claims=claims), UNBOUNDED, NOW)
+    accounts = build_cycle_accounts(replace(company.empty(), claims=claims), UNBOUNDED, NOW)
     growing = Decisions()
     placed: list[float] = []
     refused: list[float] = []
     begin = time.process_time()
     for claim in ClaimOrder(claims, accounts.tree):
-        took = placed if decide(claim, accounts, growing) else refused
+        took = placed if decide_claim(claim, accounts, growing) else refused
         end = time.process_time()
         took.append(end - begin)
         begin = end

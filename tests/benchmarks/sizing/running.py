@@ -23,7 +23,7 @@ from controlplane.domain.sizing import (
     training_memory,
     weight_scheme,
 )
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests.benchmarks.sizing.published import SHAPES
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -149,7 +149,7 @@ def engine_python() -> Path | None:
     named = os.environ.get("NINEFOLD_ENGINE_PYTHON")
     if named:
         return Path(named)
-    environment = registry.engine("transformers").environment()
+    environment = adapter_registry.engine_by_name("transformers").environment()
     if environment is None:
         return None
     found = PROJECT / "var" / "engines" / environment.name / "bin" / "python"
@@ -212,7 +212,7 @@ def compare(run: Run) -> Errors:
     """Estimated beside measured, the process left out."""
     architecture = parse_architecture(run.answer["config"])
     if run.request["does"] == "serve":
-        traits = registry.engine("transformers").profile().memory.serving
+        traits = adapter_registry.engine_by_name("transformers").profile().memory.serving
         held = serving_memory(
             architecture,
             ServingWorkload(

@@ -22,11 +22,11 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.api import telemetry
-from apps.monitoring.reconcilers.metric_sources import sources_read, stale_cards_reconcile
+from apps.monitoring.api import metric_ingestion
+from apps.monitoring.reconcilers.metric_sources import metric_sources_read, stale_cards_reconcile
 from apps.telemetry.models import CardHistory, CardMetrics, NodeToken, Source
-from apps.telemetry.services.metric_storage import history_cleanup
-from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.metric_storage import metric_history_maintain
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.outbound.egress import EgressPolicy
 from tests.benchmarks.telemetry.exporters import CARDS_A_NODE, SERIES, exposition, shares
 
@@ -88,7 +88,7 @@ def turn() -> float:
     """One turn of both loops; seconds until all of it was to be seen."""
     began = time.monotonic()
     at = timezone.now()
-    assert sources_read(at=at) == 1, Source.objects.get().error
+    assert metric_sources_read(at=at) == 1, Source.objects.get().error
     seconds = time.monotonic() - began
     stale_cards_reconcile(at=at)
     Source.objects.update(tried_at=None)
@@ -107,9 +107,9 @@ def steady(runs: int, *, every: float) -> list[float]:
 
 def agents(cluster: Cluster, cards: int) -> Callable[[int], float]:
     """Sends the batch of that number; seconds until its figures could be seen."""
-    telemetry.MOST_A_MINUTE = PUSHES + 1
+    metric_ingestion.MOST_A_MINUTE = PUSHES + 1
     nodes = list(cluster.nodes.order_by("pk")[:_AGENTS])
-    tokens = [token_issue(node=node, actor=None) for node in nodes]
+    tokens = [node_token_issue(node=node, actor=None) for node in nodes]
     texts = [
         exposition(range(each * CARDS_A_NODE, min((each + 1) * CARDS_A_NODE, cards)), variant=1)
         for each in range(len(nodes))
@@ -180,7 +180,7 @@ def main(
     by_push = measured(lambda: pushed.extend(map(send, range(1, PUSHES + 1))))
     assert NodeToken.objects.filter(sequence__gt=0).count() == _AGENTS
     stored = CardHistory.objects.count()
-    summing = measured(lambda: history_cleanup(at=timezone.now() + timedelta(hours=1)))
+    summing = measured(lambda: metric_history_maintain(at=timezone.now() + timedelta(hours=1)))
     return {
         "samples_a_turn": samples,
         "turns": runs,

@@ -24,7 +24,7 @@ from django.utils import timezone
 from apps.accounts.models import Team, User
 from apps.fleet import services as fleet
 from apps.fleet.models import Cluster
-from apps.jobs.services import JobRequest, job_check, job_submit
+from apps.jobs.services import JobRequest, job_request_check, job_submit
 from apps.jobs.web.forms import ScriptForm
 from apps.quotas.models import Claim, Queue
 from apps.serving.web.forms import DeploymentForm
@@ -34,7 +34,7 @@ from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.telemetry.metrics import Metric
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import discover_cards
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.engines import EngineTask, RenderRequest
@@ -65,13 +65,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def outside(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(installed))
-    registry.chip_plugins.cache_clear()
-    registry.chips.cache_clear()
+    adapter_registry.chip_plugins.cache_clear()
+    adapter_registry.all_chips.cache_clear()
     yield installed
     monkeypatch.undo()
     sys.modules.pop("ninefold_osprey", None)
-    registry.chip_plugins.cache_clear()
-    registry.chips.cache_clear()
+    adapter_registry.chip_plugins.cache_clear()
+    adapter_registry.all_chips.cache_clear()
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def fleet_with_it(outside: Path, db: None) -> Cluster:
 
 def test_a_fresh_process_knows_it_once_it_is_installed(installed: Path) -> None:
     program = (
-        "import json; from controlplane.ports import registry; "
+        "import json; from controlplane.ports import adapter_registry; "
         "print(json.dumps([registry.chip_by_name('OSP2').name, sorted(registry.chip_plugins())]))"
     )
     path = os.pathsep.join([str(ROOT / "platform"), str(ROOT), str(installed)])
@@ -107,20 +107,20 @@ def test_a_fresh_process_knows_it_once_it_is_installed(installed: Path) -> None:
 
 
 def test_without_the_package_nobody_knows_it() -> None:
-    assert registry.chip_by_name(NAME) is None
+    assert adapter_registry.chip_by_name(NAME) is None
 
 
 def test_what_is_sized_by_it_has_its_figures(outside: Path) -> None:
-    chip = registry.chips()[NAME]
+    chip = adapter_registry.all_chips()[NAME]
     assert chip.memory == 96 * GIB
     assert chip.memory_bandwidth == 2.4e12
     assert chip.peak_rates[Dtype.BFLOAT16] == 500e12
-    assert registry.chips()["osprey-1"].peak_rates == {}
+    assert adapter_registry.all_chips()["osprey-1"].peak_rates == {}
 
 
 def test_a_spec_rendered_for_it_differs_in_what_the_chip_gives(outside: Path) -> None:
-    engine = registry.engine("transformers")
-    chip = registry.chips()[NAME]
+    engine = adapter_registry.engine_by_name("transformers")
+    chip = adapter_registry.all_chips()[NAME]
     assert engine.unsupported_reason(EngineTask.SCRIPT, chip) == ""
     launch = engine.render(
         RenderRequest(
@@ -138,16 +138,16 @@ def test_a_spec_rendered_for_it_differs_in_what_the_chip_gives(outside: Path) ->
 
 
 def test_engines_run_on_it_in_the_images_that_its_maker_names(outside: Path) -> None:
-    engine = registry.engine("llamafactory")
-    image = registry.image_template(
-        engine.profile(), engine="llamafactory", chip=registry.chips()[NAME]
+    engine = adapter_registry.engine_by_name("llamafactory")
+    image = adapter_registry.image_template(
+        engine.profile(), engine="llamafactory", chip=adapter_registry.all_chips()[NAME]
     )
     assert image == "registry.osprey.example/llamafactory:osprey"
 
 
 def test_engines_are_told_the_scripts_of_its_images(outside: Path) -> None:
     shared, _differing = container_commands.chip_variables(
-        registry.chips()[NAME], (LaunchPlacement(node="perch", cards=(0,)),)
+        adapter_registry.all_chips()[NAME], (LaunchPlacement(node="perch", cards=(0,)),)
     )
     assert shared["NINEFOLD_SET_ENV"] == "/opt/osprey/environment.sh"
 
@@ -159,24 +159,26 @@ def test_engines_are_told_the_scripts_of_its_images(outside: Path) -> None:
 def test_an_environment_without_its_torch_is_refused_by_the_packages_name(
     outside: Path, name: str, task: EngineTask
 ) -> None:
-    reason = registry.engine(name).unsupported_reason(task, registry.chips()[NAME])
+    reason = adapter_registry.engine_by_name(name).unsupported_reason(
+        task, adapter_registry.all_chips()[NAME]
+    )
     assert reason.endswith("Osprey 2 requires torch_osprey")
 
 
 def test_its_nodes_are_recognised_with_their_rings(outside: Path) -> None:
     (found,) = discover_cards(
-        registry.chip_plugins().values(),
+        adapter_registry.chip_plugins().values(),
         labels={**LABELS, "osprey.example/memory": "98304"},
         annotations={},
         allocatable={"osprey.example/npu": "8"},
     )
-    assert found.chip == registry.chips()[NAME]
+    assert found.chip == adapter_registry.all_chips()[NAME]
     assert (found.count, found.memory) == (8, 96 * GIB)
     assert found.geometry.rings == ((0, 1, 2, 3), (4, 5, 6, 7))
 
 
 def test_its_exporter_is_read_and_its_faults_have_levels(outside: Path) -> None:
-    profile = registry.chip_plugins()["osprey"].profile()
+    profile = adapter_registry.chip_plugins()["osprey"].profile()
     assert profile.exporter is not None
     text = (
         'osprey_busy_ratio{serial="S1"} 0.5\n'
@@ -230,7 +232,7 @@ def test_forms_offer_it_once_the_fleet_has_it(fleet_with_it: Cluster, user: User
 def test_a_request_that_its_hardware_does_not_give_out_is_refused(
     outside: Path, user: User
 ) -> None:
-    found = job_check(script(Team.objects.get(), factories.queue(), cards=3))
+    found = job_request_check(script(Team.objects.get(), factories.queue(), cards=3))
     assert [(one.field, one.message) for one in found] == [
         (
             "cards",

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from controlplane.domain.telemetry.metrics import Metric, Reading
-from controlplane.ports.expositions import telemetry_reader
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
+from controlplane.ports.expositions import exposition_reader_of_vendor
+from ninefold_runtime.agent.card_samples import format_exposition
 from ninefold_runtime.agent.readers import vendor_tools
 from ninefold_runtime.agent.readers.cpu import CpuReader
-from ninefold_runtime.agent.samples import format_exposition
 from tests.unit.runtime.agent.test_readers import A3, NVIDIA
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MIB = 2**20
 
 
-def read(vendor: str, text: str) -> dict[int, Reading]:
-    batch = telemetry_reader(vendor).read(text, at=AT, node="n7", most=64)
+def read(vendor: str, text: str) -> dict[int, CardMetricsReading]:
+    batch = exposition_reader_of_vendor(vendor).read(text, at=AT, node="n7", most=64)
     assert not batch.refused
     assert {reading.node for reading in batch.readings} == {"n7"}
     return {reading.index: reading for reading in batch.readings if reading.index is not None}

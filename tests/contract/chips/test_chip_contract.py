@@ -6,12 +6,18 @@ import re
 from collections import Counter
 from importlib.metadata import entry_points
 
-from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype, check_cards
+from controlplane.domain.common.accelerators import (
+    Chip,
+    ChipKind,
+    Dtype,
+    ProfileConfidence,
+    check_cards_per_node,
+)
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.telemetry.metrics import Metric
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import ChipPlugin, discover_cards
 from controlplane.ports.expositions import FAULT
 from tests.cases import for_each_case
@@ -26,8 +32,8 @@ UNVERIFIED = {
 }
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
-each_plugin = for_each_case("plugin", registry.chip_plugins().values())
-each_chip = for_each_case("chip", registry.chips().values())
+each_plugin = for_each_case("plugin", adapter_registry.chip_plugins().values())
+each_chip = for_each_case("chip", adapter_registry.all_chips().values())
 
 
 @each_plugin
@@ -82,7 +88,9 @@ def test_its_fault_map_has_sources_and_levels(plugin: ChipPlugin) -> None:
 
 def test_no_name_and_no_alias_means_two_chips() -> None:
     names = Counter(
-        name for chip in registry.chips().values() for name in chip.aliases | {chip.name}
+        name
+        for chip in adapter_registry.all_chips().values()
+        for name in chip.aliases | {chip.name}
     )
     assert [name for name, count in names.items() if count > 1] == []
 
@@ -93,7 +101,7 @@ def test_it_is_found_by_its_name_and_by_each_alias(chip: Chip) -> None:
     assert len(chip.name) <= 60
     for name in {chip.name, *chip.aliases}:
         assert name == name.lower().strip()
-        assert registry.chip_by_name(name.upper()) == chip
+        assert adapter_registry.chip_by_name(name.upper()) == chip
 
 
 @each_chip
@@ -113,9 +121,9 @@ def test_its_figures_are_of_the_right_size_or_unknown(chip: Chip) -> None:
 def test_what_is_unverified_is_said(chip: Chip) -> None:
     assert chip.unverified <= UNVERIFIED
     specifications = (chip.memory, chip.memory_bandwidth, chip.link_bandwidth, chip.peak_rates)
-    if chip.confidence is Confidence.UNVERIFIED:
+    if chip.confidence is ProfileConfidence.UNVERIFIED:
         assert not any(specifications), "an unverified chip has a name and no figures"
-    if chip.confidence is Confidence.VERIFIED:
+    if chip.confidence is ProfileConfidence.VERIFIED:
         assert not chip.unverified
     if any(specifications):
         assert chip.sources
@@ -125,16 +133,16 @@ def test_what_is_unverified_is_said(chip: Chip) -> None:
 def test_every_legal_request_fits_on_a_free_node(chip: Chip) -> None:
     assert_sound(chip.geometry, cards=chip.cards_per_node)
     for size in chip.legal_request_sizes:
-        assert check_cards(chip, size) is None
+        assert check_cards_per_node(chip, size) is None
     if chip.legal_request_sizes:
-        wrong = check_cards(chip, max(chip.legal_request_sizes) + 1)
+        wrong = check_cards_per_node(chip, max(chip.legal_request_sizes) + 1)
         assert wrong is not None
         assert chip.name in wrong.message
 
 
 @each_chip
 def test_processes_are_told_their_cards_by_variables(chip: Chip) -> None:
-    plugin = registry.chip_plugin(chip)
+    plugin = adapter_registry.plugin_of_chip(chip)
     two, one = (plugin.environment(chip, cards=cards) for cards in ((2, 3), (0,)))
     for name, value in two.items():
         assert _VARIABLE.fullmatch(name)
@@ -150,14 +158,14 @@ def test_processes_are_told_their_cards_by_variables(chip: Chip) -> None:
 
 @each_chip
 def test_a_node_that_bears_it_is_recognised(chip: Chip) -> None:
-    plugin = registry.chip_plugin(chip)
+    plugin = adapter_registry.plugin_of_chip(chip)
     labels = dict(chip.node_labels)
     if plugin.profile().model_labels:
         # Labels name whole cards, also where they are divided.
         labels[plugin.profile().model_labels[0]] = chip.slice_of or chip.name
     alone = sum(other.resource == chip.resource for other in plugin.chips()) == 1
     found = discover_cards(
-        registry.chip_plugins().values(),
+        adapter_registry.chip_plugins().values(),
         labels=labels,
         annotations={},
         allocatable={chip.resource: "8"} if chip.resource else {},

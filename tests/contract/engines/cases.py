@@ -11,9 +11,9 @@ from controlplane.domain.common.spec_fields import SpecField
 from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
+from controlplane.ports.adapter_registry import all_chips, engine_by_name, engine_names
 from controlplane.ports.engines import Engine, EngineTask, RenderRequest
-from controlplane.ports.launches import InputTree, LaunchPlacement
-from controlplane.ports.registry import chips, engine, engine_names
+from controlplane.ports.launches import InputArtifact, LaunchPlacement
 from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
 #: The product's tables: an engine takes fields from them and has none of its own.
@@ -40,11 +40,11 @@ def engines() -> list[str]:
 
 
 def doings() -> list[tuple[str, EngineTask]]:
-    return [(name, task) for name in engine_names() for task in sorted(engine(name).tasks)]
+    return [(name, task) for name in engine_names() for task in sorted(engine_by_name(name).tasks)]
 
 
 def everywhere() -> list[tuple[str, EngineTask, str]]:
-    return [(name, task, chip) for name, task in doings() for chip in sorted(chips())]
+    return [(name, task, chip) for name, task in doings() for chip in sorted(all_chips())]
 
 
 def where_it_runs() -> list[tuple[str, EngineTask, str]]:
@@ -52,8 +52,8 @@ def where_it_runs() -> list[tuple[str, EngineTask, str]]:
     return [
         (name, task, chip)
         for name, task, chip in everywhere()
-        if not engine(name).unsupported_reason(task, chips()[chip])
-        and not checked(engine(name), task, SPECS[task], chip=chips()[chip])
+        if not engine_by_name(name).unsupported_reason(task, all_chips()[chip])
+        and not checked(engine_by_name(name), task, SPECS[task], chip=all_chips()[chip])
     ]
 
 
@@ -73,7 +73,7 @@ def request_of(
         "task": task,
         "name": "attempt-1",
         "spec": SPECS[task],
-        "chip": chips()[chip],
+        "chip": all_chips()[chip],
         "placements": tuple(
             LaunchPlacement(node=f"n{index}", cards=tuple(range(cards))) for index in range(nodes)
         ),
@@ -86,7 +86,7 @@ def request_of(
     return RenderRequest(**(values | changes))
 
 
-def _trees(task: EngineTask) -> Iterator[InputTree]:
+def _trees(task: EngineTask) -> Iterator[InputArtifact]:
     if task is not EngineTask.SCRIPT:
         yield MODEL_TREE
     if task in (EngineTask.FINETUNE, EngineTask.EVALUATE, EngineTask.QUANTIZE):

@@ -10,7 +10,13 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from controlplane.domain.common.spec_fields import FieldKind, FieldLimit, SpecField, default_at
+from controlplane.domain.common.spec_fields import FieldKind, FieldLimit, SpecField, default_at_path
+from controlplane.ports.adapter_registry import (
+    all_chips,
+    chip_plugins,
+    engine_by_name,
+    plugin_of_chip,
+)
 from controlplane.ports.engines import (
     ROLES,
     ArgumentVerification,
@@ -19,7 +25,6 @@ from controlplane.ports.engines import (
     RenderRequest,
 )
 from controlplane.ports.launches import Launch
-from controlplane.ports.registry import chip_plugin, chip_plugins, chips, engine
 from tests.cases import for_each_case
 from tests.contract.engines.cases import (
     SPECS,
@@ -50,7 +55,7 @@ def texts(launch: Launch) -> Iterator[str]:
 
 @for_each_case("name", engines())
 def test_it_keeps_the_port_and_its_name(name: str) -> None:
-    found: Engine = engine(name)
+    found: Engine = engine_by_name(name)
     assert isinstance(found, Engine)
     assert found.name == name
     assert found.tasks
@@ -58,12 +63,12 @@ def test_it_keeps_the_port_and_its_name(name: str) -> None:
 
 @for_each_case("name", engines())
 def test_its_profile_says_what_is_true(name: str) -> None:
-    profile = engine(name).profile()
+    profile = engine_by_name(name).profile()
     assert profile.title
     if profile.versions:
         assert profile.default_version in SpecifierSet(profile.versions)
     for key, image in profile.images.items():
-        assert key in chips() or key in chip_plugins(), f"{key} is no chip and no vendor"
+        assert key in all_chips() or key in chip_plugins(), f"{key} is no chip and no vendor"
         assert ":" in image.rsplit("/", 1)[-1], f"{image} names no tag"
     if profile.images:
         assert profile.sources, "where its images and arguments were read"
@@ -75,7 +80,7 @@ def test_its_profile_says_what_is_true(name: str) -> None:
 @for_each_case("name", engines())
 def test_what_comes_as_an_image_has_a_range_of_versions(name: str) -> None:
     """An engine of this product brings its environment instead."""
-    found = engine(name)
+    found = engine_by_name(name)
     if found.profile().flags is ArgumentVerification.RUN:
         assert found.environment() is not None
     assert bool(found.profile().images) <= bool(found.profile().versions)
@@ -83,21 +88,21 @@ def test_what_comes_as_an_image_has_a_range_of_versions(name: str) -> None:
 
 @for_each_case(("name", "task"), doings())
 def test_its_fields_are_those_of_the_product(name: str, task: EngineTask) -> None:
-    fields = engine(name).fields(task)
+    fields = engine_by_name(name).fields(task)
     assert fields
     assert [field for field in fields if field not in TABLES[task]] == []
 
 
 @for_each_case(("name", "task"), doings())
 def test_a_complete_spec_stays_as_it_is(name: str, task: EngineTask) -> None:
-    once = engine(name).normalise(task, SPECS[task])
-    assert engine(name).normalise(task, once) == once
+    once = engine_by_name(name).normalise(task, SPECS[task])
+    assert engine_by_name(name).normalise(task, once) == once
     assert json.loads(json.dumps(once)) == once
 
 
 @for_each_case(("name", "task"), doings())
 def test_an_unknown_field_is_refused_by_its_name(name: str, task: EngineTask) -> None:
-    wrong = checked(engine(name), task, {**SPECS[task], "no_such_field": 1}, chip=None)
+    wrong = checked(engine_by_name(name), task, {**SPECS[task], "no_such_field": 1}, chip=None)
     assert "no_such_field" in wrong["no_such_field"]
 
 
@@ -106,7 +111,7 @@ def test_an_unknown_field_is_refused_by_its_name(name: str, task: EngineTask) ->
 def test_a_version_that_it_does_not_know_is_refused_with_what_would_be_right(
     name: str, task: EngineTask, asked: str
 ) -> None:
-    found = engine(name)
+    found = engine_by_name(name)
     if not any(field.name == "engine_version" for field in found.fields(task)):
         wrong = checked(found, task, {**SPECS[task], "engine_version": asked}, chip=None)
         assert "unknown field" in wrong["engine_version"]
@@ -118,7 +123,7 @@ def test_a_version_that_it_does_not_know_is_refused_with_what_would_be_right(
 
 @for_each_case(("name", "task", "chip"), everywhere())
 def test_where_it_does_not_run_it_says_why(name: str, task: EngineTask, chip: str) -> None:
-    reason = engine(name).unsupported_reason(task, chips()[chip])
+    reason = engine_by_name(name).unsupported_reason(task, all_chips()[chip])
     assert not reason or (" " in reason and not reason.endswith("."))
 
 
@@ -126,26 +131,28 @@ def test_where_it_does_not_run_it_says_why(name: str, task: EngineTask, chip: st
 def test_every_limit_names_a_choice_that_exists_and_is_kept(
     name: str, task: EngineTask, chip: str
 ) -> None:
-    found = engine(name)
-    if found.unsupported_reason(task, chips()[chip]):
+    found = engine_by_name(name)
+    if found.unsupported_reason(task, all_chips()[chip]):
         return
-    for limit in found.limits(task, chip=chips()[chip], model=None):
+    for limit in found.limits(task, chip=all_chips()[chip], model=None):
         field = field_at(found.fields(task), limit.field)
         assert limit.reason
         assert not limit.reason.endswith(".")
-        for value in limit.values or (another(field, default_at(found.fields(task), limit.field)),):
+        for value in limit.values or (
+            another(field, default_at_path(found.fields(task), limit.field)),
+        ):
             if field.choices:
                 assert value in field.choices, f"{limit.field} has no choice {value!r}"
             spec = asking(
                 limit, value=[value] if field.kind is FieldKind.CHOICES else value, task=task
             )
-            wrong = checked(found, task, spec, chip=chips()[chip])
+            wrong = checked(found, task, spec, chip=all_chips()[chip])
             assert repr(value) in wrong[limit.field]
 
 
 @for_each_case(("name", "task", "chip"), where_it_runs())
 def test_what_it_renders_can_be_run_by_any_cluster(name: str, task: EngineTask, chip: str) -> None:
-    found, request = engine(name), request_of(task, chip)
+    found, request = engine_by_name(name), request_of(task, chip)
     launch = found.render(request)
     assert launch == found.render(request), "the same request gives the same Launch"
     assert (launch.name, launch.labels) == ("attempt-1", {"team": "vision"})
@@ -168,15 +175,15 @@ def test_what_it_renders_can_be_run_by_any_cluster(name: str, task: EngineTask, 
 
 @for_each_case(("name", "task", "chip"), where_it_runs())
 def test_the_secret_is_given_apart(name: str, task: EngineTask, chip: str) -> None:
-    launch = engine(name).render(request_of(task, chip))
+    launch = engine_by_name(name).render(request_of(task, chip))
     assert TOKEN in launch.secrets.values()
     assert [text for text in texts(launch) if TOKEN in text] == []
 
 
 @for_each_case(("name", "task", "chip"), where_it_runs())
 def test_the_process_is_kept_to_its_cards(name: str, task: EngineTask, chip: str) -> None:
-    launch = engine(name).render(request_of(task, chip))
-    asked = chip_plugin(chips()[chip]).environment(chips()[chip], cards=(0,))
+    launch = engine_by_name(name).render(request_of(task, chip))
+    asked = plugin_of_chip(all_chips()[chip]).environment(all_chips()[chip], cards=(0,))
     assert dict(launch.roles[0].environment).items() >= dict(asked).items()
 
 
@@ -196,7 +203,7 @@ def test_processes_that_span_nodes_know_of_each_other(
 def outcome(name: str, request: RenderRequest) -> tuple[Launch | None, str]:
     """The Launch, or the words of the refusal."""
     try:
-        return engine(name).render(request), ""
+        return engine_by_name(name).render(request), ""
     except ValueError as refusal:
         return None, str(refusal)
 

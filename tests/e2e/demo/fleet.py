@@ -49,7 +49,7 @@ def fleet(users: Users) -> Fleet:
         cluster=lost,
         error=sample_reason("cluster.connection.unresponsive", error="read timeout of 10 s"),
     )
-    services.node_cordon(
+    services.node_set_cordoned(
         node=Node.objects.get(name="sample-npus-4"), cordoned=True, actor=users.admin
     )
     for checked in (gpus, lost):

@@ -15,8 +15,8 @@ from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import isolations_request
 from apps.quotas.models import Allocation, Claim
 from apps.telemetry.models import CardHour, CardMetrics, Source
-from apps.telemetry.services.node_tokens import token_issue
-from apps.telemetry.services.sources import push_source
+from apps.telemetry.services.metric_sources import agent_push_source
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.health.decisions import HealthAction
@@ -94,12 +94,12 @@ def _agents(where: Fleet) -> Source:
     ages = {1: timedelta(0), 2: timedelta(hours=2), 3: None, 4: timedelta(days=2)}
     for number, age in ages.items():
         node = Node.objects.get(name=f"sample-npus-{number}")
-        token_issue(node=node, actor=None)
+        node_token_issue(node=node, actor=None)
         if age is not None:
             last = LASTS if number == 1 else NOW - age
             node.tokens.update(used_at=last, agent={**agent, "reader_ok": number != 2})
     Node.objects.get(name="sample-npus-4").tokens.update(revoked_at=NOW - timedelta(days=1))
-    source = push_source(Node.objects.get(name="sample-npus-1").cluster)
+    source = agent_push_source(Node.objects.get(name="sample-npus-1").cluster)
     Source.objects.filter(pk=source.pk).update(read_at=LASTS, tried_at=LASTS, readings=8)
     return source
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from apps.notifications.models import Notification, Webhook, WebhookDelivery
 from apps.notifications.services import webhooks
-from apps.notifications.services.notifications import notifications_read
+from apps.notifications.services.notifications import notifications_mark_read
 from apps.notifications.services.webhooks import DeliveryOutcome
 from config import tasks
 from controlplane.domain.alerts.notifications import NotificationKind
@@ -49,7 +49,7 @@ def monitoring(users: Users) -> Monitoring:
         _delivered(delivery, at=at, fails=delivery.webhook == failing)
     notifications = Notification.objects.filter(recipient=users.ada)
     old = notifications.filter(at__lt=NOW - timedelta(days=1)).values_list("uid", flat=True)
-    notifications_read(user=users.ada, uids=list(old), at=NOW - timedelta(hours=20))
+    notifications_mark_read(user=users.ada, uids=list(old), at=NOW - timedelta(hours=20))
     return Monitoring(working=working, failing=failing, notification=notifications[0])
 
 
@@ -75,7 +75,7 @@ def _delivered(delivery: WebhookDelivery, *, at: datetime, fails: bool) -> None:
                 status=503,
                 error=sample_reason("webhook.response.unexpected_status", status=503),
             )
-            webhooks.delivery_record(delivery=delivery, outcome=tried, spread=0.5)
+            webhooks.webhook_delivery_record_outcome(delivery=delivery, outcome=tried, spread=0.5)
         return
     outcome = DeliveryOutcome(at=at, seconds=0.14, status=204)
-    webhooks.delivery_record(delivery=delivery, outcome=outcome, spread=0.5)
+    webhooks.webhook_delivery_record_outcome(delivery=delivery, outcome=outcome, spread=0.5)

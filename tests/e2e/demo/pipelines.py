@@ -11,7 +11,7 @@ from apps.models.models import ModelVersion
 from apps.serving.models import Deployment
 from apps.workflows import services
 from apps.workflows.models import Pipeline, Step
-from apps.workflows.services.pipelines import step_move
+from apps.workflows.services.pipelines import step_transition
 from controlplane.domain.pipelines import (
     ACCEPTED,
     Gate,
@@ -104,7 +104,7 @@ def _steps(pipeline: Pipeline) -> list[Step]:
 
 def _begin(step: Step, *, hours: float, model: ModelVersion, **changes: Any) -> None:
     at = before(hours=hours)
-    step_move(
+    step_transition(
         step,
         StepEvent.BEGIN,
         at=at,
@@ -117,7 +117,7 @@ def _begin(step: Step, *, hours: float, model: ModelVersion, **changes: Any) -> 
 
 def _succeed(step: Step, *, hours: float, reason: str, **changes: Any) -> None:
     at = before(hours=hours)
-    step_move(step, StepEvent.SUCCEED, at=at, reason=reason, ended_at=at, **changes)
+    step_transition(step, StepEvent.SUCCEED, at=at, reason=reason, ended_at=at, **changes)
 
 
 def _tuned(line: Line, step: Step, *, hours: float, job: Job) -> ModelVersion:
@@ -167,7 +167,7 @@ def _held(line: Line) -> Pipeline:
     _begin(measure, hours=28, model=tuned)
     verdict = evaluate_gate(gate, metrics=METRICS)
     at = before(hours=27)
-    step_move(
+    step_transition(
         measure,
         StepEvent.MISS,
         at=at,
@@ -178,7 +178,7 @@ def _held(line: Line) -> Pipeline:
         gate_verdict=verdict.reason,
     )
     reason = f"step 2 did not pass its gate: {verdict.reason}"
-    services.pipeline_move(pipeline, PipelineEvent.HOLD, at=at, reason=reason)
+    services.pipeline_transition(pipeline, PipelineEvent.HOLD, at=at, reason=reason)
     return pipeline
 
 
@@ -205,7 +205,7 @@ def _succeeded(line: Line) -> Pipeline:
     revision = deployment.revisions.order_by("-number")[0]
     _begin(serve, hours=90, model=shrunk, deployment=deployment, revision=revision)
     _succeed(serve, hours=89.9, reason=f"the deployment {deployment.name} serves {shrunk}")
-    services.pipeline_move(
+    services.pipeline_transition(
         pipeline,
         PipelineEvent.SUCCEED,
         at=before(hours=89.9),
@@ -221,9 +221,9 @@ def _failed(line: Line) -> Pipeline:
     job = line.jobs.failed
     _begin(tune, hours=19, model=line.known.base, job=job)
     at = before(hours=4)
-    step_move(tune, StepEvent.FAIL, at=at, reason=job.state_reason, ended_at=at)
+    step_transition(tune, StepEvent.FAIL, at=at, reason=job.state_reason, ended_at=at)
     reason = f"step 1 failed: {job.state_reason}"
-    services.pipeline_move(pipeline, PipelineEvent.FAIL, at=at, reason=reason)
+    services.pipeline_transition(pipeline, PipelineEvent.FAIL, at=at, reason=reason)
     return pipeline
 
 
@@ -234,5 +234,5 @@ def _cancelled(line: Line) -> None:
     _begin(tune, hours=144, model=line.known.base, job=line.jobs.cancelled)
     at = before(hours=143) + timedelta(minutes=5)
     reason = f"cancelled by {line.users.ada.username}"
-    step_move(tune, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
-    services.pipeline_move(pipeline, PipelineEvent.CANCEL, at=at, reason=reason)
+    step_transition(tune, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
+    services.pipeline_transition(pipeline, PipelineEvent.CANCEL, at=at, reason=reason)

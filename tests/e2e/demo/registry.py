@@ -17,9 +17,9 @@ from django.utils import timezone
 from apps.accounts.models import Team, User
 from apps.models.models import CatalogModel, DatasetVersion, HubImport, ModelLine, ModelVersion
 from apps.models.selectors.catalog import published_catalog
-from apps.models.services import datasets, outputs
+from apps.models.services import datasets, job_outputs
 from apps.models.services.catalog import catalog_load
-from apps.models.services.versions import model_version_failed
+from apps.models.services.model_versions import model_version_fail_import
 from tests import factories
 from tests.e2e.demo.clock import ago, before
 from tests.e2e.demo.reasons import sample_reason
@@ -165,7 +165,7 @@ def model_files(*, million: int = 494) -> list[factories.File]:
 @transaction.atomic
 def version(
     *,
-    origin: outputs.OutputOrigin,
+    origin: job_outputs.OutputOrigin,
     name: str,
     base: ModelVersion | None,
     dataset: DatasetVersion | None,
@@ -173,7 +173,7 @@ def version(
     million: int = 494,
 ) -> ModelVersion:
     """What a job made."""
-    return outputs.model_version_register(
+    return job_outputs.model_version_register(
         origin=origin,
         name=name,
         files=model_files(million=million),
@@ -184,7 +184,7 @@ def version(
 
 
 def _shared(users: Users, name: str, attempt_uid: str) -> ModelVersion:
-    origin = outputs.OutputOrigin(
+    origin = job_outputs.OutputOrigin(
         team=users.maps, actor=users.admin, job_uid="", attempt_uid=attempt_uid, shared=True
     )
     return version(origin=origin, name=name, base=None, dataset=None, loss=0.0)
@@ -200,7 +200,7 @@ def _imports(users: Users) -> tuple[ModelVersion, ModelVersion]:
         refused = ModelVersion.objects.create(
             **values, number=1, source_path="/models/qwen2.5-7b-instruct-old"
         )
-        model_version_failed(
+        model_version_fail_import(
             version=refused,
             reason=sample_reason(
                 "model_version.file.not_safetensors", path="model-00002-of-00004.safetensors"

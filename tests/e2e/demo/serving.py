@@ -14,9 +14,9 @@ from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
 from apps.quotas.services import claim_release
 from apps.serving.models import ApiKey, Backend, Deployment, Replica
-from apps.serving.selectors.configurations import RevisionConfiguration
+from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
-from apps.serving.services.gateways import key_create, key_revoke, usage_batch_record
+from apps.serving.services.gateways import api_key_create, api_key_revoke, usage_batch_record
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent
@@ -212,15 +212,15 @@ def _stop(deployment: Deployment, actor: User) -> None:
 def _keys(users: Users) -> ApiKey:
     own: dict[str, Any] = {"actor": users.ada, "team": users.maps}
     with ago(days=29) as at:
-        key, _text = key_create(
+        key, _text = api_key_create(
             **own, name="parcel routing", at=at, requests_per_minute=600, tokens_per_minute=200_000
         )
-        key_create(**own, name="trial of last month", at=at, expires_at=before(days=2))
-        leaked, _text = key_create(**own, name="pasted in a chat", at=at)
+        api_key_create(**own, name="trial of last month", at=at, expires_at=before(days=2))
+        leaked, _text = api_key_create(**own, name="pasted in a chat", at=at)
     with ago(days=13) as at:
-        key_revoke(key=leaked, actor=users.wei, at=at)
+        api_key_revoke(key=leaked, actor=users.wei, at=at)
     with ago(days=10) as at:
-        key_create(
+        api_key_create(
             **own,
             name="dashboard",
             at=at,
@@ -228,7 +228,7 @@ def _keys(users: Users) -> ApiKey:
             concurrency=4,
             expires_at=before(days=-80),
         )
-        key_create(actor=users.noor, team=users.search, name="front page", at=at)
+        api_key_create(actor=users.noor, team=users.search, name="front page", at=at)
     return key
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from django.utils import timezone
 
 from apps.quotas.models import QueueChange
-from apps.quotas.selectors.queue_trees import tree_documents
-from apps.quotas.services.queue_trees import tree_apply
-from controlplane.domain.quotas.documents import QueueDocument, TreeAction, TreeEdit
+from apps.quotas.selectors.queue_trees import queue_tree_documents
+from apps.quotas.services.queue_trees import queue_tree_apply
+from controlplane.domain.quotas.queue_documents import QueueDocument, TreeAction, TreeEdit
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
 from tests.e2e.demo.users import Users
@@ -28,17 +28,17 @@ def shared(users: Users, fleet: Fleet) -> QueueChange:
             TOTAL: ChipQuota(cap=48),
         },
     )
-    tree_apply(
+    queue_tree_apply(
         TreeEdit(
             queues={research.uid: research}, action=TreeAction.CREATE, note="agreed for the year"
         ),
         actor=users.admin,
         at=timezone.now(),
     )
-    documents = tree_documents()
+    documents = queue_tree_documents()
     above = next(uid for uid, one in documents.items() if one.name == research.name)
     maps, search = documents[fleet.maps.uid], documents[fleet.search.uid]
-    return tree_apply(
+    return queue_tree_apply(
         TreeEdit(
             queues={
                 maps.uid: replace(maps, parent=above),

@@ -7,7 +7,7 @@ from decimal import Decimal
 from random import Random
 
 from apps.quotas.models import CardRate
-from apps.quotas.services.usage import usage_roll_up
+from apps.quotas.services.usage_ledger import usage_roll_up
 from tests.e2e.demo.clock import NOW
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
 from tests.e2e.demo.users import Users

@@ -13,14 +13,14 @@ from apps.accounts.models import Team, User
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.models.models import DatasetVersion, ModelVersion
-from apps.models.services import outputs
+from apps.models.services import job_outputs
 from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
 from apps.quotas.selectors import cluster_of_claim
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.domain.scheduling.plans import SchedulingPolicy
-from controlplane.ports import registry as ports
+from controlplane.ports import adapter_registry as ports
 from controlplane.ports.engines import EngineTask
 from tests import factories
 from tests.e2e.demo import registry
@@ -79,7 +79,7 @@ def _by_another_engine(job: Job, *, chip: str) -> dict[str, Any]:
     """What fine-tunes there, where the engine of this machine does not."""
     if job.kind != JobKind.FINETUNE or chip != NPU:
         return {}
-    spec = ports.engine("ms_swift").normalise(EngineTask.FINETUNE, job.spec)
+    spec = ports.engine_by_name("ms_swift").normalise(EngineTask.FINETUNE, job.spec)
     return {"engine": "ms_swift", "spec": dict(spec)}
 
 
@@ -134,7 +134,7 @@ def report(
         points.append(point)
         lines.append(f"step {step}/{total}  loss {loss:.4f}  {speed:.0f} tokens/s")
     if points:
-        services.progress_record(attempt=attempt, points=points, at=at)
+        services.attempt_progress_store(attempt=attempt, points=points, at=at)
     log = factories.stored("log", "\n".join(lines).encode() + b"\n")[1]
     Attempt.objects.filter(pk=attempt.pk).update(log_digest=log)
     attempt.refresh_from_db()
@@ -147,7 +147,7 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
         at=at,
         reason=sample_reason("attempt.state.registering_outputs"),
     )
-    origin = outputs.OutputOrigin(
+    origin = job_outputs.OutputOrigin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )
     version: ModelVersion | None = None
@@ -163,7 +163,7 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
         said = sample_reason("attempt.output.version_created", version=str(version))
     elif job.kind == JobKind.EVALUATE:
         report_file = factories.stored("report.json", f'{{"exact_match": {loss}}}'.encode())
-        outputs.evaluation_register(
+        job_outputs.evaluation_register(
             origin=origin,
             model_version=job.model_version,
             dataset_version=job.dataset_version,
@@ -185,7 +185,9 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
         said = sample_reason("attempt.output.version_created", version=str(version))
     else:
         files = [("lines.csv", b"province,rows\nZhejiang,412\n"), ("notes/summary.txt", b"1,600\n")]
-        outputs.outputs_register(origin=origin, files=[factories.stored(*file) for file in files])
+        job_outputs.script_outputs_register(
+            origin=origin, files=[factories.stored(*file) for file in files]
+        )
     end(attempt, AttemptEvent.COMPLETE, JobEvent.SUCCEED, at=at, reason=said, exit_code=0)
     job.refresh_from_db()
     return version

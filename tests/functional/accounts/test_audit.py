@@ -32,10 +32,12 @@ APPS = Path(__file__).resolve().parents[3] / "apps"
 def happened(staffed: Staffed) -> Staffed:
     """Something in each team and something in none."""
     for team, actor in ((staffed.maps, staffed.engineer), (staffed.search, staffed.other)):
-        services.audit(
+        services.record_audit_entry(
             actor=actor, action="job.submit", team=team, uid="a" * 32, name=f"train {team.name}"
         )
-    services.audit(actor=staffed.root, action="node.cordon", uid="b" * 32, name="node-1")
+    services.record_audit_entry(
+        actor=staffed.root, action="node.cordon", uid="b" * 32, name="node-1"
+    )
     return staffed
 
 
@@ -85,8 +87,8 @@ def test_it_is_narrowed_by_who_action_team_object_and_day(happened: Staffed) -> 
 def test_an_entry_of_an_earlier_action_is_found_by_its_present_one(
     happened: Staffed, earlier: str, present: str
 ) -> None:
-    services.audit(actor=happened.root, action=earlier, name="of old")
-    services.audit(actor=happened.root, action=present, name="of today")
+    services.record_audit_entry(actor=happened.root, action=earlier, name="of old")
+    services.record_audit_entry(actor=happened.root, action=present, name="of today")
     found = shown(browser(happened.root), action=present)
     assert len(found) == 2
     assert found[0].replace("of today", "of old") == found[1]
@@ -137,7 +139,7 @@ def test_an_entry_says_from_where_and_in_which_request(staffed: Staffed) -> None
     entry = AuditEntry.objects.get(action="session.begin")
     assert (entry.remote_address, entry.request_id) == ("203.0.113.9", "abc-123")
     # Nothing of it stays behind for what happens without a request.
-    services.audit(actor=None, action="audit.prune")
+    services.record_audit_entry(actor=None, action="audit.prune")
     assert AuditEntry.objects.get(action="audit.prune").request_id == ""
 
 

@@ -56,7 +56,7 @@ def test_every_address_of_rest_says_which_scope_it_belongs_to() -> None:
     for path, view in views.items():
         if AllowAny in view.permission_classes:
             # Not for people: they know tokens of their own, or nothing at all.
-            assert "TokenAuthentication" not in {
+            assert "PersonalTokenAuthentication" not in {
                 one.__name__ for one in view.authentication_classes
             }, path
             continue
@@ -122,7 +122,7 @@ def test_a_scope_grants_nothing_that_its_owner_has_not(staffed: Staffed) -> None
 
 
 def test_a_token_confined_to_a_team_sees_no_other(staffed: Staffed) -> None:
-    services.audit(actor=staffed.root, action="node.cordon", name="node-1")
+    services.record_audit_entry(actor=staffed.root, action="node.cordon", name="node-1")
     root = caller(staffed.root, Scope.ALL, team=staffed.maps)
     assert [one["slug"] for one in root.get(f"{API}/teams").json()["results"]] == ["maps"]
     problem(root.get(f"{API}/teams/{staffed.search.uid}"), 404, "not-found")
@@ -196,7 +196,7 @@ def caller_with_end(staffed: Staffed) -> APIClient:
 
 
 def test_a_token_from_before_scopes_keeps_all_scopes(staffed: Staffed) -> None:
-    text = services.new_key(services.TOKEN_PREFIX)
+    text = services.generate_secret_token(services.TOKEN_PREFIX)
     with connection.cursor() as cursor:
         # As the version before this one writes it.
         cursor.execute(

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import AuditEntry, User
 from apps.accounts.services import user_sign_in
-from controlplane.domain.accounts.single_sign_on import Identity, Provider
+from controlplane.domain.accounts.single_sign_on import SsoIdentity, SsoProvider
 from controlplane.domain.common.permissions import TeamRole
 from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, problem
@@ -338,6 +338,6 @@ def test_an_account_gets_a_few_resets_an_hour_whoever_asks(
     "address", ["mei@acme", "mei@acme.example\nBcc: eve@acme.example", "x" * 300]
 )
 def test_an_address_of_the_provider_that_is_none_is_left_out(db: None, address: str) -> None:
-    provider = Provider(issuer="https://id.acme.example", client_id="n", client_secret="s")
-    identity = Identity(issuer=provider.issuer, subject="1", username="mei", email=address)
+    provider = SsoProvider(issuer="https://id.acme.example", client_id="n", client_secret="s")
+    identity = SsoIdentity(issuer=provider.issuer, subject="1", username="mei", email=address)
     assert user_sign_in(identity=identity, provider=provider, at=timezone.now()).email == ""

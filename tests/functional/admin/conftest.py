@@ -18,7 +18,7 @@ from apps.jobs import services as jobs
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion, ModelVersionTransition
 from apps.serving.models import ApiKey, Deployment
-from apps.serving.selectors.configurations import RevisionConfiguration
+from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments, gateways
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.jobs.lifecycle import JobKind
@@ -52,7 +52,7 @@ def boss(db: None) -> User:
 @pytest.fixture
 def lived_in(company: Company, boss: User) -> LivedIn:
     _, trained = company.running()
-    jobs.progress_record(attempt=trained, points=[{"step": 1, "loss": 2.0}], at=company.at)
+    jobs.attempt_progress_store(attempt=trained, points=[{"step": 1, "loss": 2.0}], at=company.at)
     company.finish(trained)
     jobs.saved_filter_save(owner=company.engineer, name="failures", query="state=failed")
     _, evaluated = company.running(kind=JobKind.EVALUATE, output_name="")
@@ -73,7 +73,7 @@ def lived_in(company: Company, boss: User) -> LivedIn:
     apply_transition(
         broken, MODEL, ModelEvent.FAIL, into=ModelVersionTransition, at=company.at, reason="gone"
     )
-    key, key_text = gateways.key_create(
+    key, key_text = gateways.api_key_create(
         actor=company.engineer, team=company.team, name="robot", at=company.at
     )
     token, token_text = accounts.token_create(

@@ -10,7 +10,7 @@ from django.test import Client
 from apps.accounts.models import AuditEntry, User
 from apps.quotas.models import Claim, Queue, QueueChange
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.quotas.documents import QUEUE_FIELDS
+from controlplane.domain.quotas.queue_documents import QUEUE_FIELDS
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, QueueState
 from tests.factories import usage
 from tests.functional.admin import consoles

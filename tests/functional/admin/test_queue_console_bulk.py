@@ -153,7 +153,7 @@ def test_a_change_with_later_changes_is_not_reverted(
 
     response = browser.get(at("change_detail", change.uid))
 
-    assert [one.message for one in response.context["changed_since"]] == [
+    assert [one.message for one in response.context["rows_changed_since"]] == [
         "the weight of queue lab is 8 instead of 7"
     ]
     assert browser.post(at("change_detail", change.uid), {"save": "1"}).status_code == 200

@@ -11,7 +11,7 @@ from apps.accounts import services as accounts
 from apps.accounts.models import User
 from controlplane.adapters.engines.transformers import TransformersEngine
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.engines import Engine
 from tests.functional.api.callers import caller
 from tests.integration import company as companies
@@ -27,8 +27,8 @@ def installation(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyP
     engines: dict[str, Engine] = {
         engine.name: engine for engine in (companies.PlainEngine(), TransformersEngine())
     }
-    monkeypatch.setattr(registry, "engine", engines.__getitem__)
-    monkeypatch.setattr(registry, "engine_names", lambda: tuple(engines))
+    monkeypatch.setattr(adapter_registry, "engine_by_name", engines.__getitem__)
+    monkeypatch.setattr(adapter_registry, "engine_names", lambda: tuple(engines))
     return tmp_path
 
 

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from apps.models.models import Dataset, DatasetVersion, ModelVersion
 from apps.models.reconcilers import folder_imports_reconcile
-from apps.models.services import outputs
+from apps.models.services import job_outputs
 from controlplane.ports.artifacts import StorageFull
 from tests.functional.api.callers import API, body_of, problem, wrong_fields
 from tests.integration.company import Company, ready_model, rows, stored, write_model
@@ -243,10 +243,10 @@ def test_a_shared_model_is_everybodys_but_its_dataset_stays_unnamed(
 def test_an_evaluation_is_shown_with_its_report(
     engineer: APIClient, stranger: APIClient, company: Company
 ) -> None:
-    origin = outputs.OutputOrigin(
+    origin = job_outputs.OutputOrigin(
         team=company.team, actor=company.engineer, job_uid="0" * 32, attempt_uid="1" * 32
     )
-    evaluation = outputs.evaluation_register(
+    evaluation = job_outputs.evaluation_register(
         origin=origin,
         model_version=company.model,
         dataset_version=company.dataset,

@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 
 from apps.serving.models import Gateway, GatewayCall, UsageBatch
 from apps.serving.services import gateways
-from gateway.snapshots import open_snapshot
+from gateway.snapshots import verify_and_parse_snapshot
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.functional.api.test_serving import deploy, record, serve
 from tests.integration.company import Company
@@ -45,7 +45,7 @@ def test_a_snapshot_is_signed_and_the_gateway_reads_it(
     signature = answer["X-Ninefold-Signature"]
     token = settings.NINEFOLD_GATEWAY_TOKEN
     assert signature == hmac.new(token.encode(), answer.content, hashlib.sha256).hexdigest()
-    snapshot = open_snapshot(answer.content, signature=signature, token=token)
+    snapshot = verify_and_parse_snapshot(answer.content, signature=signature, token=token)
     assert [route.name for route in snapshot.routes] == ["address-parser"]
     assert snapshot.routes[0].backends[0].endpoints[0].url.startswith("http://")
     assert [each.uid for each in snapshot.keys] == [key["uid"]]
@@ -80,7 +80,7 @@ def test_a_waiting_poll_wakes_up_when_a_key_is_made(committed_company: Company) 
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    gateways.key_create(
+    gateways.api_key_create(
         actor=committed_company.engineer,
         team=committed_company.team,
         name="shop",
@@ -114,7 +114,7 @@ def test_a_gateway_says_who_it_is_and_asks_for_what_there_is() -> None:
 
 def test_an_old_snapshot_is_issued_anew(company: Company) -> None:
     version = poll(gateway()).json()["version"]
-    gateways.snapshot_publish(at=timezone.now() + gateways.REISSUE_AFTER)
+    gateways.gateway_snapshot_publish(at=timezone.now() + gateways.REISSUE_AFTER)
     assert poll(gateway(), after=version).json()["version"] > version
 
 

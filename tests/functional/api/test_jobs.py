@@ -10,7 +10,7 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from apps.jobs.models import Job
-from apps.jobs.services import progress_record
+from apps.jobs.services import attempt_progress_store
 from apps.models.models import ModelVersion
 from tests.functional.api.callers import API, body_of, problem, wrong_fields
 from tests.integration.company import Company
@@ -172,7 +172,7 @@ def test_only_an_ended_job_can_be_retried(engineer: APIClient, company: Company)
 def test_the_curve_continues_after_a_step(engineer: APIClient, company: Company) -> None:
     job, attempt = company.running()
     points = [{"step": step, "loss": 10.0 / step} for step in (1, 2, 3)]
-    progress_record(attempt=attempt, points=points, at=company.at)
+    attempt_progress_store(attempt=attempt, points=points, at=company.at)
     curve = engineer.get(f"{API}/jobs/{job.uid}/curve").json()
     assert curve == {"state": "running", "points": points}
     later = engineer.get(f"{API}/jobs/{job.uid}/curve?after=2").json()

@@ -115,7 +115,7 @@ def fill(company: Company, count: int) -> None:
             stream=rows(10 + number),
             filename="rows.jsonl",
         )
-        gateways.key_create(
+        gateways.api_key_create(
             actor=company.engineer, team=company.team, name=f"key {number}", at=company.at
         )
 

@@ -10,7 +10,7 @@ from django.test import Client
 from rest_framework import exceptions
 from rest_framework.test import APIClient
 
-from controlplane.web.problems import PROBLEM_TYPES
+from controlplane.web.problem_details import PROBLEM_TYPES
 from tests.integration.company import Company
 
 BASE = Path(settings.BASE_DIR)
@@ -36,7 +36,7 @@ def test_every_code_that_is_answered_is_explained_and_no_other() -> None:
     sources = [
         *BASE.glob("apps/*/api/**/*.py"),
         *BASE.glob("apps/*/api.py"),
-        BASE / "platform/controlplane/web/problems.py",
+        BASE / "platform/controlplane/web/problem_details.py",
     ]
     answered = {
         code

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from apps.accounts.models import User
 from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange
 from controlplane.domain.common.permissions import Scope
-from controlplane.domain.quotas.documents import QUEUE_FIELDS
+from controlplane.domain.quotas.queue_documents import QUEUE_FIELDS
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 from tests.integration.company import Company
 

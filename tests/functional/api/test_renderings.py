@@ -6,19 +6,19 @@ import pytest
 from rest_framework.test import APIClient
 
 from apps.jobs.models import Job
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests.functional.api.callers import API, wrong_fields
 from tests.functional.api.test_jobs import finetune
 from tests.integration.company import Company
 
 ON = ["nvidia-h800", "ascend-910b3"]
-REAL_ENGINE, REAL_NAMES = registry.engine, registry.engine_names
+REAL_ENGINE, REAL_NAMES = adapter_registry.engine_by_name, adapter_registry.engine_names
 
 
 @pytest.fixture(autouse=True)
 def real_engines(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "engine", REAL_ENGINE)
-    monkeypatch.setattr(registry, "engine_names", REAL_NAMES)
+    monkeypatch.setattr(adapter_registry, "engine_by_name", REAL_ENGINE)
+    monkeypatch.setattr(adapter_registry, "engine_names", REAL_NAMES)
 
 
 def test_what_differs_is_what_the_chips_give(engineer: APIClient, company: Company) -> None:

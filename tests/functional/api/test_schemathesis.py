@@ -51,8 +51,8 @@ from apps.monitoring.models import Fault, HealthRule, Isolation
 from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange, WhatIf
 from apps.serving.models import ApiKey, Deployment
 from apps.telemetry.models import NodeToken, Source
-from apps.telemetry.services.node_tokens import token_issue
-from apps.telemetry.services.sources import push_source
+from apps.telemetry.services.metric_sources import agent_push_source
+from apps.telemetry.services.node_tokens import node_token_issue
 from apps.workflows.models import Pipeline
 from config.wsgi import application
 from controlplane.domain.common.permissions import Scope
@@ -129,8 +129,8 @@ def authorization(
         root = factories.user("root", admin=True)
         factories.queue_change(queue, actor=root)
         node = Node.objects.latest("id")
-        push_source(node.cluster)
-        token_issue(node=node, actor=root)
+        agent_push_source(node.cluster)
+        node_token_issue(node=node, actor=root)
         WhatIf.objects.create(user=root, queue=queue, changes=[])
         factories.ailing_card(actor=root, at=timezone.now())
         _, token = accounts.token_create(

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from apps.accounts.models import AuditEntry
 from apps.quotas.models import CardRate, Claim
-from apps.quotas.services.usage import usage_roll_up
+from apps.quotas.services.usage_ledger import usage_roll_up
 from tests import factories
 from tests.factories import usage
 from tests.functional.api.callers import API, wrong_fields

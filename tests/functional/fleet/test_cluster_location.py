@@ -13,7 +13,7 @@ from apps.fleet import services as fleet
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import clusters as services
 from apps.jobs.models import Attempt
-from apps.serving.selectors import workloads_using
+from apps.serving.selectors import workloads_using_cluster
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.persistence.encryption import decrypt, encrypt
 from controlplane.ports.clusters import ObservedCard, ObservedNode
@@ -112,14 +112,14 @@ def test_a_cluster_that_was_removed_meanwhile_gets_no_kubeconfig_back(
 ) -> None:
     seen = Cluster.objects.get(pk=standing.pk)
     services.cluster_remove(
-        cluster=standing, workloads_using=workloads_using, actor=root, at=timezone.now()
+        cluster=standing, workloads_using=workloads_using_cluster, actor=root, at=timezone.now()
     )
 
     with pytest.raises(services.ClusterRefused, match="cluster east has been removed"):
         services.cluster_change(
             cluster=seen,
             change=services.ClusterChange(kubeconfig=f"{HERE} two"),
-            workloads_using=workloads_using,
+            workloads_using=workloads_using_cluster,
             actor=root,
             although_unfit=False,
             at=timezone.now(),
@@ -133,7 +133,7 @@ def test_an_inventory_that_began_before_a_removal_brings_no_cards_back(
 ) -> None:
     seen = Cluster.objects.get(pk=standing.pk)
     services.cluster_remove(
-        cluster=standing, workloads_using=workloads_using, actor=root, at=timezone.now()
+        cluster=standing, workloads_using=workloads_using_cluster, actor=root, at=timezone.now()
     )
     node = ObservedNode(
         name="late-1",

@@ -121,7 +121,7 @@ def test_changing_keeps_the_kubeconfig_unless_another_is_given(browser: Client) 
 
     row.refresh_from_db()
     assert decrypt(row.kubeconfig or b"").decode() == CREDENTIAL
-    assert selectors.control_url(row) == "https://control.example.com"
+    assert selectors.control_plane_url(row) == "https://control.example.com"
     assert AuditEntry.objects.get(action="cluster.change").detail["changed"] == [
         "options",
         "binding",

@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.accounts.models import AuditEntry, User
 from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.services.card_availability import node_taint_record
+from apps.fleet.services.card_availability import node_isolation_taint_record
 from apps.jobs.models import Attempt, Job
 from apps.monitoring.services.isolations import isolations_release, isolations_request
 from tests import factories
@@ -50,7 +50,7 @@ def test_a_cluster_with_isolated_nodes_is_not_removed(
 ) -> None:
     node, now = Node.objects.get(cluster=cluster), timezone.now()
     (isolation,) = isolations_request(nodes=[node.uid], reason="new fans", actor=root, at=now)
-    node_taint_record(node=node.pk, tainted=True)
+    node_isolation_taint_record(node=node.pk, tainted=True)
     standing = Cluster.objects.filter(pk=cluster.pk)
     path = f"/fleet/clusters/{cluster.uid}/remove"
 

@@ -10,7 +10,7 @@ from django.conf import settings as product_settings
 from pytest_django import Settings
 
 from apps.accounts.models import User
-from apps.console.web import self_monitoring, system_status
+from apps.console.web import prometheus_metrics, system_status
 from config.celery import app
 from tests import factories
 
@@ -24,8 +24,8 @@ def static_folder() -> None:
 @pytest.fixture(autouse=True)
 def empty_caches() -> Iterator[None]:
     caches = (
-        self_monitoring.PRODUCT_METRICS.families,
-        self_monitoring.READINESS.parts,
+        prometheus_metrics.PRODUCT_METRICS.families,
+        prometheus_metrics.READINESS.parts,
         system_status.lagging_controllers,
     )
     for one in caches:

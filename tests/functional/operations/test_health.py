@@ -10,8 +10,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from apps.console.web.self_monitoring import READINESS
-from controlplane.web import health
+from apps.console.web.prometheus_metrics import READINESS
+from controlplane.web import health_checks
 
 
 def parts(client: Client, *, status: int) -> dict[str, str]:
@@ -82,11 +82,11 @@ def test_frequent_requests_run_the_checks_once(
 def test_checks_run_again_after_the_cache_time() -> None:
     seconds = [0.0]
     answers = iter(["ok", "ok"])
-    readiness = health.Readiness({"part": lambda: next(answers)}, clock=lambda: seconds[0])
+    readiness = health_checks.Readiness({"part": lambda: next(answers)}, clock=lambda: seconds[0])
     assert readiness.answer().status_code == 200
-    seconds[0] += health.CACHE_SECONDS
+    seconds[0] += health_checks.CACHE_SECONDS
     assert readiness.answer().status_code == 200
-    seconds[0] += health.CACHE_SECONDS
+    seconds[0] += health_checks.CACHE_SECONDS
     assert readiness.answer().status_code == 503
 
 

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from apps.console.web import self_monitoring
+from apps.console.web import prometheus_metrics
 from apps.fleet.models import Cluster
 from apps.quotas.models import CyclePhase
 from controlplane.outbox.models import OutboxMessage
@@ -33,7 +33,7 @@ def no_local_cluster(settings: Settings) -> None:
 
 
 def samples(client: Client) -> dict[str, list[Sample]]:
-    self_monitoring.PRODUCT_METRICS.families.invalidate()
+    prometheus_metrics.PRODUCT_METRICS.families.invalidate()
     answer = client.get("/metrics")
     assert answer.status_code == 200
     families = text_string_to_metric_families(answer.content.decode())
@@ -99,10 +99,10 @@ def test_requests_are_counted_by_the_pattern_of_their_address(client: Client, ho
 
 @pytest.mark.django_db
 def test_controllers_report_lag_and_runs(client: Client, home: Path) -> None:
-    reconcile_runs.run_started(CONTROLLER)
-    reconcile_runs.run_ended(CONTROLLER, seconds=0.25, handled=3)
-    reconcile_runs.run_started(CONTROLLER)
-    reconcile_runs.run_ended(CONTROLLER, seconds=0.5, error="ValueError: no")
+    reconcile_runs.record_reconcile_start(CONTROLLER)
+    reconcile_runs.record_reconcile_end(CONTROLLER, seconds=0.25, handled=3)
+    reconcile_runs.record_reconcile_start(CONTROLLER)
+    reconcile_runs.record_reconcile_end(CONTROLLER, seconds=0.5, error="ValueError: no")
     found = samples(client)
     assert 0 <= value(found, "ninefold_controller_lag_seconds", controller=CONTROLLER) < 60
     assert value(found, "ninefold_controller_interval_seconds", controller=CONTROLLER) == 2
@@ -153,7 +153,7 @@ def test_metrics_cost_few_queries_and_are_cached(
     django_assert_max_num_queries: DjangoAssertNumQueries,
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    self_monitoring.PRODUCT_METRICS.families.invalidate()
+    prometheus_metrics.PRODUCT_METRICS.families.invalidate()
     with django_assert_max_num_queries(6):
         client.get("/metrics")
     with django_assert_num_queries(0):
@@ -164,10 +164,10 @@ def test_metrics_cost_few_queries_and_are_cached(
 def test_every_metric_is_in_the_docs_and_the_docs_name_no_other(
     client: Client, home: Path, filled_rows: None
 ) -> None:
-    reconcile_runs.run_started(CONTROLLER)
-    reconcile_runs.run_ended(CONTROLLER, seconds=0.25)
+    reconcile_runs.record_reconcile_start(CONTROLLER)
+    reconcile_runs.record_reconcile_end(CONTROLLER, seconds=0.25)
     client.get("/healthz")
-    self_monitoring.PRODUCT_METRICS.families.invalidate()
+    prometheus_metrics.PRODUCT_METRICS.families.invalidate()
     text = client.get("/metrics").content.decode()
     exposed = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     # Prometheus's client adds when a series began.

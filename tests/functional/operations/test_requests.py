@@ -13,10 +13,10 @@ from django.test import Client, RequestFactory
 from django.urls import ResolverMatch
 
 from apps.accounts.services import token_create
-from apps.console.web.self_monitoring import READINESS
+from apps.console.web.prometheus_metrics import READINESS
 from controlplane.domain.common.permissions import Scope
 from controlplane.web import logs
-from controlplane.web.middleware import RequestMiddleware, route_of
+from controlplane.web.middleware import RequestLoggingMiddleware, url_pattern_of_request
 from tests import factories
 from tests.functional.api.callers import caller
 
@@ -64,7 +64,7 @@ def test_the_500_page_and_its_log_line_have_the_request_id(
 
     monkeypatch.setattr(READINESS, "answer", broken)
     caplog.set_level(logging.INFO)
-    context = logs.ContextFilter()
+    context = logs.LogContextFilter()
     caplog.handler.addFilter(context)
     client = Client(raise_request_exception=False)
     answer = client.get("/readyz", headers={"X-Request-ID": "abc-500"})
@@ -99,7 +99,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) 
         request.resolver_match = ResolverMatch(HttpResponse, (), {}, route=route)
         caplog.clear()
         caplog.set_level(logging.INFO)
-        RequestMiddleware(lambda _: HttpResponse(status=status))(request)
+        RequestLoggingMiddleware(lambda _: HttpResponse(status=status))(request)
         return access_lines(caplog)
 
     return answer
@@ -171,9 +171,9 @@ def test_a_token_that_was_sent_is_in_no_line(caplog: pytest.LogCaptureFixture) -
 def test_a_pattern_is_the_same_for_every_object(route: str, pattern: str) -> None:
     request = RequestFactory().get("/whatever")
     request.resolver_match = ResolverMatch(HttpResponse, (), {}, route=route)
-    assert route_of(request) == pattern
+    assert url_pattern_of_request(request) == pattern
 
 
 def test_what_leads_nowhere_has_one_pattern() -> None:
-    assert route_of(RequestFactory().get("/wp-login.php")) == "unmatched"
-    assert route_of(RequestFactory().get("/static/css/x.css")) == "static"
+    assert url_pattern_of_request(RequestFactory().get("/wp-login.php")) == "unmatched"
+    assert url_pattern_of_request(RequestFactory().get("/static/css/x.css")) == "static"

@@ -21,16 +21,16 @@ from apps.fleet.services import inventory_record
 from apps.fleet.services.cluster_status import LEASE
 from apps.fleet.services.clusters import cluster_remove
 from apps.serving.models import Gateway, GatewaySnapshot
-from apps.serving.selectors import workloads_using
+from apps.serving.selectors import workloads_using_cluster
 from apps.telemetry.models import NodeToken
-from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from controlplane.domain.common.reasons import Reason
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import reconcile_runs
-from controlplane.persistence.leases import leader_lease
+from controlplane.persistence.leases import hold_leader_lease
 from controlplane.persistence.models import ControllerState
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests import factories
 from tests.functional.pages.test_every_page import check
 
@@ -59,8 +59,8 @@ def conditions(client: Client) -> dict[str, str]:
 
 def all_turn() -> None:
     for name in reconcile_runs.controller_intervals():
-        reconcile_runs.run_started(name)
-        reconcile_runs.run_ended(name, seconds=0.01, handled=1)
+        reconcile_runs.record_reconcile_start(name)
+        reconcile_runs.record_reconcile_end(name, seconds=0.01, handled=1)
 
 
 def age(seconds: float, *names: str) -> None:
@@ -120,7 +120,9 @@ def test_no_calls_mean_that_the_beat_is_missing(page: Client) -> None:
 def test_a_failing_controller_is_shown_with_its_error(page: Client) -> None:
     all_turn()
     for _ in range(3):
-        reconcile_runs.run_ended(QUICK, seconds=0.02, error="ConnectionError: <refused> & closed")
+        reconcile_runs.record_reconcile_end(
+            QUICK, seconds=0.02, error="ConnectionError: <refused> & closed"
+        )
     found = status(page)
     (failing,) = [controller for controller in found["controllers"] if controller["name"] == QUICK]
     assert (failing["health"], failing["failures"], failing["failed_runs"]) == ("failing", 3, 3)
@@ -148,7 +150,7 @@ def test_messages_without_subscribers_are_shown(page: Client) -> None:
 
 def test_run_durations_are_formatted(page: Client) -> None:
     all_turn()
-    reconcile_runs.run_ended(QUICK, seconds=0.005484)
+    reconcile_runs.record_reconcile_end(QUICK, seconds=0.005484)
     text = page.get("/status").text
     assert ">5 ms</td>" in text
     assert "0.005484" not in text
@@ -301,7 +303,7 @@ def test_the_check_for_lagging_controllers_is_cached(
 @pytest.fixture
 def speaking(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster of a kind that says by itself when something changed."""
-    monkeypatch.setattr(registry, "cluster_is_watchable", lambda kind: kind == "speaking")
+    monkeypatch.setattr(adapter_registry, "cluster_is_watchable", lambda kind: kind == "speaking")
     return Cluster.objects.create(name="east", kind="speaking", last_seen_at=timezone.now())
 
 
@@ -319,7 +321,7 @@ def test_clusters_that_nobody_follows_are_told_with_what_helps(
 
 
 def test_a_cluster_that_is_followed_and_silent_is_named(page: Client, speaking: Cluster) -> None:
-    with leader_lease(LEASE, ttl=timedelta(minutes=1)):
+    with hold_leader_lease(LEASE, ttl=timedelta(minutes=1)):
         assert conditions(page)["watcher"] == "well"
         assert "watches 1 cluster" in page.get("/status").text
         Cluster.objects.update(reachable_at=timezone.now() - timedelta(minutes=2))
@@ -330,7 +332,7 @@ def test_a_cluster_that_is_followed_and_silent_is_named(page: Client, speaking: 
 def test_agents_are_a_part_once_a_node_has_a_token(page: Client) -> None:
     assert "agents" not in conditions(page)
     cluster = factories.cluster()
-    token_issue(node=cluster.nodes.get(), actor=None)
+    node_token_issue(node=cluster.nodes.get(), actor=None)
     assert conditions(page)["agents"] == "well"
     assert "never connected" in page.get("/status").text
     NodeToken.objects.update(used_at=timezone.now())
@@ -345,7 +347,7 @@ def test_agents_are_a_part_once_a_node_has_a_token(page: Client) -> None:
 def test_an_agent_whose_node_is_gone_is_no_trouble(page: Client) -> None:
     cluster = factories.cluster()
     node = cluster.nodes.get()
-    token_issue(node=node, actor=None)
+    node_token_issue(node=node, actor=None)
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
     assert conditions(page)["agents"] == "degraded"
     inventory_record(cluster=cluster, nodes=[], isolation="", at=timezone.now())
@@ -364,10 +366,12 @@ def test_an_agent_whose_node_is_gone_is_no_trouble(page: Client) -> None:
 
 def test_an_agent_whose_cluster_was_removed_is_no_trouble(page: Client, admin: User) -> None:
     cluster = factories.cluster()
-    token_issue(node=cluster.nodes.get(), actor=None)
+    node_token_issue(node=cluster.nodes.get(), actor=None)
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
     assert conditions(page)["agents"] == "degraded"
-    cluster_remove(cluster=cluster, workloads_using=workloads_using, actor=admin, at=timezone.now())
+    cluster_remove(
+        cluster=cluster, workloads_using=workloads_using_cluster, actor=admin, at=timezone.now()
+    )
     assert NodeToken.objects.get().revoked_at is None
     assert "agents" not in conditions(page)
 
@@ -380,8 +384,8 @@ def test_a_lost_database_is_logged_and_stops_no_controller(
 
     with monkeypatch.context() as patch:
         patch.setattr(connection, "cursor", gone)
-        reconcile_runs.run_started(QUICK)
-        reconcile_runs.run_ended(QUICK, seconds=0.01)
+        reconcile_runs.record_reconcile_start(QUICK)
+        reconcile_runs.record_reconcile_end(QUICK, seconds=0.01)
 
     records = [each for each in caplog.records if each.name == reconcile_runs.__name__]
     assert [getattr(each, "controller", None) for each in records] == [QUICK, QUICK]

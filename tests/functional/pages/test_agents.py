@@ -11,8 +11,8 @@ from django.utils import timezone
 from apps.fleet.models import Cluster, Node
 from apps.fleet.services import inventory_record
 from apps.telemetry.models import NodeToken, Source
-from apps.telemetry.services.node_tokens import token_issue
-from apps.telemetry.services.sources import push_source
+from apps.telemetry.services.metric_sources import agent_push_source
+from apps.telemetry.services.node_tokens import node_token_issue
 from tests import factories
 from tests.functional.pages.reading import CHINESE, text_of
 
@@ -21,12 +21,12 @@ _AT = "/fleet/sources"
 
 @pytest.fixture
 def token(cluster: Cluster) -> NodeToken:
-    token_issue(node=Node.objects.get(), actor=None)
+    node_token_issue(node=Node.objects.get(), actor=None)
     return NodeToken.objects.get()
 
 
 def test_a_source_that_is_pushed_to_is_not_paused(operator: Client, cluster: Cluster) -> None:
-    source = push_source(cluster)
+    source = agent_push_source(cluster)
     page = f"{_AT}/{source.uid}"
     assert "/pause" not in text_of(operator, page)
     answer = operator.post(f"{page}/pause", follow=True)
@@ -47,7 +47,7 @@ def test_a_source_that_is_pushed_to_is_not_tried_and_tells_of_its_agents(
     operator: Client, cluster: Cluster, token: NodeToken
 ) -> None:
     NodeToken.objects.update(used_at=timezone.now())
-    source = push_source(cluster)
+    source = agent_push_source(cluster)
     page = text_of(operator, f"{_AT}/{source.uid}")
     assert "/try" not in page
     assert "of 1 nodes with a token" in page

@@ -19,13 +19,13 @@ from apps.models.models import CatalogModel, ModelVersion
 from apps.models.selectors import catalog as selectors
 from apps.models.selectors.catalog import (
     TASKS,
-    SupportClaim,
+    CatalogSupportClaim,
     catalog_model_facts,
     installed_engines,
 )
 from controlplane.domain.catalog import CatalogTask, Modality, SupportLevel
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
@@ -122,13 +122,13 @@ def accepted_on_both(task: CatalogTask) -> list[str]:
                 or claim.engine not in installed_engines()
             ):
                 continue
-            engine = registry.engine(claim.engine)
+            engine = adapter_registry.engine_by_name(claim.engine)
             choices = next((each.choices for each in engine.fields(asked) if each.name == way), ())
             given: dict[str, Any] = {"max_steps": 1} if task is CatalogTask.TRAIN else {}
             specs: list[dict[str, Any]] = [given, *({**given, way: choice} for choice in choices)]
             chips = [
                 chip
-                for chip in registry.chip_plugins()[claim.vendor].chips()
+                for chip in adapter_registry.chip_plugins()[claim.vendor].chips()
                 if not engine.unsupported_reason(asked, chip)
             ]
             checks = (
@@ -208,7 +208,7 @@ def test_a_vendor_without_evidence_is_unknown(
     assert without_evidence.isdisjoint({"nvidia", "ascend"})
 
 
-def claims(page: Any, vendor: str, task: CatalogTask) -> dict[str, SupportClaim]:
+def claims(page: Any, vendor: str, task: CatalogTask) -> dict[str, CatalogSupportClaim]:
     """One cell of the matrix, by engine."""
     (view,) = [view for view in page.context["rows"] if view.row.vendor.name == vendor]
     return {claim.engine: claim for claim in view.row.cells[task]}

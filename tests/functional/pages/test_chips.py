@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.fleet.models import Card, Node
 from apps.fleet.web.chips import peak_rates, spec_values
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests import factories
 from tests.cases import for_each_case
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -28,7 +28,7 @@ def page(browser: Client, path: str) -> str:
 
 def test_the_list_has_every_chip_of_every_plug_in(browser: Client) -> None:
     shown = page(browser, "/fleet/chips")
-    for name, chip in registry.chips().items():
+    for name, chip in adapter_registry.all_chips().items():
         assert (f'href="/fleet/chips/{name}"' in shown) is not bool(chip.slice_of)
 
 
@@ -77,14 +77,14 @@ def test_the_list_asks_the_database_little(
         page(browser, "/fleet/chips")
 
 
-@for_each_case("name", sorted(registry.chips()))
+@for_each_case("name", sorted(adapter_registry.all_chips()))
 def test_every_chip_has_a_page_that_says_how_well_it_is_known(browser: Client, name: str) -> None:
-    chip = registry.chips()[name]
+    chip = adapter_registry.all_chips()[name]
     shown = page(browser, f"/fleet/chips/{name}")
-    run = registry.chip_plugin(chip).profile().run_on_hardware
+    run = adapter_registry.plugin_of_chip(chip).profile().run_on_hardware
     assert ("Not run on hardware" in shown) is not run
     marks = sum(value.unverified for value in [*spec_values(chip), *peak_rates(chip)])
-    exporter = registry.chip_plugin(chip).profile().exporter
+    exporter = adapter_registry.plugin_of_chip(chip).profile().exporter
     assert shown.count(">unverified<") == marks + bool(exporter and not exporter.verified)
     for source in chip.sources:
         assert source.split(":")[0].split("(")[0].strip() in shown

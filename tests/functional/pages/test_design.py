@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from controlplane.web import design
+from controlplane.web import design_system
 from controlplane.web.state_badges import STATE_BADGES
 from tests import factories
 from tests.functional.pages.test_every_page import check
@@ -45,7 +45,7 @@ def test_for_others_there_is_nothing(browser: Client, client: Client, address: s
     assert client.get(address).status_code == 404
 
 
-@pytest.mark.parametrize("kind", sorted(set(design.CHARTS) - {"failing"}))
+@pytest.mark.parametrize("kind", sorted(set(design_system.CHARTS) - {"failing"}))
 def test_a_chart_names_its_axes_and_has_as_many_values_as_places(staff: Client, kind: str) -> None:
     drawing = staff.get(f"/design/chart/{kind}").json()
     assert drawing["x"]["label"]

@@ -10,8 +10,8 @@ from django.test import Client
 from apps.fleet.models import Card
 from apps.models.models import ModelVersion
 from apps.serving.models import Deployment, Revision
-from apps.serving.selectors.configurations import engine_choices
-from controlplane.ports.registry import chips, engine_names
+from apps.serving.selectors.revision_configurations import engine_choices
+from controlplane.ports.adapter_registry import all_chips, engine_names
 from tests.functional.sample_rows import FilledCompany
 
 pytestmark = pytest.mark.django_db
@@ -197,5 +197,5 @@ def test_weights_that_an_engine_does_not_load_grey_it_out(
 def test_what_serves_most_models_of_the_catalog_on_the_chip_goes_first(
     chip: str, order: list[str]
 ) -> None:
-    choices = engine_choices(chip=chips()[chip], model=None)
+    choices = engine_choices(chip=all_chips()[chip], model=None)
     assert [choice.name for choice in choices if not choice.unavailable_reason] == order

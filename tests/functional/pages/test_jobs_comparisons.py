@@ -38,7 +38,7 @@ def runs(filled: FilledCompany) -> list[Job]:
             {"step": step, "loss": 2 / step + number, "tokens_per_second": 100.0 * (number + 1)}
             for step in range(1, 6)
         ]
-        services.progress_record(attempt=attempt, points=points, at=at)
+        services.attempt_progress_store(attempt=attempt, points=points, at=at)
         jobs.append(job)
     return jobs
 

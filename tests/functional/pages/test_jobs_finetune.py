@@ -12,13 +12,13 @@ from django.utils import timezone
 from apps.accounts.models import Membership
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
-from apps.jobs.selectors.estimates import FinetuneEstimate
+from apps.jobs.selectors.finetune_estimates import FinetuneEstimate
 from apps.models.models import ModelVersion
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.domain.sizing import PROCESS_BYTES
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests import factories
 from tests.functional.pages.reading import CHINESE
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -56,7 +56,7 @@ def ran(job: Job, *, seconds: float, steps: int = 10) -> None:
     began = at - timedelta(seconds=seconds + 20)
     for step, moment in ((1, 0.0), (steps, seconds * (steps - 1) / steps)):
         point = {"step": step, "loss": 1.0}
-        services.progress_record(
+        services.attempt_progress_store(
             attempt=attempt, points=[point], at=began + timedelta(seconds=10 + moment)
         )
     Attempt.objects.filter(pk=attempt.pk).update(
@@ -137,9 +137,10 @@ def test_an_estimate_beyond_card_memory_shows_advice(
     browser: Client, finetune: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = {
-        name: replace(chip, memory=Bytes(256 << 20)) for name, chip in registry.chips().items()
+        name: replace(chip, memory=Bytes(256 << 20))
+        for name, chip in adapter_registry.all_chips().items()
     }
-    monkeypatch.setattr(registry, "chips", lambda: small)
+    monkeypatch.setattr(adapter_registry, "all_chips", lambda: small)
     text = browser.post("/jobs/new/finetune/check", finetune, headers=HTMX).text
     assert "One card has 256 MiB. Reduce the batch size" in text
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
-from apps.jobs.selectors.logs import log_search
+from apps.jobs.selectors.logs import search_attempt_log
 from apps.jobs.selectors.progress import MAX_POINTS
 from apps.models.models import Artifact, ArtifactKind
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobKind
@@ -126,7 +126,7 @@ def retried(filled: FilledCompany) -> Attempt:
     services.job_retry(job=filled.failed, actor=filled.user, at=timezone.now())
     second: Attempt = filled.failed.attempts.latest("number")
     points = [{"step": step, "loss": 10.0 + step} for step in (8, 9)]
-    services.progress_record(attempt=second, points=points, at=timezone.now())
+    services.attempt_progress_store(attempt=second, points=points, at=timezone.now())
     return second
 
 
@@ -173,7 +173,7 @@ def test_a_validation_that_comes_later_joins_the_loss_of_its_step(
 ) -> None:
     attempt = filled.running.attempts.get()
     at = timezone.now()
-    services.progress_record(attempt=attempt, points=[{"step": 10, "eval_loss": 0.5}], at=at)
+    services.attempt_progress_store(attempt=attempt, points=[{"step": 10, "eval_loss": 0.5}], at=at)
     answer = series(browser.get(f"/jobs/{filled.running.uid}/curve/loss").json())
     assert answer["validation loss"]["x"] == [10]
     assert answer["training loss"]["x"][-1] == 10
@@ -187,7 +187,7 @@ def test_a_long_curve_is_thinned_out_and_keeps_its_end_and_its_validations(
         {"step": step, "loss": 1.0, **({"eval_loss": 2.0} if step % 1000 == 500 else {})}
         for step in range(1, 4 * MAX_POINTS + 2)
     ]
-    services.progress_record(attempt=attempt, points=points, at=timezone.now())
+    services.attempt_progress_store(attempt=attempt, points=points, at=timezone.now())
     answer = series(browser.get(f"/jobs/{filled.running.uid}/curve/loss").json())
     assert len(answer["training loss"]["x"]) <= MAX_POINTS + 3
     assert answer["training loss"]["x"][-1] == 4 * MAX_POINTS + 1
@@ -237,7 +237,7 @@ def test_a_match_across_two_pieces_is_found_once_in_its_line(filled: FilledCompa
     content = (b"x" * 63 + b"\n") * (piece // 64)
     content = content[: piece - 3] + "断needle".encode() + b"\n" + content
     attempt = log_of(filled, content)
-    search = log_search(attempt, "断Needle")
+    search = search_attempt_log(attempt, "断Needle")
     (match,) = search.matches
     assert match.offset == piece - 3
     assert match.line == content[: match.offset].count(b"\n") + 1

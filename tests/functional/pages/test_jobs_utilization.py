@@ -12,7 +12,7 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.progress import attempt_utilization, jobs_scaling_efficiency
 from apps.models.models import ModelVersion
 from controlplane.domain.common.accelerators import Dtype
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany
 from tests.unit.domain.sizing.model_configs import QWEN2_7B
@@ -51,7 +51,7 @@ def test_an_attempt_with_known_chip_and_throughput_has_a_utilization(
 ) -> None:
     found = attempt_utilization(job.attempts.get())
     assert found is not None
-    peak = registry.chips()["nvidia-h800"].peak_rates[Dtype.BFLOAT16]
+    peak = adapter_registry.all_chips()["nvidia-h800"].peak_rates[Dtype.BFLOAT16]
     # The rows of the tests are short, so that attention adds little to six times the parameters.
     assert found.token_operations == pytest.approx(6 * PARAMETERS, rel=0.01)
     assert found.mfu == pytest.approx(90_000 * found.token_operations / (8 * peak))

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from apps.models.models import Dataset, DatasetVersion, ModelVersion
 from apps.models.selectors import artifact_store
-from apps.models.services.versions import model_version_failed
+from apps.models.services.model_versions import model_version_fail_import
 from apps.serving.models import Deployment
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -120,7 +120,7 @@ def test_an_import_is_polled_until_it_ends(
     fragment = browser.get(address, headers=HTMX)
     assert fragment.status_code == 200
     assert 'hx-trigger="every' in fragment.text
-    model_version_failed(version=version, reason="weights are cut off", at=timezone.now())
+    model_version_fail_import(version=version, reason="weights are cut off", at=timezone.now())
     ended = browser.get(address, headers=HTMX)
     assert ended.status_code == 286
     assert "weights are cut off" in ended.text
@@ -133,7 +133,7 @@ def test_a_failed_import_is_tried_again_once(
 ) -> None:
     browser.post("/models/import", {"team": empty.team.uid, "path": str(model_root)})
     version = ModelVersion.objects.get()
-    model_version_failed(version=version, reason="gone", at=timezone.now())
+    model_version_fail_import(version=version, reason="gone", at=timezone.now())
     address = f"/models/versions/{version.uid}/retry"
     assert "was restarted" in browser.post(address, follow=True).text
     assert "cannot retry" in browser.post(address, follow=True).text

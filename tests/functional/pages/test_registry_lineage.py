@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.console.selectors.lineage import MAX_VERSIONS, lineage_of_versions
 from apps.models.models import ModelLine, ModelVersion
-from apps.models.services import outputs
+from apps.models.services import job_outputs
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
 
@@ -20,10 +20,10 @@ def names(drawing: Any) -> list[str]:
 
 
 def child(filled: FilledCompany, base: ModelVersion | None, number: int) -> ModelVersion:
-    origin = outputs.OutputOrigin(
+    origin = job_outputs.OutputOrigin(
         team=filled.team, actor=filled.user, job_uid="", attempt_uid=f"child-{number}"
     )
-    return outputs.model_version_register(
+    return job_outputs.model_version_register(
         origin=origin,
         name=f"child-{number}",
         files=factories.model_files(),

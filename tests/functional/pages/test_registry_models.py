@@ -10,9 +10,9 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.models.models import ArtifactKind, ModelLine, ModelVersion
-from apps.models.services import outputs
-from apps.models.services.storage import artifact_create
-from apps.models.services.versions import model_version_failed
+from apps.models.services import job_outputs
+from apps.models.services.artifact_storage import artifact_create
+from apps.models.services.model_versions import model_version_fail_import
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
@@ -113,10 +113,10 @@ def test_versions_are_compared_on_the_same_rows(browser: Client, filled: FilledC
 
 
 def _second_version(filled: FilledCompany) -> ModelVersion:
-    origin = outputs.OutputOrigin(
+    origin = job_outputs.OutputOrigin(
         team=filled.team, actor=filled.user, job_uid="", attempt_uid="another-attempt"
     )
-    return outputs.model_version_register(
+    return job_outputs.model_version_register(
         origin=origin,
         name=filled.tuned.line.name,
         files=factories.model_files(),
@@ -181,7 +181,7 @@ def test_a_failed_import_can_only_be_retried(browser: Client, empty: EmptyCompan
     version.refresh_from_db()
     waiting = browser.get(f"/models/versions/{version.uid}").text
     assert "Files are being imported" in waiting
-    model_version_failed(version=version, reason="weights are cut off", at=timezone.now())
+    model_version_fail_import(version=version, reason="weights are cut off", at=timezone.now())
     text = browser.get(f"/models/versions/{version.uid}").text
     assert "weights are cut off" in text
     assert f"/models/versions/{version.uid}/retry" in text

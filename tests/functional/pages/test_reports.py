@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from apps.accounts.models import Team, User
 from apps.quotas.models import CardRate, UsageRecord
-from apps.quotas.services.usage import usage_roll_up
+from apps.quotas.services.usage_ledger import usage_roll_up
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.quotas.usage import month_of
+from controlplane.domain.quotas.card_hours import month_of
 from tests import factories
 from tests.factories import usage
 

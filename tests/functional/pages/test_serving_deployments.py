@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation
 from apps.serving.models import Deployment, Replica, Revision
-from apps.serving.selectors.configurations import RevisionConfiguration
+from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
 from apps.serving.services.gateways import usage_batch_record
 from tests.functional.sample_rows import FilledCompany

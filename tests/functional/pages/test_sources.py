@@ -11,16 +11,19 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.reconcilers.metric_sources import sources_read
-from apps.monitoring.services.ingestion import readings_record
+from apps.monitoring.reconcilers.metric_sources import metric_sources_read
+from apps.monitoring.services.metric_ingestion import readings_record
 from apps.telemetry.models import CardMetrics, Source
-from apps.telemetry.services.node_tokens import token_issue
-from apps.telemetry.services.readings import BatchResult
-from apps.telemetry.services.sources import source_failed, source_read
-from apps.telemetry.web.source_forms import source_form_class
+from apps.telemetry.services.metric_batches import MetricBatchResult
+from apps.telemetry.services.metric_sources import (
+    metric_source_record_failure,
+    metric_source_record_scrape,
+)
+from apps.telemetry.services.node_tokens import node_token_issue
+from apps.telemetry.web.metric_source_forms import source_form_class
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.domain.telemetry.metrics import Metric, Reading
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from controlplane.persistence.encryption import decrypt
 from controlplane.ports.telemetry import RejectedReading, TelemetryBatch
 from tests import factories
@@ -192,7 +195,7 @@ def test_whoever_reads_chinese_reads_in_chinese_what_was_refused_and_what_went_w
     )
     source, at = Source.objects.get(), timezone.now()
     page = f"{_AT}/{source.uid}"
-    strange = Reading(node="here-1", index=0, at=at, metrics={Metric.UTILIZATION: 180.0})
+    strange = CardMetricsReading(node="here-1", index=0, at=at, metrics={Metric.UTILIZATION: 180.0})
     odd = RejectedReading(
         what="card 7",
         reason=Reason(
@@ -208,7 +211,7 @@ def test_whoever_reads_chinese_reads_in_chinese_what_was_refused_and_what_went_w
             status=503,
         )
     }
-    source_read(
+    metric_source_record_scrape(
         source=source, at=at, recorded=recorded, batch=TelemetryBatch(unreachable=unreachable)
     )
     text = single_line(operator.get(page, headers=CHINESE).text)
@@ -219,7 +222,7 @@ def test_whoever_reads_chinese_reads_in_chinese_what_was_refused_and_what_went_w
     ):
         assert message in text
 
-    sources_read(at=at + timedelta(minutes=1))
+    metric_sources_read(at=at + timedelta(minutes=1))
     listed = single_line(operator.get(_AT, headers=CHINESE).text)
     assert (
         "所有导出器（共 1 个）均无响应；其中第一个 here-1：无法连接 127.0.0.1（127.0.0.1，端口 9）"
@@ -249,8 +252,11 @@ def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arri
 ) -> None:
     operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
     source = Source.objects.get()
-    recorded, unreachable = BatchResult(), {"127.0.0.2:9400/metrics": "the response has status 503"}
-    source_read(
+    recorded, unreachable = (
+        MetricBatchResult(),
+        {"127.0.0.2:9400/metrics": "the response has status 503"},
+    )
+    metric_source_record_scrape(
         source=source,
         at=timezone.now(),
         recorded=recorded,
@@ -264,17 +270,17 @@ def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arri
 def test_what_is_not_known_of_an_exporter_is_not_said(operator: Client, cluster: Cluster) -> None:
     operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
     source = Source.objects.get()
-    at, recorded = timezone.now(), BatchResult()
-    source_read(source=source, at=at, recorded=recorded, batch=TelemetryBatch())
+    at, recorded = timezone.now(), MetricBatchResult()
+    metric_source_record_scrape(source=source, at=at, recorded=recorded, batch=TelemetryBatch())
     assert text_of(operator, f"{_AT}/{source.uid}").count('data-state="arrived"') == 2
     # More than are kept: whether the others are among them nobody knows.
     many = TelemetryBatch(unreachable={f"a-{number:03}": "timed out" for number in range(60)})
-    source_read(source=source, at=at, recorded=recorded, batch=many)
+    metric_source_record_scrape(source=source, at=at, recorded=recorded, batch=many)
     page = text_of(operator, f"{_AT}/{source.uid}")
     assert "arrived" not in page
     assert page.count('data-state="unsaid"') == 2
-    source_read(source=source, at=at, recorded=recorded, batch=TelemetryBatch())
-    source_failed(source=source, error="none of 2 exporters answered")
+    metric_source_record_scrape(source=source, at=at, recorded=recorded, batch=TelemetryBatch())
+    metric_source_record_failure(source=source, error="none of 2 exporters answered")
     assert "arrived" not in text_of(operator, f"{_AT}/{source.uid}")
 
 
@@ -322,7 +328,7 @@ def test_the_lists_cost_the_same_however_long_they_are(
     node = Node.objects.get()
     for number in range(8):
         factories.source(cluster, name=f"exporters-{number}")
-        token_issue(node=node, actor=None)
+        node_token_issue(node=node, actor=None)
     operator.get(_AT)
     with django_assert_max_num_queries(SOURCES):
         operator.get(_AT)

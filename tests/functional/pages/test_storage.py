@@ -11,7 +11,11 @@ from django.utils import timezone
 
 from apps.accounts.models import AuditEntry
 from apps.models.models import Artifact, ModelLine, RetentionRule, StorageQuota
-from apps.models.services.storage_cleanup import garbage_collect, retention_run, storage_measure
+from apps.models.services.storage_cleanup import (
+    garbage_collect,
+    measure_artifact_storage,
+    run_retention,
+)
 from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -32,9 +36,9 @@ def test_every_part_says_what_is_missing_on_the_first_day(browser: Client, tab: 
 
 @pytest.mark.parametrize("tab", ["use", "biggest", "deleted", "retention", "runs"])
 def test_an_administrator_sees_every_part(company: Client, filled: FilledCompany, tab: str) -> None:
-    storage_measure(at=timezone.now())
+    measure_artifact_storage(at=timezone.now())
     garbage_collect(at=timezone.now())
-    retention_run(at=timezone.now())
+    run_retention(at=timezone.now())
     assert company.get("/storage", {"tab": tab}).status_code == 200
 
 
@@ -160,7 +164,7 @@ def test_after_a_week_an_artifact_cannot_be_restored(
     artifact = spare.artifact
     assert artifact is not None
     browser.post(f"/storage/artifacts/{artifact.uid}/delete")
-    retention_run(at=timezone.now() + timedelta(days=8))
+    run_retention(at=timezone.now() + timedelta(days=8))
     spare.refresh_from_db()
     assert spare.state == "removed"
     answer = browser.post(f"/storage/artifacts/{artifact.uid}/restore", follow=True)

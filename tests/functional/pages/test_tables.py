@@ -18,14 +18,14 @@ from pytest_django import DjangoAssertNumQueries
 
 from controlplane.outbox.models import OutboxMessage
 from controlplane.web import tables
-from controlplane.web.tables import Column, FilterForm, Table
+from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 COLUMNS = (
-    Column(key="id", label="Number", sort="pk", numeric=True),
-    Column(key="topic", label="Topic", sort="topic"),
-    Column(key="delivered_at", label="Delivered", sort="delivered_at"),
-    Column(key="payload", label="Payload", csv=lambda row: row.payload.get("text")),
-    Column(key="buttons", label=""),
+    TableColumn(key="id", label="Number", sort="pk", numeric=True),
+    TableColumn(key="topic", label="Topic", sort="topic"),
+    TableColumn(key="delivered_at", label="Delivered", sort="delivered_at"),
+    TableColumn(key="payload", label="Payload", csv=lambda row: row.payload.get("text")),
+    TableColumn(key="buttons", label=""),
 )
 
 
@@ -54,9 +54,9 @@ def messages(db: None) -> list[OutboxMessage]:
     ]
 
 
-def table(address: str = "/", **options: Any) -> Table[OutboxMessage]:
+def table(address: str = "/", **options: Any) -> ListTable[OutboxMessage]:
     rows = options.pop("rows", OutboxMessage.objects.all())
-    return Table(RequestFactory().get(address), rows, columns=COLUMNS, **options)
+    return ListTable(RequestFactory().get(address), rows, columns=COLUMNS, **options)
 
 
 def walk(address: str, **options: Any) -> list[list[int]]:
@@ -210,11 +210,11 @@ def test_the_csv_has_all_matching_rows_whatever_page_was_looked_at(
 def test_rows_can_be_ordered_by_what_belongs_to_another_row(db: None) -> None:
     users: type[Model] = get_user_model()
     rows = users._default_manager.all()
-    columns = [Column(key="username", label="Name", sort="username")]
+    columns = [TableColumn(key="username", label="Name", sort="username")]
     for name in ("zoe", "adam", "mia"):
         users._default_manager.create(username=name)
     request = RequestFactory().get("/?sort=username")
-    found = Table(request, rows, columns=columns, size=2)
+    found = ListTable(request, rows, columns=columns, size=2)
     assert [str(row) for row in found.rows] == ["adam", "mia"]
-    rest = Table(RequestFactory().get(f"/{found.next_href}"), rows, columns=columns, size=2)
+    rest = ListTable(RequestFactory().get(f"/{found.next_href}"), rows, columns=columns, size=2)
     assert [str(row) for row in rest.rows] == ["zoe"]

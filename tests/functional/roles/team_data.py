@@ -20,17 +20,17 @@ from apps.jobs.services.saved_filters import saved_filter_save
 from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersion
 from apps.models.selectors.catalog import published_catalog
 from apps.models.services.catalog import catalog_load
-from apps.models.services.versions import model_version_failed
+from apps.models.services.model_versions import model_version_fail_import
 from apps.notifications.models import Event, Notification, Webhook, WebhookDelivery
 from apps.quotas.models import Claim, PriorityClass, Queue, WhatIf
 from apps.quotas.reconcilers import what_ifs_reconcile
 from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
 from apps.serving.models import ApiKey, Deployment, Replica
 from apps.serving.services import deployments
-from apps.serving.services.gateways import key_create, usage_batch_record
+from apps.serving.services.gateways import api_key_create, usage_batch_record
 from apps.telemetry.models import NodeToken
-from apps.telemetry.services.node_tokens import token_issue
-from apps.telemetry.services.sources import push_source
+from apps.telemetry.services.metric_sources import agent_push_source
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import (
     NotificationKind,
@@ -163,7 +163,7 @@ def _work(word: str, team: Team, owner: User, company: Shared) -> dict[str, str]
     broken = ModelVersion.objects.create(
         line=version.line, number=2, source_path=f"/models/{word}", created_by=owner
     )
-    model_version_failed(version=broken, reason=f"{word} is no model", at=timezone.now())
+    model_version_fail_import(version=broken, reason=f"{word} is no model", at=timezone.now())
     return {
         "dataset": dataset.dataset.uid,
         "dataset_version": dataset.uid,
@@ -218,7 +218,7 @@ def _served(
     deployments.deployment_stop(deployment=stopped, actor=owner, at=at)
     stopped.refresh_from_db()
     deployments.deployment_transition(stopped, DeploymentEvent.CONFIRM, at=at, reason="stopped")
-    key, _text = key_create(**own, name=f"{word}-key", at=at)
+    key, _text = api_key_create(**own, name=f"{word}-key", at=at)
     _called(word, key, served, replica)
     return {
         "deployment": served.uid,
@@ -322,8 +322,8 @@ def company_names() -> dict[str, str]:
         "root": root.uid,
         "priority_class": PriorityClass.objects.get(name="low").uid,
     }
-    source = push_source(Node.objects.latest("id").cluster)
-    token_issue(node=Node.objects.latest("id"), actor=root)
+    source = agent_push_source(Node.objects.latest("id").cluster)
+    node_token_issue(node=Node.objects.latest("id"), actor=root)
     names |= {"source": source.uid, "node_token": NodeToken.objects.latest("id").uid}
     # Last, on a cluster of its own: the newest card above is one that works.
     return names | factories.ailing_card(actor=root, at=timezone.now())

@@ -12,7 +12,7 @@ from apps.accounts.models import AuditEntry, Membership, User
 from apps.accounts.selectors import company_roles_of
 from apps.accounts.services import administrator_ensure
 from apps.fleet.models import Node
-from apps.fleet.selectors import operates_fleet
+from apps.fleet.selectors import is_fleet_operator
 from controlplane.domain.common.permissions import Scope, TeamRole
 from controlplane.domain.jobs.lifecycle import JobKind
 from tests import factories
@@ -28,7 +28,7 @@ def audited() -> list[tuple[str, list[str], list[str]]]:
 
 
 def test_the_first_administrator_operates_the_fleet() -> None:
-    assert operates_fleet(administrator_ensure(username="admin", password="a long password"))
+    assert is_fleet_operator(administrator_ensure(username="admin", password="a long password"))
 
 
 def test_an_administrator_of_the_company_grants_the_role_on_the_page_of_a_person() -> None:
@@ -37,13 +37,13 @@ def test_an_administrator_of_the_company_grants_the_role_on_the_page_of_a_person
     assert 'value="operator"' in browser(root).get(page).text
     browser(root).post(f"{page}/company-roles", {"company_roles": ["operator"]})
     otto.refresh_from_db()
-    assert operates_fleet(otto)
+    assert is_fleet_operator(otto)
     assert otto.is_staff
     rows = browser(root).get("/people", {"state": "operator"}).context["rows"]
     assert [one["person"] for one in rows] == [otto]
     browser(root).post(f"{page}/company-roles", {})
     otto.refresh_from_db()
-    assert not operates_fleet(otto)
+    assert not is_fleet_operator(otto)
     assert not otto.is_staff
     assert audited() == [("otto", [], ["operator"]), ("otto", ["operator"], [])]
 
@@ -100,10 +100,10 @@ def test_the_upgrade_makes_team_operators_viewers_and_names_them_in_the_audit_tr
     otto.refresh_from_db()
     held = set(otto.memberships.values_list("team__slug", "role"))
     assert held == {("maps", "viewer"), ("search", "engineer")}
-    assert not operates_fleet(otto)
+    assert not is_fleet_operator(otto)
     assert not otto.is_staff
     root.refresh_from_db()
-    assert operates_fleet(root)
+    assert is_fleet_operator(root)
     assert root.is_staff
     rows = AuditEntry.objects.filter(action="membership.migrate", object_name="otto")
     assert {(row.team.slug, tuple(row.detail["before"])) for row in rows if row.team} == {
@@ -120,7 +120,7 @@ def test_a_row_that_an_earlier_version_writes_during_the_upgrade_grants_nothing(
     assert client.get("/").status_code == 200
     assert client.get(f"/teams/{team.slug}").status_code == 200
     assert client.get("/profile").status_code == 200
-    assert not operates_fleet(otto)
+    assert not is_fleet_operator(otto)
 
 
 def test_the_refusal_says_which_role_is_missing_and_who_grants_it() -> None:

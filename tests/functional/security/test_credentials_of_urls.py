@@ -12,12 +12,12 @@ from apps.fleet.models import Cluster
 from apps.models.services.hub_imports import RangeDownloader
 from apps.notifications.models import Webhook
 from apps.telemetry.models import Source
-from controlplane.adapters.hubs import HuggingFaceHub
-from controlplane.adapters.outbound import HttpOutbound
+from controlplane.adapters.model_hubs import HuggingFaceHub
+from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.domain.common.permissions import Scope, TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy, is_same_origin
 from controlplane.persistence.encryption import decrypt
-from controlplane.ports.hubs import HubUnreachable
+from controlplane.ports.model_hubs import HubUnreachable
 from tests import factories
 from tests.contract.web_servers import WebServer, web_server
 from tests.functional.accounts.conftest import browser

@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.models import AuditEntry, User
-from controlplane.domain.accounts.single_sign_on import Provider
+from controlplane.domain.accounts.single_sign_on import SsoProvider
 from tests import factories
 
 OLD, NEW = "mei@acme.example", "mei@new.example"
@@ -128,7 +128,7 @@ def test_without_a_mail_server_the_page_says_who_changes_it(mei: User, settings:
 def test_an_account_of_single_sign_on_is_sent_to_its_provider(
     mei: User, settings: Settings
 ) -> None:
-    settings.NINEFOLD_OIDC = Provider(
+    settings.NINEFOLD_OIDC = SsoProvider(
         issuer="https://id.example", client_id="n", client_secret="s", name="Okta"
     )
     mei.set_unusable_password()

@@ -17,7 +17,7 @@ from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job, SecretVariable
 from apps.jobs.services.secret_variables import RETRY_RETENTION, secret_variables_delete
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests.functional.api.callers import API, wrong_fields
 from tests.functional.security.database_texts import database_texts
 from tests.integration.company import Company
@@ -50,7 +50,7 @@ def device_variables() -> set[str]:
         "HABANA_VISIBLE_MODULES",
         "MTHREADS_DRIVER_CAPABILITIES",
     }
-    for plugin in registry.chip_plugins().values():
+    for plugin in adapter_registry.chip_plugins().values():
         named.add(plugin.profile().runtime_variable)
         named |= {chip.visible_devices_variable for chip in plugin.chips()}
     return named - {""}

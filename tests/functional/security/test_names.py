@@ -19,7 +19,7 @@ from rest_framework import serializers
 import apps
 from apps.accounts.models import PersonalToken, Team
 from controlplane.domain.common.name_validation import is_name_field
-from controlplane.web.forms import PlainForm, validate_name
+from controlplane.web.forms import StyledForm, validate_name
 from controlplane.web.rest import StrictSerializer
 from tests import factories
 
@@ -51,7 +51,7 @@ def test_every_form_field_of_a_name_is_validated(everything_imported: None) -> N
             if isinstance(field, forms.ChoiceField | forms.SlugField):
                 continue
             checked += 1
-            if not issubclass(form, PlainForm) or form._post_clean is not PlainForm._post_clean:
+            if not issubclass(form, StyledForm) or form._post_clean is not StyledForm._post_clean:
                 forgotten.append(f"{form.__module__}.{form.__qualname__}.{name}")
     assert not forgotten
     assert checked > 10

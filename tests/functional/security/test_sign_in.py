@@ -18,7 +18,7 @@ from controlplane.web import password_hashing
 from controlplane.web.password_hashing import HashingLimit, PasswordHashingBusy
 from tests import factories
 
-HASHER = "controlplane.web.password_hashing.LimitedPBKDF2PasswordHasher"
+HASHER = "controlplane.web.password_hashing.ConcurrencyLimitedPBKDF2PasswordHasher"
 
 
 @pytest.fixture

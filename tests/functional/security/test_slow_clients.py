@@ -14,7 +14,7 @@ from django.core.cache import cache
 from apps.accounts import services as accounts
 from apps.fleet.models import Card, Cluster, Node
 from apps.telemetry.models import CardMetrics
-from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import Scope, TeamRole
 from tests import factories
 from tests.functional.security.slow_clients import received, slow_clients
@@ -51,7 +51,7 @@ def agent_token(transactional_db: None) -> str:
     cluster = Cluster.objects.create(name="east", kind="simulated")
     node = Node.objects.create(cluster=cluster, name="n0")
     Card.objects.create(node=node, index=0, chip="nvidia-h200")
-    return token_issue(node=node, actor=None)
+    return node_token_issue(node=node, actor=None)
 
 
 def row(number: int) -> str:

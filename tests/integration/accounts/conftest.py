@@ -18,7 +18,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.models import Team
-from controlplane.domain.accounts.single_sign_on import GroupGrant, Provider
+from controlplane.domain.accounts.single_sign_on import GroupGrant, SsoProvider
 from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 
@@ -27,7 +27,7 @@ from tests import factories
 class SignOn:
     """The provider, and the settings by which it is known."""
 
-    provider: Provider
+    provider: SsoProvider
     settings: Settings
 
     def user(self, subject: str, **claims: Any) -> None:
@@ -35,7 +35,7 @@ class SignOn:
         claims = {"preferred_username": subject, **claims}
         requests.put(f"{self.provider.issuer}/users/{subject}", json=claims, timeout=10)
 
-    def configure(self, **changes: Any) -> Provider:
+    def configure(self, **changes: Any) -> SsoProvider:
         changed = replace(self.provider, **changes)
         self.settings.NINEFOLD_OIDC = changed
         return changed
@@ -108,7 +108,7 @@ def search(db: None) -> Team:
 
 @pytest.fixture
 def sign_on(issuer: str, settings: Settings, maps: Team, search: Team) -> SignOn:
-    provider = Provider(
+    provider = SsoProvider(
         issuer=issuer,
         client_id="ninefold",
         client_secret="not checked by this provider",

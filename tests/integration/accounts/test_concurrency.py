@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apps.accounts import services
 from apps.accounts.models import Membership, Team, User
-from controlplane.domain.accounts.single_sign_on import Identity, Provider
+from controlplane.domain.accounts.single_sign_on import SsoIdentity, SsoProvider
 from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 from tests.contract.waiting import until
@@ -20,10 +20,10 @@ from tests.integration.threads import PATIENCE
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ENGINEER = frozenset({TeamRole.ENGINEER})
-ACME = Provider(
+ACME = SsoProvider(
     issuer="https://acme.example", client_id="ninefold", client_secret="-", name="Acme ID"
 )
-MEI = Identity(issuer=ACME.issuer, subject="1", username="mei", email="")
+MEI = SsoIdentity(issuer=ACME.issuer, subject="1", username="mei", email="")
 
 
 @pytest.fixture

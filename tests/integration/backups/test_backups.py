@@ -20,7 +20,7 @@ from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import digests_referenced
 from apps.models.services.storage_cleanup import garbage_collect
 from apps.serving.models import GatewaySnapshot
-from controlplane.persistence.backups import BackupRefused, Manifest, back_up
+from controlplane.persistence.backups import BackupManifest, BackupRefused, back_up
 from controlplane.persistence.backups.manifest import NAME, _manifest_digest
 from controlplane.persistence.encryption import encrypt
 from controlplane.ports.artifacts import Blob, StorageFull
@@ -65,7 +65,7 @@ def test_the_manifest_of_version_0_1_0_is_read(backup: Path, tmp_path: Path) -> 
     body["made_at"] = body.pop("created_at")
     body["seal"] = _manifest_digest(body)
     (tmp_path / NAME).write_text(json.dumps(body), encoding="utf-8")
-    assert Manifest.read(tmp_path) == Manifest.read(backup)
+    assert BackupManifest.read(tmp_path) == BackupManifest.read(backup)
 
 
 LOGS_IN = """
@@ -100,7 +100,7 @@ def test_everything_comes_back_and_works(backup: Path, other: Elsewhere) -> None
         name: len(rows) for name, rows in here.items()
     }
     assert there == here
-    manifest = Manifest.read(backup)
+    manifest = BackupManifest.read(backup)
     restored_rows = sum(table.rows for table in manifest.tables)
     assert f"{restored_rows} rows and {manifest.blob_count} artifact files" in done.stdout
     assert {table.name: table.rows for table in manifest.tables} == {
@@ -184,7 +184,7 @@ def test_a_damaged_backup_changes_nothing(
 
 
 def test_a_backup_of_a_newer_version_is_refused(backup: Path) -> None:
-    manifest = Manifest.read(backup)
+    manifest = BackupManifest.read(backup)
     newer = {**manifest.migrations, "jobs": (*manifest.migrations["jobs"], "0999_later")}
     object.__setattr__(manifest, "migrations", newer)
     manifest.write(backup)
@@ -215,7 +215,7 @@ def test_an_interrupted_one_is_not_taken_for_a_backup(
     def die(*_: object, **__: object) -> None:
         raise Killed
 
-    monkeypatch.setattr("controlplane.persistence.backups.manifest.Manifest.write", die)
+    monkeypatch.setattr("controlplane.persistence.backups.manifest.BackupManifest.write", die)
     monkeypatch.setattr("controlplane.persistence.backups.writer.shutil.rmtree", lambda *a, **k: 0)
     with pytest.raises(Killed):
         call_command("backup", out=tmp_path / "backups" / "monday")
@@ -230,7 +230,7 @@ def test_blobs_of_an_earlier_backup_are_linked(backup: Path, tmp_path: Path) -> 
     call_command("backup", out=tuesday, incremental_artifacts=True, verbosity=0)
     for blob in tuesday.glob("blobs/*/*"):
         assert blob.stat().st_ino == (backup / blob.relative_to(tuesday)).stat().st_ino
-    assert Manifest.read(tuesday).blob_count == Manifest.read(backup).blob_count
+    assert BackupManifest.read(tuesday).blob_count == BackupManifest.read(backup).blob_count
 
 
 def test_a_damaged_blob_of_an_earlier_backup_is_copied_anew(backup: Path) -> None:
@@ -304,7 +304,7 @@ def test_missing_blobs_are_named_and_fail_the_backup_unless_accepted(
     assert f"the store has lost {lost}" in capsys.readouterr().err
     call_command("backup", out=tmp_path / "tuesday", accept_missing=True, verbosity=0)
     for day in ("monday", "tuesday"):
-        assert Manifest.read(tmp_path / day).blobs_missing == (lost,)
+        assert BackupManifest.read(tmp_path / day).blobs_missing == (lost,)
 
 
 @pytest.mark.slow

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pytest_django import Settings
 
-from apps.monitoring.api import telemetry
+from apps.monitoring.api import metric_ingestion
 from apps.telemetry.models import CardHistory, CardMetrics, Source
-from apps.telemetry.selectors.sources import PUSH
+from apps.telemetry.selectors.metric_sources import PUSH
 from tests.benchmarks.telemetry import ingesting, ingestion
 from tests.benchmarks.telemetry.exporters import SERIES
 
@@ -24,7 +24,7 @@ def test_all_that_is_printed_is_kept_and_seen_before_the_next_is_read(
 ) -> None:
     monkeypatch.setattr(ingesting, "PUSHES", 100)
     # What it changes for its own process goes with this test.
-    monkeypatch.setattr(telemetry, "MOST_A_MINUTE", telemetry.MOST_A_MINUTE)
+    monkeypatch.setattr(metric_ingestion, "MOST_A_MINUTE", metric_ingestion.MOST_A_MINUTE)
     settings.NINEFOLD_TELEMETRY = settings.NINEFOLD_TELEMETRY
     with ingestion.exporters(CARDS, TARGETS) as port:
         result = ingesting.main(port, CARDS, TARGETS, RUNS, FLAT_OUT, EVERY)

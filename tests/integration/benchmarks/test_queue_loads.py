@@ -37,13 +37,13 @@ def scheduler(changes: Bell) -> Iterator[Future[schedulers.Measurements]]:
         finally:
             connection.close()
 
-    messages.set_wake_callbacks(work.ring, changes.ring)
+    messages.set_after_publish_callbacks(work.ring, changes.ring)
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(run)
         try:
             yield future
         finally:
-            messages.set_wake_callbacks()
+            messages.set_after_publish_callbacks()
             os.close(work.rung)
         future.result(timeout=PATIENCE)
 

@@ -22,7 +22,7 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.quotas.models import Queue
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests.contract.cluster_harness import ended, open_folder
 from tests.integration.broker import plain_scripts
 from tests.integration.broker.brokers import Broker, FolderBroker, RedisBroker
@@ -77,7 +77,7 @@ def product(
     plain_scripts.install(plugins)
     monkeypatch.syspath_prepend(plugins)
     # A process knows its plug-ins for good; this one gets another while it runs.
-    registry.engine_names.cache_clear()
+    adapter_registry.engine_names.cache_clear()
     settings.NINEFOLD_HOME = home
     configuration = configured(
         home,
@@ -113,7 +113,7 @@ def product(
     for name in adapter.names():
         adapter.stop(name, grace=timedelta())
         ended(adapter, name)
-    registry.engine_names.cache_clear()
+    adapter_registry.engine_names.cache_clear()
 
 
 def database_url() -> str:

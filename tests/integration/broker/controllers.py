@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from launcher.configuration import PROJECT, LauncherConfiguration
-from launcher.linux import kill_session
+from launcher.linux_processes import kill_session
 from launcher.services import product_services
 from tests.contract.waiting import until
 

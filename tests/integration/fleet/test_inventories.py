@@ -220,10 +220,10 @@ def test_a_cordoned_node_stays_cordoned(company: Company, cluster: Cluster) -> N
     report(company, cluster, node())
     row = Node.objects.get(cluster=cluster)
     with pytest.raises(PermissionRefused, match="company role operator"):
-        services.node_cordon(node=row, cordoned=True, actor=company.engineer)
+        services.node_set_cordoned(node=row, cordoned=True, actor=company.engineer)
     operator = factories.user("olga", team=company.team, role=TeamRole.VIEWER, operator=True)
-    assert services.node_cordon(node=row, cordoned=True, actor=operator)
-    assert not services.node_cordon(node=row, cordoned=True, actor=operator)
+    assert services.node_set_cordoned(node=row, cordoned=True, actor=operator)
+    assert not services.node_set_cordoned(node=row, cordoned=True, actor=operator)
 
     report(company, cluster, node())
 
@@ -275,7 +275,7 @@ def test_the_fleet_is_counted_by_chip(company: Company) -> None:
     Card.objects.filter(index=0).update(state=CardState.ISOLATED)
 
     assert selectors.cards_by_chip() == {"cpu": {"total": 2, "usable": 1}}
-    (counted,) = map(vars, selectors.clusters())
+    (counted,) = map(vars, selectors.clusters_with_counts())
     assert (counted["node_count"], counted["card_count"]) == (1, 2)
 
 
@@ -287,8 +287,8 @@ def test_a_card_released_while_its_node_is_not_ready_is_unknown_until_the_next_i
     report(company, cluster, node("n2", cards=(0,)))
     rows = Node.objects.filter(cluster=cluster)
     with transaction.atomic():
-        card_availability.cards_release(
-            cards=card_availability.cards_lock(nodes=[row.pk for row in rows])
+        card_availability.cards_return_to_service(
+            cards=card_availability.lock_cards_of_nodes(nodes=[row.pk for row in rows])
         )
 
     assert states(cluster) == ["unknown", "usable"]

@@ -24,8 +24,8 @@ from apps.fleet.services import cluster_status as services
 from apps.fleet.services.cluster_status import LEASE
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence.leases import LeaderLease, leader_lease, lease_holder
-from controlplane.ports import registry
+from controlplane.persistence.leases import LeaderLease, hold_leader_lease, lease_holder
+from controlplane.ports import adapter_registry
 
 WITHIN = 120.0
 ROOT = Path(__file__).parents[3]
@@ -68,7 +68,7 @@ class Speaking(FakeCluster):
 @pytest.fixture
 def kinds(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
     """Clusters of kind ``speaking``, and a watcher that looks often."""
-    provided = registry._load_plugin
+    provided = adapter_registry._load_plugin
 
     def load(group: str, name: str) -> object:
         return (
@@ -77,7 +77,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
             else provided(group, name)
         )
 
-    monkeypatch.setattr(registry, "_load_plugin", load)
+    monkeypatch.setattr(adapter_registry, "_load_plugin", load)
     monkeypatch.setattr(watch_clusters, "POLL_SECONDS", 0.1)
     monkeypatch.setattr(Speaking, "watched", {})
     monkeypatch.setattr(Speaking, "begun", 0)
@@ -219,7 +219,7 @@ def test_a_standby_takes_over_the_lease(kinds: None) -> None:
     registered("east")
     stopping = threading.Event()
     thread = threading.Thread(target=clusters_watch, kwargs={"stopping": stopping})
-    with leader_lease(LEASE, ttl=timedelta(minutes=1)) as held:
+    with hold_leader_lease(LEASE, ttl=timedelta(minutes=1)) as held:
         assert held is not None
         thread.start()
         time.sleep(0.5)

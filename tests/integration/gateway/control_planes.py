@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from gateway.snapshots import signature_of
+from gateway.snapshots import snapshot_signature
 from tests.integration.gateway.servers import ThreadedServer
 
 TOKEN = "a-gateway-token-for-tests"
@@ -117,7 +117,7 @@ class FakeControl(ThreadedServer):
         return web.Response(
             body=body,
             content_type="application/json",
-            headers={"X-Ninefold-Signature": signature_of(body, token=token)},
+            headers={"X-Ninefold-Signature": snapshot_signature(body, token=token)},
         )
 
     async def _post_usage(self, request: web.Request) -> web.Response:

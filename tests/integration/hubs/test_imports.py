@@ -14,8 +14,12 @@ from pytest_django import Settings
 from apps.models.models import HubImport, ModelVersion, StorageQuota
 from apps.models.reconcilers import folder_imports_reconcile, hub_imports_reconcile
 from apps.models.selectors import artifact_store
+from apps.models.selectors.model_versions import (
+    due_hub_imports,
+    hub_endpoint,
+    partial_downloads_folder,
+)
 from apps.models.selectors.storage import digests_referenced
-from apps.models.selectors.versions import due_hub_imports, hub_endpoint, partial_downloads_folder
 from apps.models.services import hub_imports
 from apps.models.services.hub_imports import (
     PARTIAL_DOWNLOAD_RETENTION,
@@ -24,14 +28,14 @@ from apps.models.services.hub_imports import (
     hub_import_request,
     hub_lookup,
 )
-from apps.models.services.versions import model_version_retry
+from apps.models.services.model_versions import model_version_retry
 from config.settings.outbound import HubAccess
 from controlplane.domain.common.resources import MIB
 from controlplane.domain.outbound.egress import EgressPolicy, EgressRefused
-from controlplane.domain.registry.hubs import HubRefused
+from controlplane.domain.registry.model_hubs import HubImportRefused
 from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.storage.usage import StorageQuotaExceeded
-from controlplane.ports.hubs import HubUnreachable
+from controlplane.ports.model_hubs import HubUnreachable
 from tests.hubs import COMMIT, LocalHub, local_hub
 from tests.integration.company import Company, model_contents, safetensors
 
@@ -243,7 +247,7 @@ def test_a_token_is_sent_to_the_hub_but_not_to_redirect_targets(
     company: Company, hub: LocalHub, settings: Settings
 ) -> None:
     hub.token = "s3cret"
-    with pytest.raises(HubRefused, match="refuses access to"):
+    with pytest.raises(HubImportRefused, match="refuses access to"):
         _requested(company)
     settings.NINEFOLD_HUBS = {"huggingface": HubAccess(address=hub.url, token="s3cret")}
     _requested(company)
@@ -263,7 +267,7 @@ def test_a_token_is_sent_to_the_hub_but_not_to_redirect_targets(
 def test_an_unknown_repository_is_refused_by_name(
     company: Company, hub: LocalHub, repository: str, revision: str, message: str
 ) -> None:
-    with pytest.raises(HubRefused, match=message):
+    with pytest.raises(HubImportRefused, match=message):
         hub_lookup(hub="huggingface", repository=repository, revision=revision)
 
 
@@ -272,7 +276,7 @@ def test_a_repository_without_safetensors_is_refused_before_anything_is_fetched(
 ) -> None:
     del hub.repositories[REPOSITORY]["model.safetensors"]
     del hub.repositories[REPOSITORY]["original/params.safetensors"]
-    with pytest.raises(HubRefused, match=r"no \.safetensors weights"):
+    with pytest.raises(HubImportRefused, match=r"no \.safetensors weights"):
         _requested(company)
     assert hub.sent == 0
 

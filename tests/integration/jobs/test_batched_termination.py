@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.jobs import tasks
 from apps.jobs.models import Attempt, Job
-from apps.jobs.reconcilers import attempts, context, termination
+from apps.jobs.reconcilers import attempt_context, attempt_termination, attempts
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
 from controlplane.adapters.fakes.clusters import FakeCluster
@@ -213,7 +213,7 @@ def test_a_short_log_does_not_wait_for_a_long_one(
     short, long = gangs(company, 2)
     revoke(company, (short, long))
     company.turn_jobs()
-    monkeypatch.setattr(termination, "_FLUSH_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(attempt_termination, "_FLUSH_INTERVAL_SECONDS", 0.0)
     seen: list[set[str]] = []
     log = FakeCluster.log
 
@@ -236,11 +236,11 @@ def test_revoked_cards_get_no_launch(company: Company, monkeypatch: pytest.Monke
     company.schedule()
 
     def slow(*of: Any, **how: Any) -> Any:
-        found = context.reconcile_context(*of, **how)
+        found = attempt_context.attempt_reconcile_context(*of, **how)
         revoke(company, (job.attempts.get(),))
         return found
 
-    monkeypatch.setattr("apps.jobs.reconcilers.attempts.reconcile_context", slow)
+    monkeypatch.setattr("apps.jobs.reconcilers.attempts.attempt_reconcile_context", slow)
     company.turn_jobs()
 
     attempt = job.attempts.get()

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from apps.jobs.reconcilers.attempts import attempts_reconcile
-from apps.jobs.services.termination import MAX_LOST_ATTEMPTS
+from apps.jobs.services.attempt_termination import MAX_LOST_ATTEMPTS
 from apps.models.models import Artifact, ModelVersion
 from apps.quotas.models import Claim
 from controlplane.adapters.fakes.clusters import FakeCluster

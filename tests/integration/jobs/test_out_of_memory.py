@@ -12,7 +12,7 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors import latest_attempt
 from apps.quotas.models import Allocation
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind, JobState
-from controlplane.domain.jobs.retries import OUT_OF_MEMORY_ADVICE, smaller_batches
+from controlplane.domain.jobs.retries import OUT_OF_MEMORY_ADVICE, smaller_batch_fields
 from controlplane.ports.clusters import ExitCause
 from tests.integration.company import Company
 
@@ -165,7 +165,7 @@ def test_a_cancelled_job_is_not_retried_after_out_of_memory(company: Company) ->
 def test_a_step_sees_as_many_examples_with_smaller_batches(
     batch: int, accumulation: int, expected: tuple[int, int] | None
 ) -> None:
-    found = smaller_batches({"batch_size": batch, "gradient_accumulation": accumulation})
+    found = smaller_batch_fields({"batch_size": batch, "gradient_accumulation": accumulation})
     assert found == (
         None
         if expected is None

@@ -28,11 +28,13 @@ def test_the_token_of_an_attempt_is_valid_for_it_while_it_runs(
 def test_steps_reported_twice_count_once_and_reach_the_claim(company: Company) -> None:
     job, attempt = company.running()
     first = [{"step": 1, "loss": 5.0, "total_steps": 4}, {"step": 1, "learning_rate": 0.1}]
-    services.progress_record(attempt=attempt, points=first, at=company.at)
-    services.progress_record(
+    services.attempt_progress_store(attempt=attempt, points=first, at=company.at)
+    services.attempt_progress_store(
         attempt=attempt, points=[{"step": 2, "loss": 4.0}, {"checkpoint": "c2"}], at=company.at
     )
-    services.progress_record(attempt=attempt, points=[{"step": 2, "loss": 3.0}], at=company.at)
+    services.attempt_progress_store(
+        attempt=attempt, points=[{"step": 2, "loss": 3.0}], at=company.at
+    )
 
     one, two = selectors.job_curve_points(job)
     assert (one["step"], one["loss"], one["learning_rate"]) == (1, 5.0, 0.1)
@@ -45,7 +47,7 @@ def test_steps_reported_twice_count_once_and_reach_the_claim(company: Company) -
 def test_a_point_without_a_whole_step_is_refused(company: Company, step: object) -> None:
     _, attempt = company.running()
     with pytest.raises(services.ReportRefused, match="whole, non-negative number"):
-        services.progress_record(attempt=attempt, points=[{"step": step}], at=company.at)
+        services.attempt_progress_store(attempt=attempt, points=[{"step": step}], at=company.at)
 
 
 def test_a_manifest_that_lists_what_did_not_arrive_is_refused(company: Company) -> None:
@@ -53,13 +55,15 @@ def test_a_manifest_that_lists_what_did_not_arrive_is_refused(company: Company) 
     with pytest.raises(
         services.ReportRefused, match=r"'model\.safetensors', which was not uploaded"
     ):
-        services.manifest_record(
+        services.attempt_manifest_store(
             attempt=attempt,
             manifest={"files": [{"path": "model.safetensors", "sha256": "0" * 64, "size": 1}]},
         )
-    services.file_record(attempt=attempt, path="a.txt", digest=f"sha256:{'1' * 64}", size=1)
+    services.attempt_upload_record(
+        attempt=attempt, path="a.txt", digest=f"sha256:{'1' * 64}", size=1
+    )
     with pytest.raises(services.ReportRefused, match="differs from the manifest"):
-        services.manifest_record(
+        services.attempt_manifest_store(
             attempt=attempt,
             manifest={"files": [{"path": "a.txt", "sha256": "0" * 64, "size": 1}]},
         )

@@ -11,14 +11,14 @@ from apps.fleet import services as fleet
 from apps.jobs import services
 from apps.jobs.models import Job
 from apps.jobs.services import JobRequest, SpecRefused
-from apps.jobs.services.resources import engine_for, expand_chip_names
+from apps.jobs.services.resource_resolution import default_engine_for_task, expand_chip_names
 from apps.quotas.models import Claim
 from apps.quotas.selectors import snapshots
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.quotas.claims import GangShape
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.engines import EngineTask
 from tests.integration.company import Company
@@ -38,14 +38,14 @@ QWEN2_7B = {
     "rope_theta": 1_000_000.0,
     "torch_dtype": "bfloat16",
 }
-REAL_ENGINE, REAL_NAMES = registry.engine, registry.engine_names
+REAL_ENGINE, REAL_NAMES = adapter_registry.engine_by_name, adapter_registry.engine_names
 
 
 @pytest.fixture(autouse=True)
 def real_engines(company: Company, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """The installed engines, and a model of 7.6 billion parameters."""
-    monkeypatch.setattr(registry, "engine", REAL_ENGINE)
-    monkeypatch.setattr(registry, "engine_names", REAL_NAMES)
+    monkeypatch.setattr(adapter_registry, "engine_by_name", REAL_ENGINE)
+    monkeypatch.setattr(adapter_registry, "engine_names", REAL_NAMES)
     company.model.config = QWEN2_7B
     company.model.parameters = 7_615_616_512
     company.model.context_length = 32768
@@ -124,7 +124,7 @@ def equally_good(job: Job) -> int:
     """As the scheduler reads it, both from the row and from the model."""
     claim = Claim.objects.get(owner_uid=job.attempts.get().uid)
     (read,) = (view for view in snapshots.scheduling_snapshot().claims if view.uid == claim.uid)
-    assert read.equal_chips == snapshots.claim_view(claim).equal_chips
+    assert read.equal_chips == snapshots.claim_snapshot_of(claim).equal_chips
     return read.equal_chips
 
 
@@ -185,7 +185,7 @@ def test_a_slice_profile_resolves_to_slices_of_the_fleet_and_other_groups_to_non
     give(company, chip="nvidia-h800-mig-1g-10gb")
     give(company, chip="nvidia-a100-80gb-mig-1g-10gb", cards=14)
     free = {"nvidia-h800-mig-1g-10gb": 8, "nvidia-a100-80gb-mig-1g-10gb": 14, "nvidia-h800": 2}
-    engine = registry.engine("transformers")
+    engine = adapter_registry.engine_by_name("transformers")
 
     def meant(*names: str) -> tuple[list[str], list[str]]:
         chips, wrong = expand_chip_names(names, engine=engine, task=EngineTask.SCRIPT, free=free)
@@ -227,7 +227,7 @@ def test_more_cards_than_a_node_has_are_whole_nodes(company: Company) -> None:
 
 
 def refused_again(company: Company, **changes: Any) -> dict[str, str]:
-    resolved = services.job_resolve(asked(company, **changes))
+    resolved = services.job_request_resolve(asked(company, **changes))
     return {finding.field: finding.message for finding in resolved.findings}
 
 
@@ -299,7 +299,7 @@ def test_the_learning_rate_of_sft_is_not_used_for_dpo(company: Company) -> None:
     company.model.parameters = 1_000_000
     company.model.save()
     for objective, rate in (("sft", 2e-3), ("grpo", 1e-6)):
-        resolved = services.job_resolve(
+        resolved = services.job_request_resolve(
             asked(
                 company,
                 engine="transformers",
@@ -313,10 +313,13 @@ def test_the_learning_rate_of_sft_is_not_used_for_dpo(company: Company) -> None:
 
 
 def test_one_spec_on_two_chips_changes_no_field(company: Company) -> None:
-    chips = (registry.chips()["nvidia-h800"], registry.chips()["ascend-910b3"])
+    chips = (
+        adapter_registry.all_chips()["nvidia-h800"],
+        adapter_registry.all_chips()["ascend-910b3"],
+    )
     for engine in ("llamafactory", "ms_swift"):
         request = asked(company, engine=engine, cards=8, spec={"method": "lora"})
-        found = services.request_compare_launches(request, chips=chips)
+        found = services.compare_launches_of_request(request, chips=chips)
         assert found.findings == ((), ()), engine
         assert found.changed_fields == ()
         assert found.differences
@@ -324,9 +327,12 @@ def test_one_spec_on_two_chips_changes_no_field(company: Company) -> None:
 
 
 def test_a_refused_rendering_has_a_reason(company: Company) -> None:
-    chips = (registry.chips()["nvidia-h800"], registry.chips()["ascend-910b3"])
+    chips = (
+        adapter_registry.all_chips()["nvidia-h800"],
+        adapter_registry.all_chips()["ascend-910b3"],
+    )
     request = asked(company, spec={"method": "qlora"})
-    found = services.request_compare_launches(request, chips=chips)
+    found = services.compare_launches_of_request(request, chips=chips)
     assert found.launches[0] is not None
     assert found.launches[1] is None
     assert [finding.field for finding in found.findings[1]] == ["method"]
@@ -338,10 +344,10 @@ def test_an_engine_that_comes_as_an_image_is_refused_where_nothing_starts_contai
     give(company, chip="nvidia-h800")
     request = asked(company, engine="ms_swift", chips=("nvidia-h800",), cards=8)
     assert not any(
-        "comes as an image" in finding.message for finding in services.job_check(request)
+        "comes as an image" in finding.message for finding in services.job_request_check(request)
     )
     monkeypatch.setattr(FakeCluster, "runs_images", False)
-    messages = {finding.field: finding.message for finding in services.job_check(request)}
+    messages = {finding.field: finding.message for finding in services.job_request_check(request)}
     assert "ms-swift requires a container image" in messages["engine"]
     assert "(with-nvidia-h800)" in messages["engine"]
 
@@ -361,16 +367,20 @@ def test_an_engine_that_comes_as_an_image_is_refused_where_nothing_starts_contai
 def test_the_default_engine_depends_on_the_kind_and_the_first_chip(
     task: EngineTask, chip: str, engine: str
 ) -> None:
-    assert engine_for(task, chips=(chip,)) == engine
+    assert default_engine_for_task(task, chips=(chip,)) == engine
 
 
 def test_the_default_engine_runs_on_a_chip_if_any_engine_does() -> None:
-    engines = [registry.engine(name) for name in registry.engine_names()]
+    engines = [adapter_registry.engine_by_name(name) for name in adapter_registry.engine_names()]
     for task in EngineTask:
-        for name, chip in registry.chips().items():
+        for name, chip in adapter_registry.all_chips().items():
             able = [
                 each
                 for each in engines
                 if task in each.tasks and not each.unsupported_reason(task, chip)
             ]
-            assert registry.engine(engine_for(task, chips=(name,))) in able or not able
+            assert (
+                adapter_registry.engine_by_name(default_engine_for_task(task, chips=(name,)))
+                in able
+                or not able
+            )

@@ -16,9 +16,9 @@ from apps.jobs import selectors
 from apps.jobs.models import Attempt
 from apps.jobs.selectors.secret_variables import mask_secrets
 from apps.models import selectors as models
-from controlplane.adapters.clusters.local.folders import HomeFolder
+from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.engines import RenderRequest
 from controlplane.ports.launches import Launch
 from tests.contract.cluster_harness import NODE, LocalHarness
@@ -74,12 +74,12 @@ def test_only_the_process_receives_a_secret_value(
     local: LocalHarness, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = ProgramEngine()
-    monkeypatch.setattr(registry, "engine", {engine.name: engine}.__getitem__)
-    monkeypatch.setattr(registry, "engine_names", lambda: (engine.name,))
+    monkeypatch.setattr(adapter_registry, "engine_by_name", {engine.name: engine}.__getitem__)
+    monkeypatch.setattr(adapter_registry, "engine_names", lambda: (engine.name,))
     company = companies.found(node=NODE)
     monkeypatch.setattr(fleet, "cluster_adapter", lambda _row: local.cluster)
     attempt = submitted(company, engine=engine.name, spec={"program": PROGRAM})
-    record = HomeFolder(local.home).launch(attempt.launch_name).record
+    record = LocalClusterFolder(local.home).launch(attempt.launch_name).record
     assert SECRET in record.read_text()
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
     assert record.stat().st_uid == os.geteuid()

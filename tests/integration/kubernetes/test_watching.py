@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
-from controlplane.adapters.clusters.kubernetes.watch_streams import WatchEnd
+from controlplane.adapters.clusters.kubernetes.watch_streams import WatchEndReason
 from controlplane.adapters.clusters.kubernetes.watcher import (
     ReflectorStatus,
     Watcher,
@@ -64,7 +64,7 @@ class Watched:
         return next(one for one in self.watcher.state() if one.resource == resource)
 
     @property
-    def ends(self) -> set[WatchEnd]:
+    def ends(self) -> set[WatchEndReason]:
         """Of the watch of our pods, those that nobody asked for."""
         return set(self.of("our pods").ends)
 
@@ -154,17 +154,17 @@ def test_after_an_end_in_good_order_it_watches_on_from_the_last_version(
 @pytest.mark.parametrize(
     ("trick", "end"),
     [
-        (players.ends_at_once, WatchEnd.EARLY),
-        (players.answers_nothing, WatchEnd.HALF_OPEN),
-        (players.says_nothing, WatchEnd.IDLE),
-        (players.is_cut_within_a_line, WatchEnd.BROKEN),
-        (players.ends_within_a_line, WatchEnd.BROKEN),
-        (players.is_busy, WatchEnd.BUSY),
-        (players.fails, WatchEnd.BUSY),
+        (players.ends_at_once, WatchEndReason.EARLY),
+        (players.answers_nothing, WatchEndReason.HALF_OPEN),
+        (players.says_nothing, WatchEndReason.IDLE),
+        (players.is_cut_within_a_line, WatchEndReason.BROKEN),
+        (players.ends_within_a_line, WatchEndReason.BROKEN),
+        (players.is_busy, WatchEndReason.BUSY),
+        (players.fails, WatchEndReason.BUSY),
     ],
 )
 def test_what_happens_while_a_connection_fails_is_told_without_listing_again(
-    stage: tuple[Player, Watch], trick: players.Trick, end: WatchEnd
+    stage: tuple[Player, Watch], trick: players.Trick, end: WatchEndReason
 ) -> None:
     player, watch = stage
     player.trick(OURS, trick)
@@ -179,14 +179,14 @@ def test_what_happens_while_a_connection_fails_is_told_without_listing_again(
 @pytest.mark.parametrize(
     ("trick", "end"),
     [
-        (players.has_forgotten_the_version, WatchEnd.EXPIRED),
-        (players.forgets_the_version, WatchEnd.EXPIRED),
-        (players.talks_nonsense, WatchEnd.GARBLED),
-        (players.forbids, WatchEnd.REFUSED),
+        (players.has_forgotten_the_version, WatchEndReason.EXPIRED),
+        (players.forgets_the_version, WatchEndReason.EXPIRED),
+        (players.talks_nonsense, WatchEndReason.GARBLED),
+        (players.forbids, WatchEndReason.REFUSED),
     ],
 )
 def test_what_a_version_no_longer_tells_is_listed_and_what_is_gone_is_told_too(
-    stage: tuple[Player, Watch], trick: players.Trick, end: WatchEnd
+    stage: tuple[Player, Watch], trick: players.Trick, end: WatchEndReason
 ) -> None:
     player, watch = stage
     player.pod("attempt-1")
@@ -225,7 +225,7 @@ def test_a_server_that_is_down_at_first_is_tried_until_it_answers(
     player.trick(OURS, players.is_busy, players.answers_nothing, players.fails, watches=False)
     watched = watch()
     until(lambda: watched.names == {"attempt-1"}, what="the name")
-    assert {WatchEnd.BUSY, WatchEnd.HALF_OPEN} <= watched.ends
+    assert {WatchEndReason.BUSY, WatchEndReason.HALF_OPEN} <= watched.ends
     assert watched.of("our pods").errors == 3
     assert watched.of("our pods").last_error == ""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from launcher.linux import started_ticks
+from launcher.linux_processes import started_ticks
 
 SECONDS = 120.0
 

@@ -10,18 +10,18 @@ import os
 import sys
 from pathlib import Path
 
-from launcher.logs import TerminalOutput
-from launcher.services import Service
+from launcher.process_output import TerminalOutput
+from launcher.services import ServiceSpec
 from launcher.supervisor import ProcessSupervisor, RestartPolicy, SupervisorStopRequested
 from tests.integration.launcher.programs import family, python, stubborn
 
 
-def _service(name: str, *, folder: Path, stop_order: int) -> Service:
+def _service(name: str, *, folder: Path, stop_order: int) -> ServiceSpec:
     commands = {
         "stubborn": stubborn(name, folder=folder),
         "fickle": python("print('good-bye'); raise SystemExit(3)"),
     }
-    return Service(
+    return ServiceSpec(
         name=name,
         command=commands.get(name, family(name, folder=folder)),
         grace_seconds=30.0 if name == "stubborn" else 1.0,

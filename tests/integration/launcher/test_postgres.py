@@ -13,34 +13,34 @@ import psycopg
 import pytest
 
 from launcher.configuration import PROJECT
-from launcher.linux import processes_working_in, started_ticks
+from launcher.linux_processes import processes_working_in, started_ticks
 from launcher.postgres import (
-    Binaries,
-    NoFittingPostgres,
+    NoCompatiblePostgres,
+    PostgresBinaries,
     PostgresFailed,
     RunningPostgres,
-    installed_binaries,
+    find_postgres_binaries,
     prepare_server,
-    start_temporary,
+    start_temporary_postgres,
 )
 from tests.integration.launcher.process_polling import alive, gone, wait_for
 
 pytestmark = pytest.mark.slow
 
-_INSTALLED = installed_binaries()
+_INSTALLED = find_postgres_binaries()
 _IS_ROOT = os.geteuid() == 0
 as_root = pytest.mark.skipif(not _IS_ROOT, reason="only root starts it under another account")
 
 
 @pytest.fixture(params=_INSTALLED, ids=lambda found: f"{found.origin}-{found.major}")
-def binaries(request: pytest.FixtureRequest) -> Binaries:
-    found: Binaries = request.param
+def binaries(request: pytest.FixtureRequest) -> PostgresBinaries:
+    found: PostgresBinaries = request.param
     return found
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[RunningPostgres]:
-    with start_temporary(tmp_path / "pg") as started:
+    with start_temporary_postgres(tmp_path / "pg") as started:
         yield started
 
 
@@ -56,9 +56,9 @@ def _kill(running: RunningPostgres) -> None:
 
 
 def test_each_installed_version_starts_takes_connections_and_stops(
-    binaries: Binaries, tmp_path: Path
+    binaries: PostgresBinaries, tmp_path: Path
 ) -> None:
-    with start_temporary(tmp_path / "pg", candidates=[binaries]) as started:
+    with start_temporary_postgres(tmp_path / "pg", candidates=[binaries]) as started:
         version = _one(started.url, "SHOW server_version")
         assert str(version).startswith(f"{binaries.major}.")
         assert _one(started.url, "SELECT current_database()") == "ninefold"
@@ -73,7 +73,7 @@ def test_it_listens_on_no_tcp_address(running: RunningPostgres) -> None:
 
 
 def test_what_a_project_with_a_space_in_its_name_needs_is_quoted(tmp_path: Path) -> None:
-    with start_temporary(tmp_path / 'a "b" c') as started:
+    with start_temporary_postgres(tmp_path / 'a "b" c') as started:
         assert _one(started.url, "SELECT 1") == 1
 
 
@@ -139,8 +139,8 @@ def test_a_server_that_outlived_its_starter_is_stopped_first(running: RunningPos
 def test_it_ends_cleanly_when_its_starter_is_killed(tmp_path: Path) -> None:
     code = (
         "import pathlib, sys, time\n"
-        "from launcher.postgres import start_temporary\n"
-        "print(start_temporary(pathlib.Path(sys.argv[1])).process.pid, flush=True)\n"
+        "from launcher.postgres import start_temporary_postgres\n"
+        "print(start_temporary_postgres(pathlib.Path(sys.argv[1])).process.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
     starter = subprocess.Popen(
@@ -163,7 +163,7 @@ def test_a_partially_created_database_is_created_again(tmp_path: Path) -> None:
     prepare_server(folder=folder, durable=False)
     (folder / "data").rename(folder / "data.new")
     (folder / "data.new" / "global" / "pg_control").unlink()
-    with start_temporary(folder) as started:
+    with start_temporary_postgres(folder) as started:
         assert _one(started.url, "SELECT 1") == 1
 
 
@@ -201,7 +201,7 @@ def test_data_of_another_version_names_the_version_to_install(tmp_path: Path) ->
     data = tmp_path / "pg" / "data"
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("9\n")
-    with pytest.raises(NoFittingPostgres, match="written by PostgreSQL 9, and this machine has"):
+    with pytest.raises(NoCompatiblePostgres, match="written by PostgreSQL 9, and this machine has"):
         prepare_server(folder=tmp_path / "pg")
 
 
@@ -230,10 +230,12 @@ def test_no_other_account_reaches_the_socket(running: RunningPostgres) -> None:
 
 
 @as_root
-def test_below_a_closed_home_of_root_nothing_is_opened(binaries: Binaries, tmp_path: Path) -> None:
+def test_below_a_closed_home_of_root_nothing_is_opened(
+    binaries: PostgresBinaries, tmp_path: Path
+) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    with start_temporary(home / "project" / "pg", candidates=[binaries]) as started:
+    with start_temporary_postgres(home / "project" / "pg", candidates=[binaries]) as started:
         assert _one(started.url, "SELECT 1") == 1
         status = Path(f"/proc/{started.process.pid}/status").read_text()
     assert started.server.account is not None
@@ -242,18 +244,18 @@ def test_below_a_closed_home_of_root_nothing_is_opened(binaries: Binaries, tmp_p
 
 
 @as_root
-def test_an_ordinary_user_runs_it_as_itself(binaries: Binaries, tmp_path: Path) -> None:
+def test_an_ordinary_user_runs_it_as_itself(binaries: PostgresBinaries, tmp_path: Path) -> None:
     python = shutil.which("python3", path="/usr/bin")
     closed = [folder for folder in PROJECT.parents if not folder.stat().st_mode & 0o001]
     if python is None or closed:
         pytest.skip("no Python or project that another account can reach")
     code = (
         "import pathlib, os, sys\n"
-        "from launcher.postgres import start_temporary\n"
+        "from launcher.postgres import start_temporary_postgres\n"
         "from launcher.postgres import Binaries, BinariesOrigin\n"
         "found = Binaries(folder=pathlib.Path(sys.argv[2]), major=int(sys.argv[3]),\n"
         "                 origin=BinariesOrigin.SYSTEM)\n"
-        "with start_temporary(pathlib.Path(sys.argv[1]), candidates=[found]) as running:\n"
+        "with start_temporary_postgres(pathlib.Path(sys.argv[1]), candidates=[found]) as running:\n"
         "    print(pathlib.Path(f'/proc/{running.process.pid}').stat().st_uid)\n"
     )
     # Not below pytest's own folder, which is closed to others.

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from launcher.configuration import PROJECT
-from launcher.logs import TerminalOutput
-from launcher.services import LogLineProbe, Service, SetupStep
+from launcher.process_output import TerminalOutput
+from launcher.services import LogLineProbe, ServiceSpec, SetupStep
 from launcher.supervisor import (
     ProcessSupervisor,
     RestartPolicy,
-    StepFailed,
+    SetupStepFailed,
     SupervisorStopRequested,
 )
 from tests.integration.launcher.process_polling import alive, gone, pid_in, wait_for
@@ -153,7 +153,7 @@ def test_services_stop_in_order(supervisor: ProcessSupervisor, tmp_path: Path) -
     )
     for name, stop_order in (("c", 2), ("a", 0), ("b", 1)):
         supervisor.add(
-            Service(
+            ServiceSpec(
                 name=name,
                 command=(*python(note), name),
                 ready=LogLineProbe(pattern=re.compile("^up$")),
@@ -167,10 +167,10 @@ def test_services_stop_in_order(supervisor: ProcessSupervisor, tmp_path: Path) -
 
 def test_those_that_are_not_ready_in_time_are_named(supervisor: ProcessSupervisor) -> None:
     sleeper = python("import time; time.sleep(60)")
-    supervisor.add(Service(name="quick", command=sleeper))
-    supervisor.add(Service(name="late", command=sleeper, ready=lambda: False))
+    supervisor.add(ServiceSpec(name="quick", command=sleeper))
+    supervisor.add(ServiceSpec(name="late", command=sleeper, ready=lambda: False))
     supervisor.add(
-        Service(name="mute", command=sleeper, ready=LogLineProbe(pattern=re.compile("up")))
+        ServiceSpec(name="mute", command=sleeper, ready=LogLineProbe(pattern=re.compile("up")))
     )
     assert supervisor.wait_until_ready(seconds=0.6) == ("late", "mute")
 
@@ -179,7 +179,7 @@ def test_ignored_output_is_matched_for_readiness_but_not_logged(
     supervisor: ProcessSupervisor, tmp_path: Path
 ) -> None:
     supervisor.add(
-        Service(
+        ServiceSpec(
             name="worker",
             command=python("import time; print('tick 1\\nnews', flush=True); time.sleep(60)"),
             ready=LogLineProbe(pattern=re.compile("^tick")),
@@ -195,7 +195,9 @@ def test_a_failed_step_shows_its_last_lines(supervisor: ProcessSupervisor, tmp_p
     step = SetupStep(
         name="migrating", command=python("print('no such table'); raise SystemExit(2)")
     )
-    with pytest.raises(StepFailed, match=r"migrating failed \(exit status 2\):\n    no such table"):
+    with pytest.raises(
+        SetupStepFailed, match=r"migrating failed \(exit status 2\):\n    no such table"
+    ):
         supervisor.run_step(step)
     assert (tmp_path / "setup.log").read_text() == "no such table\n"
 

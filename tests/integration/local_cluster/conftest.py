@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.local import LocalCluster
-from controlplane.adapters.clusters.local.folders import HomeFolder
+from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
 from controlplane.adapters.clusters.local.launch_records import LocalReplicaState
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.ports.launches import Launch
@@ -32,7 +32,9 @@ class Machine(LocalHarness):
         self.cluster.launch(Launch(name=name, roles=(python_role(code, **of_role),), **values))
 
     def state(self, name: str = "job", *, role: str = "main", index: int = 0) -> LocalReplicaState:
-        state = LocalReplicaState.read(HomeFolder(self.home).launch(name).replica(role, index))
+        state = LocalReplicaState.read(
+            LocalClusterFolder(self.home).launch(name).replica(role, index)
+        )
         assert state is not None
         return state
 

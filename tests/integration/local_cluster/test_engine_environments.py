@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.clusters.local import environments, job_accounts
-from controlplane.adapters.clusters.local.folders import HomeFolder
+from controlplane.adapters.clusters.local import engine_environments, job_accounts
+from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
 from controlplane.ports.clusters import ExitCause, ReplicaPhase
 from controlplane.ports.launches import EngineEnvironment
 from tests.contract.cluster_harness import ended, observed
@@ -148,16 +148,16 @@ def test_a_report_that_raises_ends_the_installer(
         if message is not None and message.startswith("installing"):
             raise Enough
 
-    engines = HomeFolder(machine.home).engines
+    engines = LocalClusterFolder(machine.home).engines
     with pytest.raises(Enough):
-        environments.ensure_environment(
+        engine_environments.ensure_environment(
             pebble,
             engines=engines,
             python=job_accounts.find_interpreter(by_others=False),
             report=report,
         )
     # The lock is free again and the next one succeeds.
-    python = environments.ensure_environment(
+    python = engine_environments.ensure_environment(
         pebble,
         engines=engines,
         python=job_accounts.find_interpreter(by_others=False),

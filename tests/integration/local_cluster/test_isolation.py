@@ -16,9 +16,9 @@ import pytest
 import controlplane
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.adapters.clusters.local import LocalCluster
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause
-from controlplane.ports.launches import InputTree, Launch, LaunchPlacement, LaunchRole
+from controlplane.ports.launches import InputArtifact, Launch, LaunchPlacement, LaunchRole
 from tests.contract.cluster_harness import NODE, SLEEPS, ended, open_folder, python_role
 from tests.contract.waiting import until
 from tests.integration.local_cluster.conftest import Machine
@@ -54,7 +54,7 @@ def test_the_products_environment_is_not_visible(
         *("HOME", "TMPDIR", "USER", "LOGNAME", "LANG", "PATH", "PYTHONPATH", "PYTHONUNBUFFERED"),
         *("NINEFOLD_WORK", "NINEFOLD_INPUTS", "NINEFOLD_LAUNCH"),
         *("OMP_NUM_THREADS", "NINEFOLD_ATTEMPT_TOKEN"),
-        *registry.hidden_devices(["cpu"]),
+        *adapter_registry.variables_that_hide_devices(["cpu"]),
     }
 
 
@@ -173,7 +173,9 @@ def test_inputs_are_readable_and_cannot_be_changed(machine: Machine) -> None:
         "    try: change(); print('changed')\n"
         "    except PermissionError: print('refused')"
     )
-    machine.start(code, inputs=(InputTree(name="model", files={"deep/weights.bin": blob.digest}),))
+    machine.start(
+        code, inputs=(InputArtifact(name="model", files={"deep/weights.bin": blob.digest}),)
+    )
     ended(machine.cluster, "job")
     lines = machine.output("job").decode().splitlines()
     said = [line for line in lines if not line.startswith("[ninefold]")]
@@ -186,7 +188,7 @@ def test_inputs_are_readable_and_cannot_be_changed(machine: Machine) -> None:
 
 def test_a_missing_input_is_named_and_nothing_is_started(machine: Machine) -> None:
     absent = f"sha256:{'0' * 64}"
-    machine.start("print('started')", inputs=(InputTree(name="model", files={"x": absent}),))
+    machine.start("print('started')", inputs=(InputArtifact(name="model", files={"x": absent}),))
     (replica,) = ended(machine.cluster, "job").replicas
     assert replica.cause is ExitCause.NOT_PREPARED
     assert absent in replica.message

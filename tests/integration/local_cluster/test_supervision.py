@@ -14,11 +14,11 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.adapters.clusters.local.folders import HomeFolder
+from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.domain.common.resources import MIB, Bytes, Resources
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause, ReplicaPhase
-from controlplane.ports.launches import Launch, Probe
+from controlplane.ports.launches import Launch, ReadinessProbe
 from tests.contract.cluster_harness import (
     NODE,
     SLEEPS,
@@ -118,7 +118,7 @@ def test_a_process_that_took_over_a_recorded_pid_is_left_alone(machine: Machine)
         supervisor = machine.state().supervisor
         supervisor.signal(signal.SIGKILL)
         until(lambda: not supervisor.alive())
-        path = HomeFolder(machine.home).launch("job").replica("main", 0).state
+        path = LocalClusterFolder(machine.home).launch("job").replica("main", 0).state
         forged = json.loads(path.read_text())
         # The stranger has the pid, and another start time than the process that was written down.
         forged["processes"] = [[stranger.pid, 1]]
@@ -140,7 +140,7 @@ def test_what_ran_before_the_machine_restarted_is_lost_and_no_pid_is_touched(
         until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
         machine.state().supervisor.signal(signal.SIGKILL)
         until(lambda: not machine.state().supervisor.alive())
-        path = HomeFolder(machine.home).launch("job").replica("main", 0).state
+        path = LocalClusterFolder(machine.home).launch("job").replica("main", 0).state
         identity = ProcessIdentity.of(stranger.pid)
         assert identity is not None
         forged = json.loads(path.read_text()) | {
@@ -245,7 +245,7 @@ def test_a_launch_over_its_run_time_is_stopped_and_says_so(machine: Machine) -> 
 
 
 def test_a_stop_while_it_prepares_ends_it_before_it_starts(machine: Machine) -> None:
-    folder = HomeFolder(machine.home)
+    folder = LocalClusterFolder(machine.home)
     machine.cluster._create_launch_folder(
         Launch(name="job", roles=(python_role("print('started')"),))
     )
@@ -263,7 +263,7 @@ def test_a_stop_while_it_prepares_ends_it_before_it_starts(machine: Machine) -> 
 
 
 def test_a_stop_while_it_starts_ends_it(machine: Machine) -> None:
-    machine.start(SLEEPS, ports=("http",), probe=Probe(port="http", path="/health"))
+    machine.start(SLEEPS, ports=("http",), probe=ReadinessProbe(port="http", path="/health"))
     until(phase_is(machine.cluster, "job", ReplicaPhase.STARTING))
     machine.cluster.stop("job", grace=timedelta(seconds=5))
     assert ended(machine.cluster, "job").replicas[0].cause is ExitCause.STOPPED
@@ -273,7 +273,7 @@ def server(name: str = "job", *, start_within: float = 30, code: str = SERVER) -
     role = python_role(
         code,
         ports=("http",),
-        probe=Probe(port="http", path="/", start_within=timedelta(seconds=start_within)),
+        probe=ReadinessProbe(port="http", path="/", start_within=timedelta(seconds=start_within)),
     )
     return Launch(name=name, roles=(replace(role, argv=(*role.argv, "{port:http}")),))
 

@@ -17,9 +17,9 @@ from pytest_django import Settings
 from apps.models import reconcilers
 from apps.models.models import CatalogCell, CatalogModel, ModelVersion
 from apps.models.selectors import catalog as selectors
-from apps.models.services import versions
-from apps.models.services.catalog import CatalogDiff, catalog_load
-from apps.models.services.outputs import OutputOrigin, model_version_register
+from apps.models.services import model_versions
+from apps.models.services.catalog import CatalogLoadChanges, catalog_load
+from apps.models.services.job_outputs import OutputOrigin, model_version_register
 from controlplane.domain.catalog import CatalogEntry, SupportLevel
 from controlplane.domain.catalog.parsing import Catalog
 from controlplane.domain.registry.versions import ModelState
@@ -40,7 +40,7 @@ QWEN = {
 }
 
 
-def load(catalog: Catalog | None = None) -> CatalogDiff:
+def load(catalog: Catalog | None = None) -> CatalogLoadChanges:
     return catalog_load(catalog=catalog or selectors.published_catalog(), at=timezone.now())
 
 
@@ -76,7 +76,7 @@ def write(folder: Path, config: dict[str, Any], *, parameters: int = 7_620_000_0
 
 
 def imported(company: Company, folder: Path) -> ModelVersion:
-    version = versions.model_version_import(
+    version = model_versions.model_version_import(
         actor=company.engineer, team=company.team, name="ours", path=str(folder)
     )
     assert reconcilers.folder_imports_reconcile(at=company.at) == 1

@@ -15,8 +15,8 @@ from pytest_django import Settings
 from apps.accounts.models import AuditEntry
 from apps.models import reconcilers, selectors
 from apps.models.models import Artifact, ModelVersion
-from apps.models.services import versions
-from apps.models.services.storage import RegistrationRefused, code_archive_name
+from apps.models.services import model_versions
+from apps.models.services.artifact_storage import RegistrationRefused, code_archive_name
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.registry.versions import ModelRefused, ModelState
 from controlplane.persistence.models import Lease
@@ -34,7 +34,7 @@ def root(installation: Path, settings: Settings) -> Path:
 
 
 def register(company: Company, folder: Path, name: str = "qwen") -> ModelVersion:
-    return versions.model_version_import(
+    return model_versions.model_version_import(
         actor=company.engineer, team=company.team, name=name, path=str(folder)
     )
 
@@ -256,12 +256,12 @@ def test_a_full_disk_fails_the_import_which_can_be_retried(
     assert version.state == ModelState.FAILED
     assert version.transitions.get().reason == "no space is left on the device"
 
-    versions.model_version_retry(version=version, actor=company.engineer, at=company.at)
+    model_versions.model_version_retry(version=version, actor=company.engineer, at=company.at)
     assert reconcilers.folder_imports_reconcile(at=company.at) == 1
     version.refresh_from_db()
     assert version.state == ModelState.READY
     with pytest.raises(IllegalTransition, match="a model version that is ready cannot retry"):
-        versions.model_version_retry(version=version, actor=company.engineer, at=company.at)
+        model_versions.model_version_retry(version=version, actor=company.engineer, at=company.at)
 
 
 def test_concurrent_imports_number_versions_without_gaps(

@@ -10,13 +10,16 @@ from apps.accounts.models import AuditEntry
 from apps.jobs.models import Job
 from apps.jobs.services import SpecRefused
 from apps.models.models import ModelVersion
-from apps.models.selectors.versions import quantization_report
-from apps.models.services.versions import (
+from apps.models.selectors.model_versions import quantization_report
+from apps.models.services.model_versions import (
     GateOverrideRefused,
     model_version_accept,
     model_version_reject,
 )
-from apps.serving.selectors.configurations import RevisionConfiguration, configuration_check
+from apps.serving.selectors.revision_configurations import (
+    RevisionConfiguration,
+    revision_configuration_check,
+)
 from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.domain.registry.versions import GateDecision
@@ -66,7 +69,7 @@ def _quantized_version(company: Company, **metrics: Any) -> ModelVersion:
 
 def _refusals(version: ModelVersion) -> list[str]:
     configuration = RevisionConfiguration(model_version=version, engine=ENGINE)
-    return [finding.message for finding in configuration_check(configuration, replicas=1)]
+    return [finding.message for finding in revision_configuration_check(configuration, replicas=1)]
 
 
 def test_a_version_within_tolerance_is_accepted_and_has_its_lineage(

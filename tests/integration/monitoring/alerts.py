@@ -10,17 +10,17 @@ from apps.accounts.models import User
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import AlertReceiver, AlertRule
 from apps.monitoring.selectors.alert_samples import rule_alert_samples
-from apps.monitoring.selectors.alerts import rule_spec_of
+from apps.monitoring.selectors.alerts import alert_rule_spec_of
 from apps.monitoring.services import alerts
-from apps.monitoring.services.alert_evaluation import rule_evaluate
+from apps.monitoring.services.alert_evaluation import alert_rule_evaluate
 from apps.monitoring.services.alerts import (
-    ReceiverRequest,
-    RouteRequest,
-    receiver_create,
-    route_create,
+    AlertReceiverRequest,
+    AlertRouteRequest,
+    alert_receiver_create,
+    alert_route_create,
 )
 from apps.telemetry.models import CardMetrics
-from controlplane.domain.alerts.messages import ReceiverKind
+from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertSample, AlertSeverity
 from tests.contract.web_servers import WebServer
 
@@ -41,7 +41,7 @@ def after(seconds: float) -> datetime:
 
 
 def create_rule(actor: User, **changes: Any) -> AlertRule:
-    return alerts.rule_create(document={**HOT, **changes}, actor=actor, at=NOON)
+    return alerts.alert_rule_create(document={**HOT, **changes}, actor=actor, at=NOON)
 
 
 def warm(cards: Iterable[Card], *, at: datetime, temperature: float = 95.0) -> None:
@@ -54,7 +54,9 @@ def warm(cards: Iterable[Card], *, at: datetime, temperature: float = 95.0) -> N
 def judged(rule: AlertRule, *, at: datetime) -> int:
     """One turn of that rule alone, with what the tables say; how many notices."""
     rule.refresh_from_db()
-    return rule_evaluate(rule=rule, samples=rule_alert_samples(rule_spec_of(rule), at=at), at=at)
+    return alert_rule_evaluate(
+        rule=rule, samples=rule_alert_samples(alert_rule_spec_of(rule), at=at), at=at
+    )
 
 
 def seen(rule: AlertRule, *cards: int, at: datetime) -> int:
@@ -64,14 +66,14 @@ def seen(rule: AlertRule, *cards: int, at: datetime) -> int:
         AlertSample(labels={"cluster": "west", "node": "n", "card": str(card)}, value=95.0)
         for card in cards
     ]
-    return rule_evaluate(rule=rule, samples=samples, at=at)
+    return alert_rule_evaluate(rule=rule, samples=samples, at=at)
 
 
 def create_receiver(
     actor: User, server: WebServer, *, kind: ReceiverKind = ReceiverKind.WEBHOOK, **more: Any
 ) -> AlertReceiver:
     """With a route that sends it everything."""
-    request = ReceiverRequest(
+    request = AlertReceiverRequest(
         **{
             "name": f"{kind.value} here",
             "kind": kind,
@@ -80,9 +82,11 @@ def create_receiver(
             **more,
         }
     )
-    receiver = receiver_create(request=request, actor=actor)
-    route_create(
-        request=RouteRequest(name=request.name, severity=AlertSeverity.INFO, receivers=[receiver]),
+    receiver = alert_receiver_create(request=request, actor=actor)
+    alert_route_create(
+        request=AlertRouteRequest(
+            name=request.name, severity=AlertSeverity.INFO, receivers=[receiver]
+        ),
         actor=actor,
     )
     return receiver

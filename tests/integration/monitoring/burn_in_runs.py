@@ -13,19 +13,21 @@ from apps.monitoring.reconcilers.health import health_reconcile
 from apps.monitoring.reconcilers.isolations import isolations_reconcile
 from apps.monitoring.services.faults import signals_record
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests.integration.company import Company
 from tests.integration.monitoring.wards import sign
 
 SETTLED = timedelta(minutes=6)
-ENGINE = registry.engine("transformers")
+ENGINE = adapter_registry.engine_by_name("transformers")
 
 
 @pytest.fixture
 def engine(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one whose environment the program runs in; jobs run by the plain one."""
-    plain = registry.engine("plain")
-    monkeypatch.setattr(registry, "engine", {"plain": plain, "transformers": ENGINE}.__getitem__)
+    plain = adapter_registry.engine_by_name("plain")
+    monkeypatch.setattr(
+        adapter_registry, "engine", {"plain": plain, "transformers": ENGINE}.__getitem__
+    )
 
 
 def turn(company: Company, after: float = 2) -> None:

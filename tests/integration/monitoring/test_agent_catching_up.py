@@ -14,15 +14,20 @@ from django.db import connection, connections, transaction
 from pytest_django.live_server_helper import LiveServer
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.api import telemetry
-from apps.monitoring.services import ingestion
-from apps.monitoring.services.ingestion import MetricPush, PushBusy, StoredPush, push_record
+from apps.monitoring.api import metric_ingestion as metric_ingestion_api
+from apps.monitoring.services import metric_ingestion
+from apps.monitoring.services.metric_ingestion import (
+    MetricPush,
+    MetricPushBusy,
+    StoredPush,
+    metric_push_record,
+)
 from apps.telemetry.models import CardHistory, CardHour, CardMetrics, NodeToken, SummedHour
 from apps.telemetry.services import metric_storage as history_service
-from apps.telemetry.services.node_tokens import token_issue
-from controlplane.persistence.locks import AdvisoryLock
-from ninefold_runtime.agent.push_client import PushServer
-from ninefold_runtime.agent.samples import SampleBatch
+from apps.telemetry.services.node_tokens import node_token_issue
+from controlplane.persistence.advisory_locks import AdvisoryLock
+from ninefold_runtime.agent.card_samples import SampleBatch
+from ninefold_runtime.agent.push_client import MetricPushEndpoint
 from ninefold_runtime.agent.sender import BatchSender, BatchSequence, SendIntervals
 from tests.integration.launcher.process_polling import wait_for
 from tests.integration.runtime.collectors import Collector
@@ -71,11 +76,11 @@ def stored(live_server: LiveServer, node: Node) -> Callable[[], BatchSender]:
     """A sender of that node that could send nothing for a minute, and now has the product before it."""
 
     def make() -> BatchSender:
-        token = token_issue(node=node, actor=None)
+        token = node_token_issue(node=node, actor=None)
         nowhere, said = Collector(), list[str]()
         nowhere.reserve()
         sender = BatchSender(
-            PushServer.of(nowhere.url),
+            MetricPushEndpoint.of(nowhere.url),
             vendor="nvidia",
             token=lambda: token,
             sequence=BatchSequence(None),
@@ -89,7 +94,7 @@ def stored(live_server: LiveServer, node: Node) -> Callable[[], BatchSender]:
             at = began + timedelta(seconds=5 * number)
             sender.add(SampleBatch(at=at, text=text(number)))
         wait_for(lambda: len(said) == 1, what="it knows of the outage")
-        sender._server = PushServer.of(live_server.url)
+        sender._server = MetricPushEndpoint.of(live_server.url)
         return sender
 
     return make
@@ -110,8 +115,8 @@ def test_its_newest_figures_are_there_first_and_the_history_follows(
 def test_the_throttle_loses_nothing(
     stored: Callable[[], BatchSender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telemetry, "MOST_A_MINUTE", 5)
-    monkeypatch.setattr(telemetry, "_WINDOW", 1)
+    monkeypatch.setattr(metric_ingestion_api, "MOST_A_MINUTE", 5)
+    monkeypatch.setattr(metric_ingestion_api, "_WINDOW", 1)
     sender = stored()
     wait_for(lambda: sender.waiting == 0, what="all is sent")
     assert history() == list(range(STORED))
@@ -124,14 +129,14 @@ def push(number: int) -> MetricPush:
 
 
 def test_a_batch_that_comes_twice_at_the_same_moment_counts_once(node: Node) -> None:
-    token_issue(node=node, actor=None)
+    node_token_issue(node=node, actor=None)
     token = NodeToken.objects.select_related("node__cluster").get()
-    push_record(token=token, push=push(1), at=AT)
-    push_record(token=token, push=push(9), at=AT + timedelta(seconds=9))
+    metric_push_record(token=token, push=push(1), at=AT)
+    metric_push_record(token=token, push=push(9), at=AT + timedelta(seconds=9))
     for number in (5, 6, 10):
         pushed = at_once(
             *[
-                lambda number=number: push_record(
+                lambda number=number: metric_push_record(
                     token=token, push=push(number), at=AT + timedelta(seconds=20)
                 )
             ]
@@ -143,13 +148,13 @@ def test_a_batch_that_comes_twice_at_the_same_moment_counts_once(node: Node) -> 
 
 
 def test_batches_that_come_together_in_any_order_all_count(node: Node) -> None:
-    token_issue(node=node, actor=None)
+    node_token_issue(node=node, actor=None)
     token = NodeToken.objects.select_related("node__cluster").get()
-    push_record(token=token, push=push(1), at=AT)
+    metric_push_record(token=token, push=push(1), at=AT)
     numbers = (4, 8, 2, 7, 5, 3, 6)
     later = AT + timedelta(seconds=20)
     works = [
-        lambda number=number: push_record(token=token, push=push(number), at=later)
+        lambda number=number: metric_push_record(token=token, push=push(number), at=later)
         for number in numbers
     ]
     assert all(one.taken for one in at_once(*works))
@@ -170,10 +175,10 @@ def of_the_hour_before(number: int) -> MetricPush:
 @pytest.fixture
 def token(node: Node) -> NodeToken:
     """It has sent 1 and 9."""
-    token_issue(node=node, actor=None)
+    node_token_issue(node=node, actor=None)
     token = NodeToken.objects.select_related("node__cluster").get()
     for number in (1, 9):
-        push_record(token=token, push=push(number), at=AT + timedelta(seconds=number))
+        metric_push_record(token=token, push=push(number), at=AT + timedelta(seconds=number))
     return token
 
 
@@ -209,7 +214,7 @@ def unfinished(work: Callable[[], object]) -> Iterator[ThreadPoolExecutor]:
 
 
 def summing() -> None:
-    history_service._sum_hour(HOUR, at=AT)
+    history_service._aggregate_hour(HOUR, at=AT)
 
 
 def an_hour_is_waited_for() -> bool:
@@ -225,11 +230,13 @@ def an_hour_is_waited_for() -> bool:
 def test_a_late_batch_is_put_off_while_its_hour_is_summed_up_and_holds_up_no_new_one(
     token: NodeToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingestion, "_BEHIND_WAIT", "20s")
+    monkeypatch.setattr(metric_ingestion, "_BEHIND_WAIT", "20s")
     with unfinished(summing) as pool:
-        late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(5), at=LATER))
+        late = started(
+            pool, lambda: metric_push_record(token=token, push=of_the_hour_before(5), at=LATER)
+        )
         wait_for(an_hour_is_waited_for, what="the late one waits for its hour")
-        new = started(pool, lambda: push_record(token=token, push=push(10), at=LATER))
+        new = started(pool, lambda: metric_push_record(token=token, push=push(10), at=LATER))
         assert isinstance(taken := new.result(10), StoredPush)
         assert taken.taken
         assert not late.done()
@@ -237,12 +244,14 @@ def test_a_late_batch_is_put_off_while_its_hour_is_summed_up_and_holds_up_no_new
     assert taken.taken
     assert SummedHour.objects.get(hour=HOUR).summed_at is None
 
-    monkeypatch.setattr(ingestion, "_BEHIND_WAIT", "100ms")
+    monkeypatch.setattr(metric_ingestion, "_BEHIND_WAIT", "100ms")
     with unfinished(summing) as pool:
-        late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(6), at=LATER))
-        with pytest.raises(PushBusy, match="send the batch again shortly"):
+        late = started(
+            pool, lambda: metric_push_record(token=token, push=of_the_hour_before(6), at=LATER)
+        )
+        with pytest.raises(MetricPushBusy, match="send the batch again shortly"):
             late.result(10)
-    assert push_record(token=token, push=of_the_hour_before(6), at=LATER).taken
+    assert metric_push_record(token=token, push=of_the_hour_before(6), at=LATER).taken
     assert CardHour.objects.count() == 1
 
 
@@ -250,9 +259,11 @@ def test_late_batches_of_one_hour_do_not_wait_for_each_other(
     token: NodeToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SummedHour.objects.update_or_create(hour=HOUR, defaults={"summed_at": None})
-    monkeypatch.setattr(ingestion, "_BEHIND_WAIT", "5s")
-    with unfinished(lambda: history_service.hours_reopen(hours=[HOUR])) as pool:
-        late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(5), at=LATER))
+    monkeypatch.setattr(metric_ingestion, "_BEHIND_WAIT", "5s")
+    with unfinished(lambda: history_service.hours_mark_for_aggregation(hours=[HOUR])) as pool:
+        late = started(
+            pool, lambda: metric_push_record(token=token, push=of_the_hour_before(5), at=LATER)
+        )
         assert isinstance(taken := late.result(10), StoredPush)
         assert taken.taken
 
@@ -260,7 +271,7 @@ def test_late_batches_of_one_hour_do_not_wait_for_each_other(
 def test_an_hour_is_summed_up_with_what_was_being_kept_of_it(token: NodeToken) -> None:
     SummedHour.objects.update_or_create(hour=HOUR, defaults={"summed_at": None})
     late = of_the_hour_before(5)
-    with unfinished(lambda: push_record(token=token, push=late, at=LATER)) as pool:
+    with unfinished(lambda: metric_push_record(token=token, push=late, at=LATER)) as pool:
         summed = started(pool, summing)
         with pytest.raises(TimeoutError):
             summed.result(0.5)

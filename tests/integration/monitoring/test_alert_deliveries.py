@@ -16,11 +16,15 @@ from pytest_django import Settings
 
 from apps.accounts.selectors import PermissionRefused
 from apps.monitoring.models import AlertDelivery, AlertReceiver, AlertRoute
-from apps.monitoring.reconcilers.alerts import alerts_send
+from apps.monitoring.reconcilers.alerts import alert_deliveries_send
 from apps.monitoring.services import alerts as services
-from apps.monitoring.services.alerts import AlertRefused, ReceiverRequest, RouteRequest
+from apps.monitoring.services.alerts import (
+    AlertReceiverRequest,
+    AlertRouteRequest,
+    AlertSettingsRefused,
+)
+from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
-from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertSeverity
 from controlplane.persistence.encryption import decrypt
 from tests.contract.web_servers import WebServer
@@ -44,10 +48,10 @@ def test_a_program_gets_the_episode_signed_from_beginning_to_end(
     create_receiver(office.vera, receiver, secret="s3cret")
     rule = create_rule(office.vera)
     seen(rule, 1, 2, at=NOON)
-    assert alerts_send(at=after(1)) == 1
-    assert alerts_send(at=after(1)) == 0
+    assert alert_deliveries_send(at=after(1)) == 1
+    assert alert_deliveries_send(at=after(1)) == 0
     seen(rule, at=after(5))
-    assert alerts_send(at=after(6)) == 1
+    assert alert_deliveries_send(at=after(6)) == 1
     fired, ended = sent(receiver)
     assert (fired["kind"], ended["kind"]) == ("alert.firing", "alert.resolved")
     assert fired["episode"] == ended["episode"]
@@ -77,7 +81,7 @@ def test_feishu_is_signed_in_the_body_and_dingtalk_in_the_address(
     create_receiver(office.vera, receiver, kind=ReceiverKind.DINGTALK, secret="s")
     create_receiver(office.vera, receiver, kind=ReceiverKind.SLACK)
     seen(create_rule(office.vera, title="过热"), 1, at=NOON)
-    alerts_send(at=after(1))
+    alert_deliveries_send(at=after(1))
     by_path = {request.path.partition("?")[0]: request for request in receiver.requests}
     feishu = json.loads(by_path["/feishu"].body)
     key = f"{feishu['timestamp']}\ns".encode()
@@ -93,19 +97,19 @@ def test_feishu_is_signed_in_the_body_and_dingtalk_in_the_address(
 
 
 def test_people_get_an_e_mail_in_their_language(office: Office, postbox: Postbox) -> None:
-    request = ReceiverRequest(
+    request = AlertReceiverRequest(
         name="night shift",
         kind=ReceiverKind.EMAIL,
         addresses=("ada@example.com", "bob@example.com"),
         language="en",
     )
-    receiver = services.receiver_create(request=request, actor=office.vera)
-    services.route_create(
-        request=RouteRequest(name="all", severity=AlertSeverity.INFO, receivers=[receiver]),
+    receiver = services.alert_receiver_create(request=request, actor=office.vera)
+    services.alert_route_create(
+        request=AlertRouteRequest(name="all", severity=AlertSeverity.INFO, receivers=[receiver]),
         actor=office.vera,
     )
     seen(create_rule(office.vera, title="Too\r\nBcc: eve@example.com hot"), 1, at=NOON)
-    assert alerts_send(at=after(1)) == 1
+    assert alert_deliveries_send(at=after(1)) == 1
     (mail,) = postbox.messages
     assert mail["subject"] == "[Ninefold] Too Bcc: eve@example.com hot: 1 alert"
     assert mail["to"] == "ada@example.com, bob@example.com"
@@ -117,12 +121,12 @@ def test_an_end_never_overtakes_its_beginning(office: Office, receiver: WebServe
     create_receiver(office.vera, receiver)
     rule = create_rule(office.vera)
     seen(rule, 1, at=NOON)
-    alerts_send(at=after(1))
+    alert_deliveries_send(at=after(1))
     seen(rule, at=after(5))
-    assert alerts_send(at=after(6)) == 0
+    assert alert_deliveries_send(at=after(6)) == 0
     assert [one["kind"] for one in sent(receiver)] == ["alert.firing"]
     receiver.answers.clear()
-    assert alerts_send(at=LATER) == 2
+    assert alert_deliveries_send(at=LATER) == 2
     kinds = [one["kind"] for one in sent(receiver)]
     assert kinds == ["alert.firing", "alert.firing", "alert.resolved"]
     row = AlertReceiver.objects.get()
@@ -136,7 +140,7 @@ def test_one_that_hangs_or_refuses_keeps_nobody_waiting(
     create_receiver(office.vera, receiver, kind=ReceiverKind.FEISHU)
     create_receiver(office.vera, receiver)
     seen(create_rule(office.vera), 1, at=NOON)
-    assert alerts_send(at=after(1)) == 1
+    assert alert_deliveries_send(at=after(1)) == 1
     refused = AlertReceiver.objects.get(kind="feishu")
     assert refused.last_error == "the receiver refused the message with 19021: sign match fail"
     delivery = AlertDelivery.objects.get(receiver=refused)
@@ -162,10 +166,10 @@ def test_a_route_takes_what_is_bad_enough_and_fits(office: Office, receiver: Web
     route = AlertRoute.objects.get()
 
     def changed(**values: Any) -> None:
-        request = RouteRequest(
+        request = AlertRouteRequest(
             **{"name": "r", "severity": AlertSeverity.INFO, "receivers": [row], **values}
         )
-        services.route_change(route=route, request=request, actor=office.vera)
+        services.alert_route_change(route=route, request=request, actor=office.vera)
 
     taken = []
     cases: tuple[dict[str, Any], ...] = (
@@ -184,15 +188,15 @@ def test_a_route_takes_what_is_bad_enough_and_fits(office: Office, receiver: Web
 
 def test_a_test_is_tried_once_and_says_who_sent_it(office: Office, receiver: WebServer) -> None:
     row = create_receiver(office.vera, receiver, kind=ReceiverKind.SLACK)
-    services.receiver_test(receiver=row, actor=office.vera, at=NOON)
+    services.alert_receiver_test(receiver=row, actor=office.vera, at=NOON)
     receiver.answers["/slack"] = (404, {}, b"no_service")
-    assert alerts_send(at=NOON) == 0
+    assert alert_deliveries_send(at=NOON) == 0
     (message,) = sent(receiver)
     assert "Sent by vera" in message["blocks"][1]["text"]["text"]
     assert AlertDelivery.objects.get().state == DeliveryState.GIVEN_UP
-    services.receiver_switch(receiver=row, actor=office.vera, active=False)
-    with pytest.raises(AlertRefused, match="notifications are paused"):
-        services.receiver_test(receiver=row, actor=office.vera, at=NOON)
+    services.alert_receiver_switch(receiver=row, actor=office.vera, active=False)
+    with pytest.raises(AlertSettingsRefused, match="notifications are paused"):
+        services.alert_receiver_test(receiver=row, actor=office.vera, at=NOON)
 
 
 def test_an_address_is_kept_encrypted_and_sealed_anew(
@@ -226,9 +230,9 @@ def test_a_receiver_that_cannot_be_is_refused_beside_its_field(
     office: Office, changes: dict[str, Any], field: str
 ) -> None:
     values = {"name": "chat", "kind": ReceiverKind.SLACK, "url": "https://hooks.example.com/1"}
-    with pytest.raises(AlertRefused) as refused:
-        services.receiver_create(
-            request=ReceiverRequest(**{**values, **changes}), actor=office.vera
+    with pytest.raises(AlertSettingsRefused) as refused:
+        services.alert_receiver_create(
+            request=AlertReceiverRequest(**{**values, **changes}), actor=office.vera
         )
     assert refused.value.field == field
 
@@ -236,15 +240,15 @@ def test_a_receiver_that_cannot_be_is_refused_beside_its_field(
 def test_only_operators_say_who_is_told(office: Office, receiver: WebServer) -> None:
     row = create_receiver(office.vera, receiver)
     route = AlertRoute.objects.get()
-    asked = RouteRequest(name="mine", severity=AlertSeverity.INFO, receivers=[row])
+    asked = AlertRouteRequest(name="mine", severity=AlertSeverity.INFO, receivers=[row])
     actions = (
         lambda: create_receiver(office.ada, receiver, name="mine"),
-        lambda: services.receiver_test(receiver=row, actor=office.ada, at=NOON),
-        lambda: services.receiver_switch(receiver=row, actor=office.ada, active=False),
-        lambda: services.receiver_delete(receiver=row, actor=office.ada),
-        lambda: services.route_create(request=asked, actor=office.ada),
-        lambda: services.route_change(route=route, request=asked, actor=office.ada),
-        lambda: services.route_delete(route=route, actor=office.ada),
+        lambda: services.alert_receiver_test(receiver=row, actor=office.ada, at=NOON),
+        lambda: services.alert_receiver_switch(receiver=row, actor=office.ada, active=False),
+        lambda: services.alert_receiver_delete(receiver=row, actor=office.ada),
+        lambda: services.alert_route_create(request=asked, actor=office.ada),
+        lambda: services.alert_route_change(route=route, request=asked, actor=office.ada),
+        lambda: services.alert_route_delete(route=route, actor=office.ada),
     )
     for action in actions:
         with pytest.raises(PermissionRefused):

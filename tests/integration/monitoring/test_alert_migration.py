@@ -48,12 +48,12 @@ def _measured_rule(office: Office) -> AlertRule:
         where=["controller=apps.monitoring.*"],
         group_by=["controller"],
     )
-    assert alert_evaluation.rule_evaluate(rule=rule, samples=_SAMPLES, at=NOON) == 1
+    assert alert_evaluation.alert_rule_evaluate(rule=rule, samples=_SAMPLES, at=NOON) == 1
     return rule
 
 
 def test_alerts_are_migrated_there_and_back(office: Office) -> None:
-    alerts.default_rules_sync(at=NOON)
+    alerts.default_alert_rules_sync(at=NOON)
     rule = _measured_rule(office)
     silence = alerts.silence_create(
         matchers=["rule=controller-late", "controller!=apps.jobs.tasks.clean_up_launches"],
@@ -91,14 +91,14 @@ def test_a_migrated_alert_goes_on(office: Office) -> None:
     _MIGRATION.rename(apps, reverse=True)
     _MIGRATION.rename(apps)
     rule.refresh_from_db()
-    assert alert_evaluation.rule_evaluate(rule=rule, samples=_SAMPLES, at=after(5)) == 0
+    assert alert_evaluation.alert_rule_evaluate(rule=rule, samples=_SAMPLES, at=after(5)) == 0
     assert Alert.objects.count() == AlertGroup.objects.count() == 1
 
 
 def test_the_default_rule_keeps_its_name_where_a_user_has_taken_the_new_one(
     office: Office,
 ) -> None:
-    alerts.default_rules_sync(at=NOON)
+    alerts.default_alert_rules_sync(at=NOON)
     _MIGRATION.rename(apps, reverse=True)
     create_rule(office.vera, name="controller-late", measure=HOT["measure"])
     _MIGRATION.rename(apps)

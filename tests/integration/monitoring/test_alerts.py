@@ -15,8 +15,8 @@ from apps.accounts.selectors import PermissionRefused
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Alert, AlertGroup, AlertNotice, AlertRule, AlertSilence, Fault
 from apps.monitoring.reconcilers.alerts import alerts_reconcile
-from apps.monitoring.selectors.alert_samples import rule_alert_samples, rule_dry_run
-from apps.monitoring.selectors.alerts import rule_spec_of
+from apps.monitoring.selectors.alert_samples import alert_rule_dry_run, rule_alert_samples
+from apps.monitoring.selectors.alerts import alert_rule_spec_of
 from apps.monitoring.services import alert_evaluation, alerts
 from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.alerts.defaults import DEFAULTS
@@ -184,16 +184,16 @@ def test_what_was_silenced_from_beginning_to_end_is_never_told_of(office: Office
 def test_a_rule_that_is_switched_off_or_deleted_ends_what_it_fired(office: Office) -> None:
     rule = create_rule(office.vera, keeps=600)
     seen(rule, 1, at=NOON)
-    rule = alerts.rule_change(
+    rule = alerts.alert_rule_change(
         rule=rule, document={"enabled": False}, actor=office.vera, at=after(5)
     )
     seen(rule, 1, at=after(10))
     assert kinds() == ["firing", "resolved"]
-    rule = alerts.rule_change(
+    rule = alerts.alert_rule_change(
         rule=rule, document={"enabled": True}, actor=office.vera, at=after(15)
     )
     seen(rule, 1, at=after(20))
-    alerts.rule_delete(rule=rule, actor=office.vera, at=after(25))
+    alerts.alert_rule_delete(rule=rule, actor=office.vera, at=after(25))
     assert kinds() == ["firing", "resolved", "firing", "resolved"]
     assert not AlertGroup.objects.filter(ended_at=None).exists()
     actions = (
@@ -209,8 +209,8 @@ def test_a_rule_that_is_switched_off_or_deleted_ends_what_it_fired(office: Offic
 
 def test_samples_of_a_rule_that_was_changed_meanwhile_are_not_judged(office: Office) -> None:
     old = create_rule(office.vera)
-    alerts.rule_change(rule=old, document={"threshold": 99}, actor=office.vera, at=NOON)
-    assert alert_evaluation.rule_evaluate(rule=old, samples=(), at=after(5)) == 0
+    alerts.alert_rule_change(rule=old, document={"threshold": 99}, actor=office.vera, at=NOON)
+    assert alert_evaluation.alert_rule_evaluate(rule=old, samples=(), at=after(5)) == 0
     assert AlertRule.objects.get(pk=old.pk).evaluated_at is None
 
 
@@ -220,17 +220,17 @@ def test_shipped_rules_come_with_the_first_turn_and_stay_as_people_left_them(
     alerts_reconcile(at=NOON)
     assert AlertRule.objects.filter(shipped=True, error="").count() == len(DEFAULTS)
     hot = AlertRule.objects.get(name="card-hot")
-    alerts.rule_change(rule=hot, document={"threshold": 80}, actor=office.vera, at=NOON)
+    alerts.alert_rule_change(rule=hot, document={"threshold": 80}, actor=office.vera, at=NOON)
     AlertRule.objects.filter(name="controller-late").update(document={**HOT, "where": []})
-    assert alerts.default_rules_sync(at=after(5)) == 1
+    assert alerts.default_alert_rules_sync(at=after(5)) == 1
     hot.refresh_from_db()
     assert hot.document["threshold"] == 80
     assert (
-        rule_spec_of(AlertRule.objects.get(name="controller-late")).measure
+        alert_rule_spec_of(AlertRule.objects.get(name="controller-late")).measure
         == "controllers.unhealthy"
     )
-    with pytest.raises(alerts.AlertRefused, match="disable it instead"):
-        alerts.rule_delete(rule=hot, actor=office.vera, at=NOON)
+    with pytest.raises(alerts.AlertSettingsRefused, match="disable it instead"):
+        alerts.alert_rule_delete(rule=hot, actor=office.vera, at=NOON)
 
 
 def test_one_rule_that_cannot_be_judged_spoils_no_other(office: Office) -> None:
@@ -274,9 +274,9 @@ def test_a_trial_counts_what_would_have_fired_in_the_last_day(office: Office) ->
         )
         for minute, heat in enumerate(heats)
     )
-    trial = rule_dry_run(parse_rule({**HOT, "lasts": 120}), at=at)
+    trial = alert_rule_dry_run(parse_rule({**HOT, "lasts": 120}), at=at)
     assert (trial.now, trial.times, trial.things, trial.cut) == (1, 2, 1, False)
-    assert rule_dry_run(parse_rule({**HOT, "lasts": 600}), at=at).times == 0
+    assert alert_rule_dry_run(parse_rule({**HOT, "lasts": 600}), at=at).times == 0
 
 
 def test_a_trial_counts_faults_that_stood_for_long_enough(office: Office) -> None:
@@ -293,13 +293,13 @@ def test_a_trial_counts_faults_that_stood_for_long_enough(office: Office) -> Non
             noticed_at=NOON,
         )
     severe = {**HOT, "measure": "faults.level", "op": ">=", "threshold": 5, "lasts": 3600}
-    trial = rule_dry_run(parse_rule(severe), at=NOON)
+    trial = alert_rule_dry_run(parse_rule(severe), at=NOON)
     assert (trial.now, trial.times, trial.things) == (2, 1, 1)
 
 
 def test_a_trial_says_where_no_history_is_kept(office: Office) -> None:
     rule = parse_rule({**HOT, "measure": "queues.wait", "group_by": []})
-    assert rule_dry_run(rule, at=NOON).times is None
+    assert alert_rule_dry_run(rule, at=NOON).times is None
 
 
 def test_only_operators_change_anything(office: Office) -> None:
@@ -309,8 +309,8 @@ def test_only_operators_change_anything(office: Office) -> None:
     )
     actions = (
         lambda: create_rule(office.ada, name="other"),
-        lambda: alerts.rule_change(rule=rule, document={}, actor=office.ada, at=NOON),
-        lambda: alerts.rule_delete(rule=rule, actor=office.ada, at=NOON),
+        lambda: alerts.alert_rule_change(rule=rule, document={}, actor=office.ada, at=NOON),
+        lambda: alerts.alert_rule_delete(rule=rule, actor=office.ada, at=NOON),
         lambda: alerts.silence_end(silence=silence, actor=office.ada, at=NOON),
         lambda: alerts.silence_create(
             matchers=["rule=hot"], ends_at=after(60), reason="x", actor=office.ada, at=NOON
@@ -334,7 +334,7 @@ def test_only_operators_change_anything(office: Office) -> None:
 def test_a_silence_needs_a_matcher_an_end_and_a_reason(
     office: Office, matchers: list[str], seconds: int, reason: str, field: str
 ) -> None:
-    with pytest.raises(alerts.AlertRefused) as refused:
+    with pytest.raises(alerts.AlertSettingsRefused) as refused:
         alerts.silence_create(
             matchers=matchers, ends_at=after(seconds), reason=reason, actor=office.vera, at=NOON
         )

@@ -22,7 +22,7 @@ from apps.quotas.models import Allocation
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from ninefold_runtime import specs
 from ninefold_runtime.burnin.specs import BurninSpec
 from tests.integration.company import Company
@@ -77,7 +77,7 @@ def test_a_burn_in_runs_on_exactly_that_card(company: Company) -> None:
 
 @pytest.mark.parametrize("chip", ["cpu", "nvidia-h800", "ascend-910b3"])
 def test_what_a_burn_in_is_asked_is_what_the_program_reads(chip: str, tmp_path: Path) -> None:
-    found = registry.chip_by_name(chip)
+    found = adapter_registry.chip_by_name(chip)
     assert found is not None
     asked = tmp_path / "burnin.json"
     asked.write_text(json.dumps(burn_in_spec(found, cards=8)))

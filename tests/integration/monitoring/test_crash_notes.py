@@ -8,7 +8,7 @@ import pytest
 
 from apps.jobs.models import Attempt, Job
 from apps.monitoring.models import Fault
-from apps.monitoring.services.faults import crash_record
+from apps.monitoring.services.faults import job_crash_record
 from apps.monitoring.tasks import on_job_ended_note_crash
 from config.tasks import TOPICS
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
@@ -32,7 +32,7 @@ def crashed(office: Office, tail: str) -> Job:
 
 def test_it_is_a_note_at_each_card_that_the_job_held_whatever_the_log_says(office: Office) -> None:
     job = crashed(office, f"step 8\n{XID}\n")
-    assert crash_record(job_uid=job.uid, at=NOON) == 1
+    assert job_crash_record(job_uid=job.uid, at=NOON) == 1
     fault = Fault.objects.get()
     assert (fault.origin, fault.level, fault.vendor) == (
         SignalOrigin.JOB,
@@ -50,7 +50,7 @@ def test_what_the_program_did_itself_or_nobody_knows_leaves_no_note(
     office: Office, tail: str
 ) -> None:
     job = crashed(office, tail)
-    assert crash_record(job_uid=job.uid, at=NOON) == 0
+    assert job_crash_record(job_uid=job.uid, at=NOON) == 0
     assert not Fault.objects.exists()
 
 
@@ -66,4 +66,4 @@ def test_news_that_comes_twice_is_noted_once_and_news_of_other_ends_is_not(offic
 
 
 def test_a_job_that_is_gone_is_no_trouble() -> None:
-    assert crash_record(job_uid="gone", at=NOON) == 0
+    assert job_crash_record(job_uid="gone", at=NOON) == 0

@@ -10,10 +10,10 @@ from random import Random
 import pytest
 from pytest_django import Settings
 
-from controlplane.adapters.outbound import HttpOutbound
+from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests.drill import company as companies
 from tests.drill.asking import Asked
 from tests.drill.faults import Node
@@ -39,8 +39,8 @@ def drillable(
 ) -> None:
     settings.NINEFOLD_HOME = tmp_path
     engine = companies.DrillEngine()
-    monkeypatch.setattr(registry, "engine", {engine.name: engine}.__getitem__)
-    monkeypatch.setattr(registry, "engine_names", lambda: (engine.name,))
+    monkeypatch.setattr(adapter_registry, "engine_by_name", {engine.name: engine}.__getitem__)
+    monkeypatch.setattr(adapter_registry, "engine_names", lambda: (engine.name,))
 
 
 # Everything but how many events a second go through, of which a small fleet has too few.
@@ -101,7 +101,7 @@ def test_the_product_does_not_know_the_drill() -> None:
 
 def test_the_truth_reaches_the_product_by_texts_only() -> None:
     """What gives words to the product does not know the truth, and nothing else gives it any."""
-    recording = {"signals_record", "readings_record", "push_record"}
+    recording = {"signals_record", "readings_record", "metric_push_record"}
     tellers = {
         path.stem
         for path in DRILL.glob("*.py")

@@ -10,18 +10,18 @@ import pytest
 from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
 from apps.monitoring.reconcilers.health import HEALTH_LEASE, health_reconcile
-from apps.monitoring.services.decisions import (
+from apps.monitoring.services.faults import signals_record
+from apps.monitoring.services.health_decisions import (
     LeaderLeaseLost,
     decisions_apply,
     suppressed_decisions_store,
 )
-from apps.monitoring.services.faults import signals_record
 from apps.quotas.models import Allocation, Claim
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import HealthAction, HealthDecision
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence.leases import leader_lease
+from controlplane.persistence.leases import hold_leader_lease
 from tests.integration.company import Company
 from tests.integration.founding import committed_company, company, installation
 from tests.integration.monitoring.wards import sign
@@ -125,7 +125,7 @@ def test_a_note_of_a_card_that_is_gone_is_left_out(company: Company) -> None:
         action=HealthAction.NOTE,
         reason="92 has level L1",
     )
-    with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
+    with hold_leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
         assert lease is not None
         notes = [note, replace(note, card="slice-7")]
         assert suppressed_decisions_store(decided=notes, lease=lease, at=company.at) == 1
@@ -157,9 +157,9 @@ def test_a_turn_that_slept_through_its_lease_writes_nothing(committed_company: C
         action=HealthAction.ISOLATE_CARD,
         reason="79 has level L6",
     )
-    with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as stale:
+    with hold_leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as stale:
         assert stale is not None
-    with leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
+    with hold_leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
         assert lease is not None
         with pytest.raises(LeaderLeaseLost):
             decisions_apply(decided=[decided], lease=stale, at=committed_company.at)

@@ -11,9 +11,9 @@ from apps.fleet.models import Node
 from apps.monitoring.models import Decision, Fault, Isolation
 from apps.monitoring.services.faults import (
     FAULT_RETENTION,
-    faults_lapse,
     faults_prune,
     signals_record,
+    stale_faults_end,
 )
 from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
@@ -155,7 +155,9 @@ def test_what_a_job_left_behind_lapses_when_it_is_not_told_of_again() -> None:
     cluster = ward()
     _record(sign(cluster, origin=SignalOrigin.JOB, code="nccl"), sign(cluster))
     assert (
-        faults_lapse(after={SignalOrigin.JOB: timedelta(hours=24)}, at=NOON + timedelta(hours=25))
+        stale_faults_end(
+            after={SignalOrigin.JOB: timedelta(hours=24)}, at=NOON + timedelta(hours=25)
+        )
         == 1
     )
     assert Fault.objects.filter(ended_at=None).get().origin == SignalOrigin.EXPORTER
@@ -166,9 +168,9 @@ def test_what_was_wrong_with_the_nodes_of_a_removed_cluster_is_over_with_the_nex
     _record(sign(gone), sign(gone, index=None, origin=SignalOrigin.CONDITION), sign(there))
     Node.objects.filter(cluster=gone).update(removed_at=NOON)
     at = NOON + timedelta(minutes=2)
-    assert faults_lapse(after={}, at=at) == 2
+    assert stale_faults_end(after={}, at=at) == 2
     assert Fault.objects.filter(ended_at=None).get().node.cluster == there
-    assert faults_lapse(after={}, at=at) == 0
+    assert stale_faults_end(after={}, at=at) == 0
 
 
 def test_statements_do_not_grow_in_number_with_the_signs(

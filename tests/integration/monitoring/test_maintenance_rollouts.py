@@ -17,8 +17,11 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Isolation, Rollout, RolloutNode
 from apps.monitoring.reconcilers.maintenance_rollouts import maintenance_rollouts_reconcile
 from apps.monitoring.services import maintenance_rollouts
-from apps.monitoring.services.isolations import isolations_emptied, isolations_request
-from apps.monitoring.services.maintenance_rollouts import RolloutRefused, RolloutRequest
+from apps.monitoring.services.isolations import drained_isolations_advance, isolations_request
+from apps.monitoring.services.maintenance_rollouts import (
+    MaintenanceRolloutRefused,
+    MaintenanceRolloutRequest,
+)
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.state_machine import IllegalTransition
@@ -98,7 +101,7 @@ def west(root: User) -> Cluster:
 
 
 def begun(root: User, west: Cluster, **changes: Any) -> Rollout:
-    request = RolloutRequest(
+    request = MaintenanceRolloutRequest(
         **{
             "name": "driver 580",
             "cluster": west,
@@ -109,12 +112,12 @@ def begun(root: User, west: Cluster, **changes: Any) -> Rollout:
             **changes,
         }
     )
-    return maintenance_rollouts.rollout_begin(request=request, actor=root, at=NOON)
+    return maintenance_rollouts.maintenance_rollout_begin(request=request, actor=root, at=NOON)
 
 
 def turn(seconds: float) -> None:
     at: datetime = NOON + timedelta(seconds=seconds)
-    isolations_emptied(at=at)
+    drained_isolations_advance(at=at)
     maintenance_rollouts_reconcile(at=at)
 
 
@@ -239,24 +242,24 @@ def test_paused_nothing_new_begins_and_cancelled_the_rest_is_untouched(
     rollout = begun(root, west)
     machines.codes = dict.fromkeys((f"west-{n}" for n in range(4)), 0)
     turn(0)
-    maintenance_rollouts.rollout_steer(
+    maintenance_rollouts.maintenance_rollout_control(
         rollout=rollout, event=RolloutEvent.PAUSE, actor=root, at=NOON
     )
     for second in range(5, 30, 5):
         turn(second)
     assert states() == ["done", "waiting", "waiting", "waiting"]
-    maintenance_rollouts.rollout_steer(
+    maintenance_rollouts.maintenance_rollout_control(
         rollout=rollout, event=RolloutEvent.RESUME, actor=root, at=NOON
     )
     turn(30)
-    maintenance_rollouts.rollout_steer(
+    maintenance_rollouts.maintenance_rollout_control(
         rollout=rollout, event=RolloutEvent.CANCEL, actor=root, at=NOON
     )
     for second in range(35, 60, 5):
         turn(second)
     assert states() == ["done", "done", "skipped", "skipped"]
     with pytest.raises(IllegalTransition):
-        maintenance_rollouts.rollout_steer(
+        maintenance_rollouts.maintenance_rollout_control(
             rollout=rollout, event=RolloutEvent.RESUME, actor=root, at=NOON
         )
     actions = AuditEntry.objects.filter(action__startswith="rollout.").order_by("id")
@@ -309,6 +312,6 @@ def test_a_command_on_this_machine_is_for_administrators_of_the_company(root: Us
 def test_what_cannot_be_is_refused_beside_its_field(
     root: User, west: Cluster, changes: Mapping[str, Any], wrong: str
 ) -> None:
-    with pytest.raises(RolloutRefused) as refused:
+    with pytest.raises(MaintenanceRolloutRefused) as refused:
         begun(root, west, **changes)
     assert refused.value.field == wrong

@@ -10,14 +10,21 @@ from django.utils import timezone, translation
 from apps.accounts.models import User
 from apps.jobs import services as jobs
 from apps.notifications.models import Event, Notification
-from apps.notifications.selectors.messages import NOTIFICATION_LABELS, render_notification
-from apps.notifications.selectors.notifications import DeliveryPreference, bell, notifications_of
+from apps.notifications.selectors.notification_rendering import (
+    NOTIFICATION_LABELS,
+    render_notification,
+)
+from apps.notifications.selectors.notifications import (
+    DeliveryPreference,
+    notification_bell,
+    notifications_of_user,
+)
 from apps.notifications.services.notifications import (
-    events_prune,
+    delivery_preferences_set,
+    notification_events_prune,
     notification_send_test,
-    notifications_read,
-    notifications_unread,
-    preferences_set,
+    notifications_mark_read,
+    notifications_mark_unread,
 )
 from apps.serving.services.deployments import deployment_transition
 from controlplane.domain.alerts.notifications import (
@@ -120,9 +127,9 @@ def test_news_that_was_overtaken_does_not_hide_newer_news(office: Office) -> Non
 def test_what_was_read_is_unread_again_when_it_goes_on(office: Office) -> None:
     now = timezone.now()
     notify(DEGRADED, team=office.team, creator=office.ada, at=now)
-    assert notifications_read(user=office.ada, uids=None, at=now) == 1
+    assert notifications_mark_read(user=office.ada, uids=None, at=now) == 1
     notify(DEGRADED, team=office.team, creator=office.ada, at=now + timedelta(minutes=1))
-    assert bell(office.ada).unread == 1
+    assert notification_bell(office.ada).unread == 1
 
 
 def test_reading_can_be_taken_back_and_touches_nobody_elses(office: Office) -> None:
@@ -130,21 +137,21 @@ def test_reading_can_be_taken_back_and_touches_nobody_elses(office: Office) -> N
     for number in range(3):
         subject = f"{number:032x}"
         notify(DEGRADED, team=office.team, creator=office.ada, at=now, subject=subject)
-    first = notifications_of(office.ada)[0].uid
-    assert notifications_read(user=office.bob, uids=[first], at=now) == 0
-    assert notifications_read(user=office.ada, uids=[first], at=now) == 1
+    first = notifications_of_user(office.ada)[0].uid
+    assert notifications_mark_read(user=office.bob, uids=[first], at=now) == 0
+    assert notifications_mark_read(user=office.ada, uids=[first], at=now) == 1
     later = now + timedelta(seconds=1)
-    assert notifications_read(user=office.ada, uids=None, at=later) == 2
-    assert notifications_unread(user=office.ada, read_at=later) == 2
-    assert (bell(office.ada).unread, bell(office.bob).unread) == (2, 3)
+    assert notifications_mark_read(user=office.ada, uids=None, at=later) == 2
+    assert notifications_mark_unread(user=office.ada, read_at=later) == 2
+    assert (notification_bell(office.ada).unread, notification_bell(office.bob).unread) == (2, 3)
 
 
 def test_everybody_hears_as_they_wish(office: Office) -> None:
     disabled = DeliveryPreference(kind=DEGRADED, page=False, email=False, whole_team=False)
     curious = DeliveryPreference(kind=FAILED, page=True, email=False, whole_team=True)
-    preferences_set(user=office.ada, preferences=[disabled])
-    preferences_set(user=office.bob, preferences=[curious, disabled])
-    preferences_set(user=office.bob, preferences=[curious])
+    delivery_preferences_set(user=office.ada, preferences=[disabled])
+    delivery_preferences_set(user=office.bob, preferences=[curious, disabled])
+    delivery_preferences_set(user=office.bob, preferences=[curious])
     now = timezone.now()
     for kind in (FAILED, DEGRADED):
         notify(kind, team=office.team, creator=office.ada, at=now)
@@ -197,12 +204,12 @@ def test_a_line_is_worded_when_it_is_read(office: Office) -> None:
 def test_a_test_reaches_whoever_asked(office: Office) -> None:
     notification_send_test(user=office.ada, at=timezone.now())
     assert kinds_for(office.ada) == [NotificationKind.TEST]
-    assert bell(office.ada).newest[0].rendered.title == "A test, sent by ada"
+    assert notification_bell(office.ada).newest[0].rendered.title == "A test, sent by ada"
 
 
 def test_old_news_is_forgotten_with_its_lines(office: Office) -> None:
     now = timezone.now()
     notify(FAILED, team=office.team, creator=office.ada, at=now - timedelta(days=91))
     notify(FAILED, team=office.team, creator=office.ada, at=now, subject="c" * 32)
-    assert events_prune(at=now) == 1
+    assert notification_events_prune(at=now) == 1
     assert len(kinds_for(office.ada)) == 1

@@ -15,13 +15,18 @@ from apps.accounts.models import User
 from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Fault
-from apps.monitoring.services import ingestion
+from apps.monitoring.services import metric_ingestion
 from apps.monitoring.services.faults import faults_acknowledge, signals_record
-from apps.monitoring.services.ingestion import MetricPush, push_record, source_delete, token_revoke
+from apps.monitoring.services.metric_ingestion import (
+    MetricPush,
+    agent_token_revoke,
+    metric_push_record,
+    metric_source_delete,
+)
 from apps.telemetry.models import CardMetrics, NodeToken, Source
-from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.telemetry.metrics import Reading
+from controlplane.domain.telemetry.metrics import CardMetricsReading
 from tests import factories
 from tests.contract.waiting import until
 from tests.integration.monitoring.wards import NOON, seconds_later, sign, ward
@@ -72,8 +77,8 @@ def test_a_source_is_deleted_while_it_is_read(
 
     def read(seconds: int) -> None:
         at = seconds_later(seconds)
-        reading = Reading(node="n7", index=0, vendor="nvidia", at=at, faults=("79",))
-        ingestion.readings_record(source=source, at=at, readings=[reading])
+        reading = CardMetricsReading(node="n7", index=0, vendor="nvidia", at=at, faults=("79",))
+        metric_ingestion.readings_record(source=source, at=at, readings=[reading])
 
     read(0)
     written = threading.Event()
@@ -84,11 +89,11 @@ def test_a_source_is_deleted_while_it_is_read(
         _until_blocked()
         return signals_record(**terms)
 
-    monkeypatch.setattr(ingestion, "signals_record", slowly)
+    monkeypatch.setattr(metric_ingestion, "signals_record", slowly)
 
     def delete() -> None:
         assert written.wait(PATIENCE)
-        source_delete(source=Source.objects.get(), actor=olga, at=seconds_later(6))
+        metric_source_delete(source=Source.objects.get(), actor=olga, at=seconds_later(6))
 
     assert at_once(partial(read, 5), delete) == [None, None]
     assert not Source.objects.exists()
@@ -102,19 +107,19 @@ def test_who_revokes_the_last_token_beside_another_ends_what_the_agent_told(
     tokens = [_token(node) for _ in range(2)]
     text = 'DCGM_FI_DEV_XID_ERRORS{gpu="0",Hostname="n7"} 79\n'
     push = MetricPush(vendor="nvidia", sequence=1, measured_at=NOON, text=text)
-    push_record(token=tokens[0], push=push, at=NOON)
+    metric_push_record(token=tokens[0], push=push, at=NOON)
     assert Fault.objects.filter(ended_at=None).count() == 1
     revoked = threading.Event()
 
     def first() -> None:
         with transaction.atomic():
-            token_revoke(token=tokens[0], actor=olga, at=NOON)
+            agent_token_revoke(token=tokens[0], actor=olga, at=NOON)
             revoked.set()
             _until_blocked()
 
     def second() -> None:
         assert revoked.wait(PATIENCE)
-        token_revoke(token=tokens[1], actor=olga, at=NOON)
+        agent_token_revoke(token=tokens[1], actor=olga, at=NOON)
 
     assert at_once(first, second) == [None, None]
     assert not NodeToken.objects.filter(revoked_at=None).exists()
@@ -125,10 +130,10 @@ def test_what_is_over_never_ended_before_it_began(node: Node, olga: User) -> Non
     token = _token(node)
     text = 'DCGM_FI_DEV_XID_ERRORS{gpu="0",Hostname="n7"} 79\n'
     at = NOON + timedelta(seconds=9)
-    push_record(
+    metric_push_record(
         token=token, push=MetricPush(vendor="nvidia", sequence=1, measured_at=at, text=text), at=at
     )
-    token_revoke(token=token, actor=olga, at=NOON)
+    agent_token_revoke(token=token, actor=olga, at=NOON)
     fault = Fault.objects.get()
     assert fault.began_at == fault.ended_at == at
 
@@ -163,5 +168,5 @@ def test_faults_are_read_by_a_person_while_they_are_told_again(olga: User) -> No
 
 
 def _token(node: Node) -> NodeToken:
-    text = token_issue(node=node, actor=None)
+    text = node_token_issue(node=node, actor=None)
     return NodeToken.objects.select_related("node__cluster").get(digest=token_digest(text))

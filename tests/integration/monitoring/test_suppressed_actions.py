@@ -31,9 +31,9 @@ from apps.monitoring.services.isolations import (
 from apps.monitoring.services.suppressed_actions import (
     SuppressedActionsRequest,
     SuppressedActionsResult,
-    suppressed_dismiss,
-    suppressed_isolate,
-    suppressed_preview,
+    suppressed_pool_dismiss,
+    suppressed_pool_isolate,
+    suppressed_pool_preview,
 )
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import TeamRole
@@ -80,7 +80,7 @@ def _request(pool: SuppressedPool) -> SuppressedActionsRequest:
 
 
 def _isolate(pool: SuppressedPool, actor: User) -> SuppressedActionsResult:
-    return suppressed_isolate(
+    return suppressed_pool_isolate(
         _request(pool), reason="a bad batch", actor=actor, at=seconds_later(3)
     )
 
@@ -171,7 +171,7 @@ def test_who_presses_second_changes_nothing_and_writes_nothing(operator: User) -
     entries = AuditEntry.objects.count()
     again = _isolate(pool, operator)
     assert (again.pool, again.done, again.left_out) == (None, 0, 3)
-    left = suppressed_dismiss(
+    left = suppressed_pool_dismiss(
         _request(pool), reason="too late", actor=operator, at=seconds_later(4)
     )
     assert (left.done, left.left_out) == (0, 3)
@@ -189,7 +189,7 @@ def test_what_no_longer_holds_is_left_out_and_said(operator: User) -> None:
         actor=operator,
         at=seconds_later(5),
     )
-    preview = suppressed_preview(_request(pool), actor=operator, at=seconds_later(6))
+    preview = suppressed_pool_preview(_request(pool), actor=operator, at=seconds_later(6))
     assert (preview.pool is not None and preview.pool.isolations, preview.left_out) == (1, 2)
     done = _isolate(pool, operator)
     assert (done.done, done.left_out) == (1, 2)
@@ -237,7 +237,7 @@ def test_another_pool_is_not_touched(operator: User) -> None:
 
 def test_left_in_use_is_acknowledged_with_the_reason(operator: User) -> None:
     _storm()
-    done = suppressed_dismiss(
+    done = suppressed_pool_dismiss(
         _request(_only()), reason="firmware", actor=operator, at=seconds_later(3)
     )
     assert (done.done, done.left_out, _out()) == (3, 0, 2)
@@ -268,13 +268,13 @@ def test_both_acts_are_for_operators_and_want_a_reason(operator: User) -> None:
     _storm()
     request = _request(_only())
     viewer = User.objects.create(username="vera")
-    for action in (suppressed_isolate, suppressed_dismiss):
+    for action in (suppressed_pool_isolate, suppressed_pool_dismiss):
         with pytest.raises(PermissionRefused):
             action(request, reason="why not", actor=viewer, at=NOON)
         with pytest.raises(IsolationRefused, match="enter a reason"):
             action(request, reason=" ", actor=operator, at=NOON)
     with pytest.raises(PermissionRefused):
-        suppressed_preview(request, actor=viewer, at=NOON)
+        suppressed_pool_preview(request, actor=viewer, at=NOON)
     assert suppressed_counts().isolations == 3
 
 
@@ -306,7 +306,7 @@ def test_who_read_a_fault_before_it_was_held_back_has_not_decided(operator: User
     faults_acknowledge(uids=uids, note="harmless", actor=operator, at=NOON)
     health_reconcile(at=seconds_later(1))
     assert _only().isolations == 3
-    done = suppressed_dismiss(
+    done = suppressed_pool_dismiss(
         _request(_only()), reason="it is not", actor=operator, at=seconds_later(3)
     )
     assert (done.done, done.left_out, suppressed_counts().isolations) == (3, 0, 0)
@@ -324,7 +324,7 @@ def test_only_what_nobody_had_read_is_said_to_be_left(
         return faults_acknowledge(uids=uids, **rest)
 
     monkeypatch.setattr(suppressed_actions, "faults_acknowledge", overtaken)
-    done = suppressed_dismiss(request, reason="later", actor=operator, at=seconds_later(3))
+    done = suppressed_pool_dismiss(request, reason="later", actor=operator, at=seconds_later(3))
     assert (done.done, done.left_out) == (1, 2)
     assert AuditEntry.objects.get(action="held_back.leave").detail["count"] == 1
 

@@ -238,7 +238,7 @@ def test_who_may_not_manage_the_team_changes_nothing(office: Office, receiver: W
         with pytest.raises(PermissionRefused):
             webhooks.webhook_delete(webhook=webhook, actor=actor)
         with pytest.raises(PermissionRefused):
-            webhooks.webhook_rotate(webhook=webhook, actor=actor)
+            webhooks.webhook_secret_rotate(webhook=webhook, actor=actor)
         with pytest.raises(PermissionRefused):
             webhooks.webhook_test(webhook=webhook, actor=actor, at=NOW)
 
@@ -262,9 +262,9 @@ def test_a_delivery_can_be_sent_again(office: Office, receiver: WebServer) -> No
     fail(office)
     delivery = WebhookDelivery.objects.get()
     with pytest.raises(IllegalTransition, match="a delivery that is waiting cannot be sent again"):
-        webhooks.delivery_retry(delivery=delivery, actor=office.vera, at=NOW)
+        webhooks.webhook_delivery_retry(delivery=delivery, actor=office.vera, at=NOW)
     webhooks_call(at=NOW)
-    webhooks.delivery_retry(delivery=delivery, actor=office.vera, at=NOW)
+    webhooks.webhook_delivery_retry(delivery=delivery, actor=office.vera, at=NOW)
     assert webhooks_call(at=NOW) == 1
     assert len({one.headers["ninefold-id"] for one in receiver.requests}) == 1
     assert len(receiver.requests) == 2
@@ -272,7 +272,7 @@ def test_a_delivery_can_be_sent_again(office: Office, receiver: WebServer) -> No
 
 def test_calls_are_signed_with_the_newest_secret(office: Office, receiver: WebServer) -> None:
     webhook, _old = hook(office, receiver)
-    secret = webhooks.webhook_rotate(webhook=webhook, actor=office.vera)
+    secret = webhooks.webhook_secret_rotate(webhook=webhook, actor=office.vera)
     fail(office)
     webhooks_call(at=NOW)
     (request,) = receiver.requests

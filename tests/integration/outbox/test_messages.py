@@ -139,7 +139,7 @@ def test_only_messages_past_their_retention_are_pruned() -> None:
     OutboxMessage.objects.filter(pk=fresh.pk).update(delivered_at=now)
     OutboxMessage.objects.filter(pk=old.pk).update(delivered_at=now - timedelta(days=2))
 
-    assert messages.prune_messages() == 1
+    assert messages.delete_expired_messages() == 1
 
     assert not OutboxMessage.objects.filter(pk=old.pk).exists()
     assert OutboxMessage.objects.count() == 2
@@ -148,11 +148,11 @@ def test_only_messages_past_their_retention_are_pruned() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_the_relay_is_woken_once_per_committed_transaction() -> None:
     woken: list[int] = []
-    messages.set_wake_callbacks(lambda: woken.append(OutboxMessage.objects.count()))
+    messages.set_after_publish_callbacks(lambda: woken.append(OutboxMessage.objects.count()))
     try:
         with transaction.atomic():
             messages.publish_message("claim.released", number=1)
-            messages.publish_each("claim.released", [{"number": 2}, {"number": 3}])
+            messages.publish_messages("claim.released", [{"number": 2}, {"number": 3}])
             assert not woken
         assert woken == [3]
         with transaction.atomic():
@@ -160,7 +160,7 @@ def test_the_relay_is_woken_once_per_committed_transaction() -> None:
             transaction.set_rollback(True)
         assert woken == [3]
     finally:
-        messages.set_wake_callbacks()
+        messages.set_after_publish_callbacks()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -168,9 +168,9 @@ def test_a_failing_wake_up_does_not_fail_the_publisher() -> None:
     def fail() -> None:
         raise OSError("no broker")
 
-    messages.set_wake_callbacks(fail)
+    messages.set_after_publish_callbacks(fail)
     try:
         publish(1)
     finally:
-        messages.set_wake_callbacks()
+        messages.set_after_publish_callbacks()
     assert OutboxMessage.objects.count() == 1

@@ -6,7 +6,7 @@ import pytest
 from cryptography.fernet import Fernet
 from pytest_django import Settings
 
-from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
+from controlplane.persistence.encryption import DecryptionFailed, decrypt, encrypt
 
 
 def test_encrypted_text_can_be_decrypted_and_is_not_readable(settings: Settings) -> None:
@@ -27,5 +27,5 @@ def test_a_rotated_key_decrypts_while_it_is_configured(settings: Settings) -> No
     assert decrypt(sealed) == b"secret"
 
     settings.NINEFOLD_ENCRYPTION_KEYS = [new]
-    with pytest.raises(Undecryptable, match="add the old key"):
+    with pytest.raises(DecryptionFailed, match="add the old key"):
         decrypt(sealed)

@@ -15,8 +15,13 @@ from apps.quotas.models import Queue
 from apps.serving.models import Deployment, DeploymentTransition
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent
-from controlplane.persistence.leases import leader_lease, lease_rows, release_row, renewed_leases
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.leases import (
+    hold_leader_lease,
+    keep_leases_renewed,
+    lease_rows,
+    release_row_lease,
+)
 from controlplane.persistence.models import Lease
 from controlplane.persistence.state_transitions import LeaseLost, apply_transition
 from tests.contract.waiting import until
@@ -74,7 +79,7 @@ def test_a_leased_row_is_not_leased_again_until_released() -> None:
     (row,) = lease()
 
     assert lease() == []
-    release_row(row)
+    release_row_lease(row)
     assert lease() == [row]
 
 
@@ -112,7 +117,7 @@ def test_a_stale_holder_cannot_release_its_successors_lease() -> None:
     expire(slow)
     lease()
 
-    release_row(slow)
+    release_row_lease(slow)
 
     assert lease() == []
 
@@ -125,31 +130,31 @@ def test_every_row_is_leased_eventually_with_small_batches() -> None:
     for _ in range(4):
         for row in lease(limit=2):
             seen.add(row.name)
-            release_row(row)
+            release_row_lease(row)
 
     assert len(seen) == 7
 
 
 @pytest.mark.django_db
 def test_one_process_leads_and_the_next_gets_a_larger_token() -> None:
-    with leader_lease("cycle", ttl=MINUTE) as first:
+    with hold_leader_lease("cycle", ttl=MINUTE) as first:
         assert first is not None
-        with leader_lease("cycle", ttl=MINUTE) as second:
+        with hold_leader_lease("cycle", ttl=MINUTE) as second:
             assert second is None
-        with leader_lease("another", ttl=MINUTE) as other:
+        with hold_leader_lease("another", ttl=MINUTE) as other:
             assert other is not None
-    with leader_lease("cycle", ttl=MINUTE) as third:
+    with hold_leader_lease("cycle", ttl=MINUTE) as third:
         assert third is not None
         assert third.token > first.token
 
 
 @pytest.mark.django_db
 def test_an_expired_leader_lease_cannot_end_the_next_one() -> None:
-    with leader_lease("cycle", ttl=MINUTE) as slow:
+    with hold_leader_lease("cycle", ttl=MINUTE) as slow:
         assert slow is not None
         Lease.objects.update(expires_at=timezone.now() - MINUTE)
         assert not slow.check()
-        with leader_lease("cycle", ttl=MINUTE) as quick:
+        with hold_leader_lease("cycle", ttl=MINUTE) as quick:
             assert quick is not None
             assert quick.check()
             assert not slow.check()
@@ -162,7 +167,7 @@ def test_concurrent_processes_get_one_leader_lease() -> None:
     done = threading.Barrier(4)
 
     def hold() -> bool:
-        with leader_lease("cycle", ttl=MINUTE) as held:
+        with hold_leader_lease("cycle", ttl=MINUTE) as held:
             done.wait(timeout=PATIENCE)
             return held is not None
 
@@ -205,7 +210,7 @@ def test_a_slow_worker_keeps_its_row_and_that_of_a_killed_one_becomes_free() -> 
     short = timedelta(seconds=6)
     slow, killed = lease(ttl=short)
     began = lease_end(slow)
-    with renewed_leases([slow], ttl=short):
+    with keep_leases_renewed([slow], ttl=short):
         until(lambda: lease_end(slow) > began, what="the lease is renewed")
         # Nobody renews the lease of a killed worker.
         assert lease_end(killed) == began
@@ -218,7 +223,7 @@ def test_a_slow_worker_keeps_its_row_and_that_of_a_killed_one_becomes_free() -> 
 def test_the_lease_of_a_row_that_another_worker_took_over_is_not_renewed() -> None:
     rows(1)
     (slow,) = lease()
-    with renewed_leases([slow], ttl=timedelta(seconds=0.1)):
+    with keep_leases_renewed([slow], ttl=timedelta(seconds=0.1)):
         expire(slow)
         (quick,) = lease()
         end = lease_end(quick)

@@ -9,7 +9,11 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from controlplane.persistence.row_versions import RowCache, RowVersionTrigger, server_identity
+from controlplane.persistence.row_versions import (
+    RowCache,
+    RowVersionTrigger,
+    database_server_identity,
+)
 
 _VERSIONS = """
     SELECT array_agg(id ORDER BY id), array_agg(row_version::text ORDER BY id) FROM versioned WHERE alive
@@ -84,7 +88,7 @@ def connect() -> psycopg.Connection:
 
 
 def cached(cache: RowCache[str, list[str]]) -> Rows:
-    rows = cache.refresh(server=server_identity())
+    rows = cache.refresh(server=database_server_identity())
     assert sorted(rows.values.values()) == rows.summary
     assert list(rows.values) == sorted(rows.values)
     return dict(rows.values)

@@ -8,8 +8,8 @@ from datetime import datetime
 
 import pytest
 
-from apps.quotas.reconcilers import cycles
-from controlplane.domain.scheduling.cycle import plan
+from apps.quotas.reconcilers import scheduling_cycles
+from controlplane.domain.scheduling.cycle import plan_incrementally
 from controlplane.domain.scheduling.plans import (
     SchedulerState,
     SchedulingPlan,
@@ -31,10 +31,10 @@ def changed_after_plan(
         state: SchedulerState,
         at: datetime,
     ) -> SchedulingPlan:
-        plans.append(plan(snapshot, policy, state, at))
+        plans.append(plan_incrementally(snapshot, policy, state, at))
         change()
         return plans[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr(cycles, "plan", plan_then_change)
+        patch.setattr(scheduling_cycles, "plan_incrementally", plan_then_change)
         yield plans

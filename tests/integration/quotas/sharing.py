@@ -46,7 +46,7 @@ class Sharing:
         limits = Resources(memory=Bytes(memory))
         role = RoleShape(name="trainer", replicas=1, cards=cards, limits=limits)
         work = uuid.uuid4().hex
-        return services.claim_request(
+        return services.claim_create(
             owner=("attempt", work),
             team=self.company.team,
             queue=queue,

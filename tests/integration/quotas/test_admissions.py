@@ -12,7 +12,7 @@ from apps.jobs import services as jobs
 from apps.jobs.services import SpecRefused
 from apps.quotas import selectors, services
 from apps.quotas.models import Allocation, Claim, Queue
-from apps.quotas.reconcilers import cycles
+from apps.quotas.reconcilers import scheduling_cycles
 from apps.quotas.selectors.snapshots import nominated_cards
 from apps.quotas.services import admissions
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
@@ -122,13 +122,13 @@ def test_a_draining_or_closed_queue_rejects_new_claims(
     says = {QueueState.DRAINING: "is draining", QueueState.CLOSED: "is closed"}[state]
     with pytest.raises(SpecRefused, match=f"queue {where} {says} and accepts no new claims"):
         sharing.asked()
-    with pytest.raises(services.QueueNotAccepting, match=f"queue {where} {says}"):
+    with pytest.raises(services.QueueNotAcceptingClaims, match=f"queue {where} {says}"):
         sharing.claim(sharing.lender)
     assert not Claim.objects.exists()
 
 
 def test_only_leaf_queues_accept_claims(sharing: Sharing) -> None:
-    with pytest.raises(services.QueueNotAccepting, match="queue top has child queues"):
+    with pytest.raises(services.QueueNotAcceptingClaims, match="queue top has child queues"):
         sharing.claim(top())
 
 
@@ -172,7 +172,7 @@ def test_a_cycle_at_its_placement_bound_is_followed_by_another(
     claims = [sharing.claim(sharing.batch) for _ in range(3)]
     policy = SchedulingPolicy(placements_per_cycle=1)
 
-    assert cycles.cycle_run(policy=policy, at=sharing.company.at) == 2
+    assert scheduling_cycles.cycle_run(policy=policy, at=sharing.company.at) == 2
 
     assert Claim.objects.get(pk=claims[2].pk).explanation.startswith("needs 1 × 1 card of cpu")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from apps.quotas.reconcilers.cycles import CycleBudget
+from apps.quotas.reconcilers.scheduling_cycles import CycleBudget
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 
 POLICY = SchedulingPolicy(

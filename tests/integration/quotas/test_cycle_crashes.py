@@ -9,7 +9,7 @@ import pytest
 
 from apps.quotas import services
 from apps.quotas.models import Allocation, Claim, Nomination, UsageRecord
-from apps.quotas.reconcilers import cycles
+from apps.quotas.reconcilers import scheduling_cycles
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company, found
@@ -27,7 +27,7 @@ def sharing(
     installation: object, transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> Sharing:
     """Four cards; each placement is a transaction of its own."""
-    monkeypatch.setattr(cycles, "BATCH", 1)
+    monkeypatch.setattr(scheduling_cycles, "BATCH", 1)
     return Sharing.of(found(node="fake-mortal", cards=4), guaranteed=3)
 
 

@@ -13,7 +13,7 @@ from apps.quotas.reconcilers import forecasts_refresh
 from apps.quotas.reconcilers.forecasts import FORECAST_LEASE, MIN_PAUSE, pause_after_forecast
 from apps.quotas.selectors import forecasts
 from controlplane.domain.scheduling.plans import SchedulingPolicy
-from controlplane.persistence.leases import leader_lease
+from controlplane.persistence.leases import hold_leader_lease
 from tests import factories
 from tests.factories import usage
 
@@ -65,7 +65,7 @@ def test_the_pause_is_ten_times_the_duration_of_the_run(busy: tuple[Team, Queue]
 def test_only_one_forecast_runs_at_a_time(busy: tuple[Team, Queue]) -> None:
     team, queue = busy
     usage.waiting(queue=queue, team=team, cards=4)
-    with leader_lease(FORECAST_LEASE, ttl=MINUTE) as held:
+    with hold_leader_lease(FORECAST_LEASE, ttl=MINUTE) as held:
         assert held is not None
         assert forecast(timezone.now()) == 0
     assert forecast(timezone.now()) == 1

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from apps.quotas.reconcilers import cycles
-from apps.quotas.reconcilers.cycles import (
+from apps.quotas.reconcilers import scheduling_cycles
+from apps.quotas.reconcilers.scheduling_cycles import (
     MAX_CHANGED_BATCH,
     MAX_CHANGED_PER_SECOND,
     MAX_NEW_PER_SECOND,
@@ -20,9 +20,9 @@ from apps.quotas.selectors.claim_snapshots import PendingReasons
 from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, GangShape, RoleShape
 from controlplane.domain.scheduling.plans import (
     PendingClaims,
-    PendingCode,
     PendingGroup,
     PendingReason,
+    PendingReasonCode,
 )
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot
 
@@ -40,7 +40,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(cycles, "monotonic", clock)
+    monkeypatch.setattr(scheduling_cycles, "monotonic", clock)
     return clock
 
 
@@ -61,7 +61,7 @@ def refused(reason: str, *counts: int) -> PendingClaims:
     for count in counts:
         claims = [waiting(f"c{number:05}") for number in range(first, first + count)]
         groups.append(
-            PendingGroup(PendingReason(code=PendingCode.NO_FREE_CARDS, reason=reason), claims)
+            PendingGroup(PendingReason(code=PendingReasonCode.NO_FREE_CARDS, reason=reason), claims)
         )
         first += count
     return PendingClaims(groups)
@@ -151,7 +151,7 @@ def test_a_token_bucket_refills_up_to_its_size(clock: Clock) -> None:
 
 def test_not_considered_is_not_written_as_a_first_reason(clock: Clock) -> None:
     now, later = refused("this cycle placed 200", 30), refused("2 are free", 30)
-    reason = PendingReason(code=PendingCode.NOT_EVALUATED, reason="this cycle placed 200")
+    reason = PendingReason(code=PendingReasonCode.NOT_EVALUATED, reason="this cycle placed 200")
     unseen = PendingClaims([PendingGroup(reason, group.claims) for group in now.groups])
     stored, throttle = stored_reasons(with_reason(now, NOT_EVALUATED_REASON)), ReasonThrottle()
     assert throttle.due(unseen, stored) == []

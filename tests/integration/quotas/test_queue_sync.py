@@ -15,15 +15,15 @@ from apps.fleet.models import Cluster
 from apps.quotas.models import PriorityClass
 from apps.quotas.reconcilers import cluster_queues_sync
 from apps.quotas.services.priority_classes import priority_classes_ensure
-from apps.quotas.services.queue_tree_files import file_edit
-from apps.quotas.services.queue_trees import tree_apply
+from apps.quotas.services.queue_tree_files import tree_edit_from_yaml
+from apps.quotas.services.queue_trees import queue_tree_apply
 from config.tasks import TOPICS, queue_subscribed_tasks
 from controlplane.adapters.clusters.volcano import VolcanoCluster
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import Documents
+from controlplane.domain.quotas.queue_documents import Documents
 from controlplane.outbox.models import OutboxMessage
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import ClusterUnavailable, QueueSyncingCluster
 from tests.integration.company import Company
 
@@ -73,7 +73,7 @@ def syncing_clusters(
         assert kind == "volcano", "only clusters over the network are asked"
         return found[rows[options["installation"]]]
 
-    monkeypatch.setattr(registry, "cluster", adapter)
+    monkeypatch.setattr(adapter_registry, "create_cluster_adapter", adapter)
     priority_classes_ensure()
     return found
 
@@ -95,7 +95,7 @@ def test_a_changed_tree_is_synced_once_to_each_cluster(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     chief = User.objects.create(username="chief", is_superuser=True)
-    tree_apply(file_edit(FILE), actor=chief, at=committed_company.at)
+    queue_tree_apply(tree_edit_from_yaml(FILE), actor=chief, at=committed_company.at)
     (message,) = OutboxMessage.objects.filter(topic="queues.changed")
     for task in TOPICS[message.topic]:
         monkeypatch.setattr(

@@ -12,10 +12,10 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.quotas import services
 from apps.quotas.models import Allocation, Claim, Queue, QueueChange
-from apps.quotas.selectors.queue_trees import tree_documents, tree_fingerprint
-from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
+from apps.quotas.selectors.queue_trees import current_tree_fingerprint, queue_tree_documents
+from apps.quotas.services import QueueTreeConflict, QueueTreeRefused, TreeEdit
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.quotas.documents import QueueDocument, queue_edit
+from controlplane.domain.quotas.queue_documents import QueueDocument, single_queue_edit
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from tests.integration.company import Company
 from tests.integration.quotas.cycles import changed_after_plan
@@ -31,12 +31,12 @@ def chief() -> User:
 
 def saving(company: Company, edit: TreeEdit) -> Callable[[], QueueChange]:
     actor = chief()
-    return lambda: services.tree_apply(edit, actor=actor, at=company.at)
+    return lambda: services.queue_tree_apply(edit, actor=actor, at=company.at)
 
 
 def weighed(weight: float, *, seen: str = "") -> TreeEdit:
-    (uid,) = [uid for uid, one in tree_documents().items() if one.name == "default"]
-    queue = replace(tree_documents()[uid], weight=weight)
+    (uid,) = [uid for uid, one in queue_tree_documents().items() if one.name == "default"]
+    queue = replace(queue_tree_documents()[uid], weight=weight)
     return TreeEdit(queues={uid: queue}, action="edit", seen=seen)
 
 
@@ -44,18 +44,18 @@ def test_of_two_concurrent_edits_one_is_refused_as_outdated(
     committed_company: Company,
 ) -> None:
     for _round in range(ITERATIONS):
-        seen = tree_fingerprint()
-        weight = tree_documents()[committed_company.queue.uid].weight
+        seen = current_tree_fingerprint()
+        weight = queue_tree_documents()[committed_company.queue.uid].weight
 
         outcomes = at_once(
             saving(committed_company, weighed(weight + 1, seen=seen)),
             saving(committed_company, weighed(weight + 2, seen=seen)),
         )
 
-        assert raised(outcomes, TreeConflict) == 1
+        assert raised(outcomes, QueueTreeConflict) == 1
         (saved,) = [one for one in outcomes if isinstance(one, QueueChange)]
         (document,) = saved.after.values()
-        assert tree_documents()[committed_company.queue.uid].weight == document["weight"]
+        assert queue_tree_documents()[committed_company.queue.uid].weight == document["weight"]
 
 
 def test_two_guarantees_that_do_not_fit_together_are_not_both_saved(
@@ -79,7 +79,7 @@ def test_two_guarantees_that_do_not_fit_together_are_not_both_saved(
         saving(committed_company, child("one")), saving(committed_company, child("other"))
     )
 
-    assert raised(outcomes, TreeRefused) == 1
+    assert raised(outcomes, QueueTreeRefused) == 1
     assert Queue.objects.filter(parent=top).count() == 1
 
 
@@ -112,8 +112,8 @@ def test_concurrent_edits_and_cycles_do_not_deadlock(
     def edit() -> int:
         actor, saved = chief(), 0
         while not stop.is_set() and saved < 20:
-            weight = tree_documents()[company.queue.uid].weight
-            services.tree_apply(weighed(weight + 1), actor=actor, at=company.at)
+            weight = queue_tree_documents()[company.queue.uid].weight
+            services.queue_tree_apply(weighed(weight + 1), actor=actor, at=company.at)
             saved += 1
         return saved
 
@@ -142,9 +142,9 @@ def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
     company.submit()
 
     def close() -> None:
-        saved = tree_documents()[company.queue.uid]
-        closed = queue_edit(replace(saved, state=QueueState.CLOSED), saved=saved)
-        services.tree_apply(closed, actor=chief(), at=company.at)
+        saved = queue_tree_documents()[company.queue.uid]
+        closed = single_queue_edit(replace(saved, state=QueueState.CLOSED), saved=saved)
+        services.queue_tree_apply(closed, actor=chief(), at=company.at)
 
     with changed_after_plan(monkeypatch, close):
         assert company.schedule() == 0

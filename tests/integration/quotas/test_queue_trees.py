@@ -13,13 +13,17 @@ from apps.accounts.selectors import PermissionRefused
 from apps.quotas import services
 from apps.quotas.models import Claim, Queue, QueueChange
 from apps.quotas.models import Entitlement as EntitlementRow
-from apps.quotas.selectors import queues_for
-from apps.quotas.selectors.queue_trees import changes_visible, tree_documents, tree_fingerprint
-from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
-from apps.quotas.services.queue_tree_files import file_edit, tree_export
+from apps.quotas.selectors import queues_for_team
+from apps.quotas.selectors.queue_trees import (
+    current_tree_fingerprint,
+    queue_changes_visible,
+    queue_tree_documents,
+)
+from apps.quotas.services import QueueTreeConflict, QueueTreeRefused, TreeEdit
+from apps.quotas.services.queue_tree_files import queue_tree_export, tree_edit_from_yaml
 from controlplane.domain.quotas.claims import ReleaseReason
-from controlplane.domain.quotas.documents import QueueDocument
-from controlplane.domain.quotas.files import InvalidQueueFile
+from controlplane.domain.quotas.queue_documents import QueueDocument
+from controlplane.domain.quotas.queue_files import InvalidQueueFile
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company, entitle
@@ -44,7 +48,7 @@ def chief(company: Company) -> User:
 
 
 def apply(edit: TreeEdit, *, actor: User, company: Company) -> QueueChange:
-    return services.tree_apply(edit, actor=actor, at=company.at)
+    return services.queue_tree_apply(edit, actor=actor, at=company.at)
 
 
 def edit(action: str = "edit", **queues: QueueDocument | None) -> TreeEdit:
@@ -58,7 +62,7 @@ def new(name: str, **fields: Any) -> TreeEdit:
 
 
 def document(name: str) -> QueueDocument:
-    return next(one for one in tree_documents().values() if one.name == name)
+    return next(one for one in queue_tree_documents().values() if one.name == name)
 
 
 def changed(name: str, action: str = "edit", **fields: Any) -> TreeEdit:
@@ -67,15 +71,15 @@ def changed(name: str, action: str = "edit", **fields: Any) -> TreeEdit:
 
 
 def refusal(edit: TreeEdit, *, actor: User, company: Company) -> str:
-    before = tree_fingerprint()
-    with pytest.raises(TreeRefused) as refused:
+    before = current_tree_fingerprint()
+    with pytest.raises(QueueTreeRefused) as refused:
         apply(edit, actor=actor, company=company)
-    assert tree_fingerprint() == before
+    assert current_tree_fingerprint() == before
     return str(refused.value)
 
 
 def test_an_import_writes_rows_history_audit_and_a_message(company: Company, chief: User) -> None:
-    change = apply(file_edit(FILE, note="first draft"), actor=chief, company=company)
+    change = apply(tree_edit_from_yaml(FILE, note="first draft"), actor=chief, company=company)
 
     vision = Queue.objects.get(name="vision")
     assert vision.parent == Queue.objects.get(name="lab")
@@ -101,27 +105,27 @@ def test_an_import_writes_rows_history_audit_and_a_message(company: Company, chi
 
 
 def test_what_is_exported_is_imported_without_a_change(company: Company, chief: User) -> None:
-    apply(file_edit(FILE), actor=chief, company=company)
+    apply(tree_edit_from_yaml(FILE), actor=chief, company=company)
 
-    text = tree_export()
+    text = queue_tree_export()
     assert "nvidia" not in text
     assert "cpu: {reserved: 1, guaranteed: 2}" in text
     assert "声调" in text
-    assert refusal(file_edit(text, prune=True), actor=chief, company=company).startswith(
+    assert refusal(tree_edit_from_yaml(text, prune=True), actor=chief, company=company).startswith(
         "nothing to save"
     )
-    part = tree_export(of=Queue.objects.get(name="speech"))
+    part = queue_tree_export(of=Queue.objects.get(name="speech"))
     assert part.startswith("below: lab\n")
     assert "vision" not in part
 
 
 def test_a_pruned_import_retires_what_the_file_does_not_name(company: Company, chief: User) -> None:
-    apply(file_edit(FILE), actor=chief, company=company)
+    apply(tree_edit_from_yaml(FILE), actor=chief, company=company)
     text = FILE.replace('      speech: {description: "tones: 声调", lends: false}\n', "")
 
-    apply(file_edit(text, prune=True), actor=chief, company=company)
+    apply(tree_edit_from_yaml(text, prune=True), actor=chief, company=company)
 
-    assert {one.name for one in tree_documents().values()} == {"lab", "vision"}
+    assert {one.name for one in queue_tree_documents().values()} == {"lab", "vision"}
     assert set(Queue.objects.exclude(retired_at=None).values_list("name", flat=True)) == {
         "default",
         "speech",
@@ -151,13 +155,13 @@ def test_a_pruned_import_retires_what_the_file_does_not_name(company: Company, c
 )
 def test_an_untrusted_file_is_refused_with_a_message(db: None, text: str, message: str) -> None:
     with pytest.raises(InvalidQueueFile) as refused:
-        file_edit(text)
+        tree_edit_from_yaml(text)
     (finding,) = refused.value.findings
     assert finding.message.startswith(message)
 
 
 def test_two_queues_swap_names_and_parents(company: Company, chief: User) -> None:
-    apply(file_edit(FILE), actor=chief, company=company)
+    apply(tree_edit_from_yaml(FILE), actor=chief, company=company)
     lab, vision = document("lab"), document("vision")
     speech = document("speech")
 
@@ -200,15 +204,15 @@ def test_a_queue_with_pending_claims_cannot_be_retired_or_split(
     claim = job.attempts.get().claim_uid
     services.claim_release(uid=claim, reason=ReleaseReason.CANCELLED, at=company.at)
     apply(edit("retire", **{queue.uid: None}), actor=chief, company=company)
-    assert not queues_for(company.team).exists()
+    assert not queues_for_team(company.team).exists()
 
 
 def test_a_queue_without_children_accepts_claims_again(company: Company, chief: User) -> None:
     apply(new("child", parent=document("default").uid), actor=chief, company=company)
-    assert set(queues_for(company.team).values_list("name", flat=True)) == {"child"}
+    assert set(queues_for_team(company.team).values_list("name", flat=True)) == {"child"}
 
     apply(edit("retire", **{document("child").uid: None}), actor=chief, company=company)
-    assert set(queues_for(company.team).values_list("name", flat=True)) == {"default"}
+    assert set(queues_for_team(company.team).values_list("name", flat=True)) == {"default"}
 
 
 def test_an_unknown_queue_cannot_be_edited(company: Company, chief: User) -> None:
@@ -219,10 +223,10 @@ def test_an_unknown_queue_cannot_be_edited(company: Company, chief: User) -> Non
 
 
 def test_an_outdated_edit_is_refused_with_the_differences(company: Company, chief: User) -> None:
-    seen = tree_fingerprint()
+    seen = current_tree_fingerprint()
     apply(changed("default", weight=3.0), actor=chief, company=company)
 
-    with pytest.raises(TreeConflict, match="last by chief") as moved:
+    with pytest.raises(QueueTreeConflict, match="last by chief") as moved:
         apply(replace(changed("default", weight=2.0), seen=seen), actor=chief, company=company)
     assert [one.message for one in moved.value.differences] == [
         "the weight of queue default is 3 instead of 1"
@@ -233,7 +237,7 @@ def test_an_outdated_edit_is_refused_with_the_differences(company: Company, chie
 
 
 def test_a_queue_admin_changes_only_queues_of_their_team(company: Company, chief: User) -> None:
-    apply(file_edit(FILE), actor=chief, company=company)
+    apply(tree_edit_from_yaml(FILE), actor=chief, company=company)
     with pytest.raises(PermissionRefused, match="queue vision is for team addresses"):
         apply(changed("vision", weight=2.0), actor=company.engineer, company=company)
     company.make_queue_admin()
@@ -245,39 +249,39 @@ def test_a_queue_admin_changes_only_queues_of_their_team(company: Company, chief
     with pytest.raises(PermissionRefused, match="lab is guaranteed 2"):
         apply(changed("vision", entitlements=wanted), actor=company.engineer, company=company)
 
-    assert change in changes_visible(company.engineer)
+    assert change in queue_changes_visible(company.engineer)
     apply(changed("default", weight=2.0), actor=chief, company=company)
-    assert changes_visible(company.engineer).count() == 2
-    assert changes_visible(chief).count() == 3
-    assert not changes_visible(company.stranger).exists()
+    assert queue_changes_visible(company.engineer).count() == 2
+    assert queue_changes_visible(chief).count() == 3
+    assert not queue_changes_visible(company.stranger).exists()
 
 
 # -- Back --
 
 
 def test_every_kind_of_change_can_be_reverted(company: Company, chief: User) -> None:
-    before = tree_documents()
-    change = apply(file_edit(FILE), actor=chief, company=company)
-    grown = tree_documents()
+    before = queue_tree_documents()
+    change = apply(tree_edit_from_yaml(FILE), actor=chief, company=company)
+    grown = queue_tree_documents()
     gone = apply(
         edit("retire", **{document("vision").uid: None, document("speech").uid: None}),
         actor=chief,
         company=company,
     )
 
-    back = services.change_revert(gone, actor=chief, at=company.at, note="too early")
-    assert tree_documents() == grown
+    back = services.queue_change_revert(gone, actor=chief, at=company.at, note="too early")
+    assert queue_tree_documents() == grown
     assert (back.action, back.note, back.reverts) == ("revert", "too early", gone)
-    services.change_revert(change, actor=chief, at=company.at)
-    assert tree_documents() == before
+    services.queue_change_revert(change, actor=chief, at=company.at)
+    assert queue_tree_documents() == before
 
 
 def test_a_change_with_later_changes_cannot_be_reverted(company: Company, chief: User) -> None:
     first = apply(changed("default", weight=3.0), actor=chief, company=company)
     apply(changed("default", description="for all"), actor=chief, company=company)
 
-    with pytest.raises(TreeConflict) as moved:
-        services.change_revert(first, actor=chief, at=company.at)
+    with pytest.raises(QueueTreeConflict) as moved:
+        services.queue_change_revert(first, actor=chief, at=company.at)
     assert str(moved.value) == (
         "the queues have been changed since: the description of queue default is changed"
     )
@@ -297,7 +301,7 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
     Claim.objects.update(preemptible=True)
     company.later(timedelta(minutes=30))
     pending = company.submit("urgent fix", cards=2, queue=owner)
-    before = tree_fingerprint()
+    before = current_tree_fingerprint()
     entitlements = {"cpu": ChipQuota(guaranteed=2)}
     wanted = changed("owner", entitlements=entitlements)
 
@@ -313,7 +317,7 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
     assert (reclaim.uid, reclaim.work_name) == (lent.attempts.get().claim_uid, "long training")
     assert (reclaim.team, reclaim.queue, reclaim.cards) == ("Addresses", "default", 2)
     assert reclaim.lost_seconds == 1800
-    assert preview.fingerprint == before == tree_fingerprint()
+    assert preview.fingerprint == before == current_tree_fingerprint()
     with pytest.raises(PermissionRefused):
         services.queue_tree_preview(wanted, at=company.at, user=company.stranger)
 

@@ -27,7 +27,7 @@ def sharing(company: Company) -> Sharing:
 
 def test_a_borrower_is_evicted_and_resumes_after_the_owner(sharing: Sharing) -> None:
     company, borrower = sharing.company, sharing.borrowing()
-    jobs.progress_record(
+    jobs.attempt_progress_store(
         attempt=attempts_of(borrower)[0],
         points=[{"step": 3, "total_steps": 10, "checkpoint": "step-3"}],
         at=company.later(timedelta(minutes=5)),

@@ -14,7 +14,7 @@ from apps.jobs.models import Job
 from apps.jobs.selectors import latest_attempt
 from apps.quotas import selectors, services
 from apps.quotas.models import Allocation, Claim, Entitlement, Queue
-from apps.quotas.reconcilers import cycles
+from apps.quotas.reconcilers import scheduling_cycles
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason, RoleShape
@@ -22,7 +22,7 @@ from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence.leases import LeaderLease, leader_lease
+from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.persistence.models import Lease
 from tests.integration.company import Company, entitle
 from tests.integration.quotas.cycles import changed_after_plan
@@ -232,7 +232,7 @@ def test_a_claim_cancelled_during_a_cycle_is_not_admitted(
 def test_a_cycle_does_nothing_while_another_holds_the_lease(company: Company) -> None:
     company.submit()
 
-    with leader_lease(cycles.LEASE, ttl=timedelta(minutes=1)):
+    with hold_leader_lease(scheduling_cycles.LEASE, ttl=timedelta(minutes=1)):
         assert company.schedule() == 0
 
     assert company.schedule() == 1
@@ -269,7 +269,9 @@ def test_concurrent_cycles_never_allocate_a_card_twice(
         placements = plan_cycle(snapshot, SchedulingPolicy(), company.at).placements
         lease = LeaderLease(name="nobody checks", token=0)
         monkeypatch.setattr(LeaderLease, "check", lambda self: True)
-        return len(cycles._admit_placements(placements, lease=lease, at=company.at).admitted)
+        return len(
+            scheduling_cycles._admit_placements(placements, lease=lease, at=company.at).admitted
+        )
 
     outcomes = at_once(admit, admit, admit)
 
@@ -371,7 +373,7 @@ def test_the_snapshot_contains_allocated_cards_and_resources(company: Company) -
 def test_a_claim_that_accepts_no_chip_is_refused(company: Company) -> None:
     shape = GangShape(roles=(RoleShape(name="trainer", replicas=1, cards=1),))
     with pytest.raises(ValueError, match="at least one chip"):
-        services.claim_request(
+        services.claim_create(
             owner=("attempt", "1" * 32),
             team=company.team,
             queue=company.queue,
@@ -384,7 +386,7 @@ def test_a_queue_of_another_team_is_not_offered(company: Company) -> None:
     own = Queue.objects.create(name="own", team=company.team)
     Queue.objects.create(name="theirs", team=company.other_team)
 
-    assert set(selectors.queues_for(company.team)) == {company.queue, own}
+    assert set(selectors.queues_for_team(company.team)) == {company.queue, own}
 
 
 def test_many_jobs_pass_through_two_cards(company: Company) -> None:
@@ -408,7 +410,7 @@ def test_cycles_continue_until_every_pending_claim_is_considered(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shapes that do not fit come first, and one cycle searches for one or two of them."""
-    monkeypatch.setattr(cycles, "SCHEDULER", cycles.SchedulerProcess())
+    monkeypatch.setattr(scheduling_cycles, "SCHEDULER", scheduling_cycles.SchedulerProcess())
     sharing = Sharing.of(company)
     for number in range(4):
         sharing.claim(sharing.batch, memory=2**50 + number)
@@ -416,10 +418,10 @@ def test_cycles_continue_until_every_pending_claim_is_considered(
     policy = SchedulingPolicy(attempts_per_cycle=2, reservations=0, preemption=False)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cycles, "MAX_CYCLES_PER_RUN", 1)
-        assert cycles.cycle_run(policy=policy, at=company.at) == 0
-    assert cycles.SCHEDULER.cycle_state.untried, "one cycle does not come to the last"
+        patch.setattr(scheduling_cycles, "MAX_CYCLES_PER_RUN", 1)
+        assert scheduling_cycles.cycle_run(policy=policy, at=company.at) == 0
+    assert scheduling_cycles.SCHEDULER.cycle_state.untried, "one cycle does not come to the last"
 
-    assert cycles.cycle_run(policy=policy, at=company.at) == 1
+    assert scheduling_cycles.cycle_run(policy=policy, at=company.at) == 1
     fits.refresh_from_db()
     assert fits.state == ClaimState.ADMITTED

@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import Team
 from apps.quotas.models import Allocation, Claim, Queue, UsageDay, UsageRecord
-from apps.quotas.selectors.usage import days_to_roll_up, usage_discrepancies
-from apps.quotas.services.usage import (
+from apps.quotas.selectors.usage import usage_days_to_roll_up, usage_discrepancies
+from apps.quotas.services.usage_ledger import (
     LedgerMismatch,
     usage_ledger_check,
     usage_record_midnights,
@@ -191,7 +191,7 @@ def test_days_are_sums_of_their_records_however_often_they_are_rolled(
     usage.release(first, at=NOON + 24 * HOUR)
     assert usage_roll_up() == 2
     usage.release(second, at=NOON + HOUR)
-    assert date(2026, 5, 6) in days_to_roll_up()
+    assert date(2026, 5, 6) in usage_days_to_roll_up()
     for _ in range(2):
         usage_roll_up()
         by_day = dict(UsageDay.objects.values_list("day", "card_microseconds"))

@@ -11,8 +11,8 @@ from django.db import connection
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, UsageRecord
 from apps.quotas.selectors.usage import usage_discrepancies
+from controlplane.domain.quotas.card_hours import TimeSpan, cards_by_day
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
-from controlplane.domain.quotas.usage import TimeSpan, cards_by_day
 from tests import factories
 from tests.factories import usage
 

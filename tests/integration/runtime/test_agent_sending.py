@@ -10,10 +10,10 @@ from itertools import count
 
 import pytest
 
-from ninefold_runtime.agent.push_client import PushServer
-from ninefold_runtime.agent.samples import SampleBatch
+from ninefold_runtime.agent.card_samples import SampleBatch
+from ninefold_runtime.agent.push_client import MetricPushEndpoint
 from ninefold_runtime.agent.sender import BatchSender, BatchSequence, SendIntervals
-from ninefold_runtime.exits import NotReported
+from ninefold_runtime.exit_codes import ReportNotDelivered
 from tests.integration.launcher.process_polling import wait_for
 from tests.integration.runtime.collectors import Collector
 
@@ -38,7 +38,7 @@ def sender_to(
     patience_behind: float = 10.0,
 ) -> BatchSender:
     sender = BatchSender(
-        PushServer.of(collector.url),
+        MetricPushEndpoint.of(collector.url),
         vendor="nvidia",
         token=token,
         sequence=sequence or BatchSequence(None),
@@ -268,7 +268,9 @@ def test_a_refused_token_ends_it_with_the_reason(collector: Collector, status: i
     collector.answers = [(status, {})]
     sender = sender_to(collector, [])
     give(sender, "a")
-    with pytest.raises(NotReported, match=f"refuses the token: it answered {status}: as told"):
+    with pytest.raises(
+        ReportNotDelivered, match=f"refuses the token: it answered {status}: as told"
+    ):
         sender.pause(20)
     assert len(collector.received) == 1
 
@@ -309,5 +311,5 @@ def test_what_is_wrong_with_the_code_of_sending_is_not_silence(
     monkeypatch.setattr("threading.excepthook", lambda _: None)
     sender = sender_to(collector, [])
     give(sender, "a")
-    with pytest.raises(NotReported, match="ended unforeseen: ZeroDivisionError"):
+    with pytest.raises(ReportNotDelivered, match="ended unforeseen: ZeroDivisionError"):
         sender.pause(20)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ninefold_runtime.exits import NotReported
+from ninefold_runtime.exit_codes import ReportNotDelivered
 from ninefold_runtime.report import ReportAddress, Reporter
 
 
@@ -131,7 +131,7 @@ def test_a_refusal_ends_it_at_once_with_the_servers_words(
     plane.answers += [(409, '{"title": "Conflict", "detail": "the attempt has ended"}')]
     with (
         _reporter(plane, []) as reporter,
-        pytest.raises(NotReported, match="the attempt has ended"),
+        pytest.raises(ReportNotDelivered, match="the attempt has ended"),
     ):
         reporter.deliver(_result(tmp_path / "result"), kind="model", metrics={})
     assert len(plane.received) == 1
@@ -142,7 +142,7 @@ def test_patience_ends(plane: ControlPlane, tmp_path: Path) -> None:
     said: list[str] = []
     with (
         _reporter(plane, said, patience_seconds=0.3) as reporter,
-        pytest.raises(NotReported, match="could not be handed over"),
+        pytest.raises(ReportNotDelivered, match="could not be handed over"),
     ):
         reporter.deliver(_result(tmp_path / "result"), kind="model", metrics={})
 
@@ -189,6 +189,6 @@ def test_an_absent_control_plane_slows_nothing(tmp_path: Path) -> None:
     with reporter:
         for step in range(100):
             reporter.progress(step=step)
-        with pytest.raises(NotReported, match="ConnectionRefusedError"):
+        with pytest.raises(ReportNotDelivered, match="ConnectionRefusedError"):
             reporter.deliver(_result(tmp_path / "result"), kind="model", metrics={})
     assert said[0] == "step 0"

@@ -7,7 +7,7 @@ from typing import Any
 
 from apps.serving import selectors
 from apps.serving.models import Deployment, GatewaySnapshot, Replica
-from apps.serving.selectors.configurations import RevisionConfiguration
+from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways
 from controlplane.domain.serving.lifecycle import DeploymentState
@@ -61,13 +61,13 @@ def replicas_of(deployment: Deployment) -> list[Replica]:
 def endpoints(name: str) -> list[str]:
     (route,) = [
         route
-        for route in json.loads(gateways.snapshot_body(snapshot()))["routes"]
+        for route in json.loads(gateways.gateway_snapshot_body(snapshot()))["routes"]
         if route["name"] == name
     ]
     return [endpoint["uid"] for backend in route["backends"] for endpoint in backend["endpoints"]]
 
 
 def snapshot() -> GatewaySnapshot:
-    latest = selectors.latest_snapshot()
+    latest = selectors.latest_gateway_snapshot()
     assert latest is not None
     return latest

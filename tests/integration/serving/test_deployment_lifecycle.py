@@ -11,7 +11,7 @@ from apps.jobs.services import SpecRefused
 from apps.quotas.models import Allocation
 from apps.serving import selectors
 from apps.serving.models import Deployment, Route
-from apps.serving.selectors.configurations import configuration_check
+from apps.serving.selectors.revision_configurations import revision_configuration_check
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways
 from controlplane.domain.common.state_machine import IllegalTransition
@@ -34,11 +34,11 @@ def test_ready_deployment_is_published_to_gateways(company: Company) -> None:
 
     deployment.refresh_from_db()
     assert (deployment.state, deployment.state_reason) == ("ready", "2 of 2 replicas are ready")
-    gateways.snapshot_publish(at=company.at)
+    gateways.gateway_snapshot_publish(at=company.at)
     replicas = replicas_of(deployment)
     assert endpoints("parser") == [replica.uid for replica in replicas]
     assert all(replica.url.startswith("http://127.0.0.1:") for replica in replicas)
-    credentials = {selectors.engine_credential(replica) for replica in replicas}
+    credentials = {selectors.replica_engine_token(replica) for replica in replicas}
     assert len(credentials) == 2
     (visible,) = map(vars, selectors.deployments_visible(company.engineer))
     assert visible["ready_replicas"] == 2
@@ -51,7 +51,7 @@ def test_engine_requires_credential_in_snapshot(company: Company) -> None:
 
     launch = company.cluster.launched(replica.launch_name)
 
-    assert launch.secrets["NINEFOLD_ENGINE_KEY"] == selectors.engine_credential(replica)
+    assert launch.secrets["NINEFOLD_ENGINE_KEY"] == selectors.replica_engine_token(replica)
     assert json.loads(launch.files["spec.json"])["model_name"] == "parser"
 
 
@@ -66,7 +66,7 @@ def test_every_invalid_setting_of_configuration_is_reported(company: Company) ->
     company.model.state = "importing"
     bad = configuration(company, chips=("tpu-v9",), cards=0)
 
-    findings = configuration_check(bad, replicas=0)
+    findings = revision_configuration_check(bad, replicas=0)
 
     assert {one.field for one in findings} == {"model_version", "replicas", "cards", "chips"}
 
@@ -114,7 +114,7 @@ def test_a_deployment_stops_starts_again_and_is_deleted(company: Company) -> Non
     assert deployment.state == DeploymentState.STOPPED
     assert company.cluster.names() == frozenset()
     assert not Allocation.objects.filter(released_at=None).exists()
-    gateways.snapshot_publish(at=company.at)
+    gateways.gateway_snapshot_publish(at=company.at)
     assert endpoints("parser") == []
 
     services.deployment_start(deployment=deployment, actor=company.engineer, at=company.at)

@@ -100,7 +100,7 @@ def test_a_crash_while_another_replica_serves_degrades_the_deployment(company: C
 
     company.turn_deployments()
     company.turn_deployments()
-    gateways.snapshot_publish(at=company.at)
+    gateways.gateway_snapshot_publish(at=company.at)
 
     deployment.refresh_from_db()
     assert deployment.state == DeploymentState.DEGRADED

@@ -28,16 +28,16 @@ def test_a_new_revision_takes_the_traffic_only_once_it_is_ready(company: Company
         at=company.at,
     )
     reconcile(company)
-    gateways.snapshot_publish(at=company.at)
+    gateways.gateway_snapshot_publish(at=company.at)
     assert endpoints("parser") == [old.uid]
     new = replicas_of(deployment)[-1]
     company.cluster.run(new.launch_name)
     company.turn_deployments()
-    gateways.snapshot_publish(at=company.at)
+    gateways.gateway_snapshot_publish(at=company.at)
     assert endpoints("parser") == [old.uid]
 
     company.turn_deployments()
-    gateways.snapshot_publish(at=company.at)
+    gateways.gateway_snapshot_publish(at=company.at)
     assert endpoints("parser") == [new.uid]
     company.turn_deployments()
 
@@ -60,7 +60,7 @@ def test_crashing_revision_leaves_traffic_on_previous_revision(company: Company)
 
     for _ in range(3):
         company.turn_deployments()
-    gateways.snapshot_publish(at=company.at)
+    gateways.gateway_snapshot_publish(at=company.at)
 
     assert endpoints("parser") == [old.uid]
     deployment.refresh_from_db()

@@ -19,7 +19,7 @@ from apps.serving.services import gateways, routes
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from gateway.load_balancing import LoadBalancer
-from gateway.snapshots import open_snapshot, signature_of
+from gateway.snapshots import snapshot_signature, verify_and_parse_snapshot
 from tests.integration.company import Company
 from tests.integration.serving.deployments import (
     configuration,
@@ -113,7 +113,7 @@ def test_a_revision_with_weight_in_another_route_only_serves_until_the_next_is_r
     set_weights(company, parser.route, parser=0, candidate=1)
     set_weights(company, candidate.route, candidate=0, parser=1)
 
-    assert selectors.backends_serving(parser) == {newest(parser).pk}
+    assert selectors.weighted_backend_ids(parser) == {newest(parser).pk}
     assert [row.serves for row in revision_rows(parser)] == [True]
     revise(company, parser)
     company.turn_deployments()
@@ -124,8 +124,10 @@ def test_a_revision_with_weight_in_another_route_only_serves_until_the_next_is_r
 
 def test_the_gateway_divides_requests_among_deployments_by_weight(company: Company) -> None:
     shared(company)
-    body = gateways.snapshot_body(gateways.snapshot_publish(at=company.at))
-    snapshot = open_snapshot(body, signature=signature_of(body, token="t"), token="t")
+    body = gateways.gateway_snapshot_body(gateways.gateway_snapshot_publish(at=company.at))
+    snapshot = verify_and_parse_snapshot(
+        body, signature=snapshot_signature(body, token="t"), token="t"
+    )
     targets = LoadBalancer(monotonic=lambda: 0.0, random=Random(7))
     line = targets.compile(snapshot).entries["parser"]
 
@@ -143,10 +145,10 @@ def test_a_stopped_backend_keeps_its_weight_and_gets_no_requests(company: Compan
     parser, candidate = shared(company)
     stop(company, candidate)
 
-    content = gateways.snapshot_publish(at=company.at)
+    content = gateways.gateway_snapshot_publish(at=company.at)
     (route,) = (
         one
-        for one in json.loads(gateways.snapshot_body(content))["routes"]
+        for one in json.loads(gateways.gateway_snapshot_body(content))["routes"]
         if one["name"] == "parser"
     )
     endpoints = {one["model"]: len(one["endpoints"]) for one in route["backends"]}

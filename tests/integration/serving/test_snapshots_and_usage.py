@@ -19,15 +19,15 @@ from tests.integration.threads import at_once, raised
 
 
 def publish(company: Company) -> GatewaySnapshot:
-    return gateways.snapshot_publish(at=company.at)
+    return gateways.gateway_snapshot_publish(at=company.at)
 
 
 def body_of(snapshot: GatewaySnapshot) -> dict[str, Any]:
-    return dict(json.loads(gateways.snapshot_body(snapshot)))
+    return dict(json.loads(gateways.gateway_snapshot_body(snapshot)))
 
 
 def key_of(company: Company, **changes: Any) -> ApiKey:
-    key, _ = gateways.key_create(
+    key, _ = gateways.api_key_create(
         actor=company.engineer, team=company.team, name="robot", at=company.at, **changes
     )
     return key
@@ -118,11 +118,11 @@ def test_revoked_key_is_removed_from_snapshot_and_revoking_is_idempotent(
     key = key_of(company)
     assert digests(company) == [key.digest]
 
-    gateways.key_revoke(key=key, actor=company.engineer, at=company.at)
-    latest = selectors.latest_snapshot()
+    gateways.api_key_revoke(key=key, actor=company.engineer, at=company.at)
+    latest = selectors.latest_gateway_snapshot()
     assert latest is not None
     assert body_of(latest)["keys"] == []
-    gateways.key_revoke(key=key, actor=company.engineer, at=company.at)
+    gateways.api_key_revoke(key=key, actor=company.engineer, at=company.at)
 
     assert AuditEntry.objects.filter(action="key.revoke").count() == 1
 
@@ -137,7 +137,7 @@ def test_expired_key_is_removed_from_snapshot(company: Company) -> None:
 
 
 def test_text_of_key_is_not_stored(company: Company) -> None:
-    key, text = gateways.key_create(
+    key, text = gateways.api_key_create(
         actor=company.engineer, team=company.team, name="robot", at=company.at
     )
     row = ApiKey.objects.filter(pk=key.pk).values().get()

@@ -9,6 +9,7 @@ import pytest
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.common.topology import format_card_groups, network_domains
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
+from controlplane.ports.adapter_registry import all_chips
 from controlplane.ports.clusters import (
     NODE_UNREACHABLE,
     ClusterError,
@@ -16,7 +17,6 @@ from controlplane.ports.clusters import (
     LaunchRefused,
     ReplicaPhase,
 )
-from controlplane.ports.registry import chips
 from tests.integration.simulated_cluster.conftest import FLEET, World, seen, training
 
 
@@ -25,7 +25,7 @@ def test_nodes_come_with_rings_places_and_memory(world: World) -> None:
     assert [a3.name, first.name, second.name] == ["a3", "h800-1", "h800-2"]
     assert format_card_groups(first.rings) == "0.1.2.3.4.5.6.7"
     assert network_domains(first.labels or {}) == {"leaf": "h800-leaf"}
-    assert first.cards[0].memory == chips()["nvidia-h800"].memory
+    assert first.cards[0].memory == all_chips()["nvidia-h800"].memory
     assert len({card.serial for node in (a3, first, second) for card in node.cards}) == 32
 
 

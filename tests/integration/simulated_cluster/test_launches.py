@@ -18,7 +18,7 @@ from apps.models.models import ModelVersion
 from apps.quotas.models import Allocation
 from apps.quotas.reconcilers import cycle_run
 from config import simulated_clusters
-from config.demo.day import DirectReporter, time_frozen_at
+from config.demo.simulated_day import InProcessAttemptReporter, time_frozen_at
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.scheduling.plans import SchedulingPolicy
@@ -48,8 +48,8 @@ def turn(cluster: SimulatedCluster) -> Callable[..., datetime]:
         with time_frozen_at(at):
             cycle_run(policy=SchedulingPolicy(), at=at)
             attempts_reconcile(at=at)
-            simulated_clusters.report_processes(
-                listener=DirectReporter(), interval=timedelta(), limit=100
+            simulated_clusters.report_simulated_processes(
+                listener=InProcessAttemptReporter(), interval=timedelta(), limit=100
             )
             attempts_reconcile(at=at)
         return at

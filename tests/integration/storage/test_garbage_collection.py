@@ -18,9 +18,13 @@ from apps.models.models import Artifact, ArtifactKind, StorageRun, StoreSize
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import digests_referenced
 from apps.models.services import storage_cleanup
-from apps.models.services.storage import artifact_create
-from apps.models.services.storage_cleanup import GARBAGE_GRACE, garbage_collect, storage_measure
-from controlplane.persistence.locks import AdvisoryLock, session_lock
+from apps.models.services.artifact_storage import artifact_create
+from apps.models.services.storage_cleanup import (
+    GARBAGE_GRACE,
+    garbage_collect,
+    measure_artifact_storage,
+)
+from controlplane.persistence.advisory_locks import AdvisoryLock, session_lock
 from controlplane.ports.artifacts import ArtifactStore
 from tests.integration.company import Company
 from tests.integration.mortality import Killed, Mortal, Worker
@@ -203,7 +207,7 @@ def test_nothing_is_deleted_while_a_storage_source_cannot_be_imported(
     company: Company, settings: Settings
 ) -> None:
     artifact_store().put([b"leaked"])
-    settings.NINEFOLD_STORAGE_CONSUMERS = ("apps.jobs.services.storage.Renamed",)
+    settings.NINEFOLD_STORAGE_CONSUMERS = ("apps.jobs.services.job_storage.Renamed",)
     with pytest.raises(ImportError, match="Renamed"):
         garbage_collect(at=later())
     assert not any(blob.set_aside for blob in artifact_store().blobs())
@@ -244,7 +248,7 @@ def test_a_failed_run_records_its_error(company: Company, monkeypatch: pytest.Mo
     def damaged(*_: object, **__: object) -> None:
         raise OSError("the disk is read-only")
 
-    monkeypatch.setattr(type(artifact_store()), "clear_unfinished", damaged)
+    monkeypatch.setattr(type(artifact_store()), "delete_unfinished_writes", damaged)
     with pytest.raises(OSError, match="read-only"):
         garbage_collect(at=later())
     run = StorageRun.objects.get()
@@ -255,9 +259,9 @@ def test_a_failed_run_records_its_error(company: Company, monkeypatch: pytest.Mo
 def test_a_store_is_counted_by_one_at_a_time(committed_company: Company) -> None:
     with session_lock(AdvisoryLock.MEASURE_STORAGE) as held:
         assert held
-        assert at_once(lambda: storage_measure(at=committed_company.at)) == [False]
+        assert at_once(lambda: measure_artifact_storage(at=committed_company.at)) == [False]
     assert not StoreSize.objects.exists()
-    assert at_once(lambda: storage_measure(at=committed_company.at)) == [True]
+    assert at_once(lambda: measure_artifact_storage(at=committed_company.at)) == [True]
     assert StoreSize.objects.get().blobs == len(list(artifact_store().blobs()))
 
 

@@ -11,18 +11,18 @@ from apps.jobs.services import SpecRefused
 from apps.models.models import Artifact, DatasetVersion, ModelVersion, StorageQuota
 from apps.models.reconcilers import folder_imports_reconcile
 from apps.models.selectors import artifact_store
-from apps.models.selectors.storage import storage_use
+from apps.models.selectors.storage import storage_usage_of_team
+from apps.models.services.artifact_storage import code_upload
 from apps.models.services.datasets import dataset_upload
-from apps.models.services.storage import code_upload
-from apps.models.services.versions import model_version_import
-from controlplane.domain.storage.usage import StorageKind, StorageLevel, StorageQuotaExceeded
+from apps.models.services.model_versions import model_version_import
+from controlplane.domain.storage.usage import StorageKind, StorageQuotaExceeded, StorageQuotaLevel
 from tests.integration.company import Company, rows, write_model
 from tests.integration.threads import at_once, raised
 
 
 def limit(company: Company, *, room: int) -> None:
     """Let the team store so many bytes more than it does."""
-    used = storage_use(company.team).used
+    used = storage_usage_of_team(company.team).used
     StorageQuota.objects.update_or_create(team=company.team, defaults={"limit": used + room})
 
 
@@ -101,7 +101,7 @@ def test_two_uploads_at_once_cannot_both_take_the_last_bytes(committed_company: 
 
     outcomes = at_once(*(lambda number=n: upload(number) for n in range(8)))
     assert raised(outcomes, StorageQuotaExceeded) == 5
-    use = storage_use(company.team)
+    use = storage_usage_of_team(company.team)
     assert use.used == use.limit
 
 
@@ -123,30 +123,30 @@ def test_outputs_beyond_the_quota_are_stored_and_new_jobs_are_refused(company: C
     company.turn_jobs()
     job.refresh_from_db()
     assert job.state == "succeeded"
-    assert storage_use(company.team).level is StorageLevel.FULL
+    assert storage_usage_of_team(company.team).level is StorageQuotaLevel.FULL
     with pytest.raises(SpecRefused, match="of its storage quota"):
         company.submit("one more")
 
 
 def test_uploads_of_an_attempt_are_charged_once(company: Company) -> None:
-    before = storage_use(company.team)
+    before = storage_usage_of_team(company.team)
     _, attempt = company.running()
     company.report_outputs(attempt)
-    handed = storage_use(company.team)
+    handed = storage_usage_of_team(company.team)
     assert handed.by_kind[StorageKind.JOB_FILES] > before.by_kind[StorageKind.JOB_FILES]
     company.cluster.finish(attempt.launch_name)
     company.turn_jobs()
     company.turn_jobs()
-    after = storage_use(company.team)
+    after = storage_usage_of_team(company.team)
     assert after.by_kind[StorageKind.JOB_FILES] == before.by_kind[StorageKind.JOB_FILES]
     assert after.by_kind[StorageKind.VERSIONS] > before.by_kind[StorageKind.VERSIONS]
 
 
 def test_restored_rows_are_charged_again(company: Company) -> None:
-    used = storage_use(company.team).used
+    used = storage_usage_of_team(company.team).used
     version = DatasetVersion.objects.get()
     Artifact.objects.filter(pk=version.artifact_id).update(removed_at=company.at)
-    assert storage_use(company.team).used < used
+    assert storage_usage_of_team(company.team).used < used
     again = dataset_upload(
         actor=company.engineer,
         team=company.team,
@@ -155,4 +155,4 @@ def test_restored_rows_are_charged_again(company: Company) -> None:
         filename="rows.jsonl",
     )
     assert again == version
-    assert storage_use(company.team).used == used
+    assert storage_usage_of_team(company.team).used == used

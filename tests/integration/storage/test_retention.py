@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from apps.accounts.models import AuditEntry
 from apps.jobs import services as jobs
-from apps.jobs.reconcilers.cleanup import launches_clean_up
-from apps.jobs.services.storage import JobStorage, checkpoints_mark_removed
+from apps.jobs.reconcilers.launch_cleanup import launches_clean_up
+from apps.jobs.services.job_storage import JobStorage, checkpoints_mark_removed
 from apps.models.models import ModelVersion, StorageMeasure, StorageRun
-from apps.models.selectors.storage import storage_use
+from apps.models.selectors.storage import storage_usage_of_team
 from apps.models.services import storage_cleanup
-from apps.models.services.storage import (
+from apps.models.services.artifact_storage import (
     DeletionRefused,
     artifact_delete,
     artifact_pin,
@@ -22,15 +22,19 @@ from apps.models.services.storage import (
     retention_rules_set,
 )
 from apps.models.services.storage_cleanup import (
-    removal_apply,
+    apply_retention_removal,
+    measure_artifact_storage,
     retention_plan,
-    retention_run,
-    storage_measure,
+    run_retention,
 )
-from apps.serving.selectors.configurations import RevisionConfiguration
+from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.domain.storage.retention import Removal, RetentionItemKind, RetentionRules
+from controlplane.domain.storage.retention import (
+    RetentionItemKind,
+    RetentionRemoval,
+    RetentionRules,
+)
 from controlplane.domain.storage.usage import StorageKind
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause
 from tests.integration.company import ENGINE, Company, ready_model
@@ -53,12 +57,12 @@ def states(*rows: ModelVersion) -> list[str]:
 def test_old_versions_lose_their_bytes_and_keep_their_rows(company: Company) -> None:
     created = versions(company)
     let_go(company, keep_versions=1)
-    before = storage_use(company.team).used
-    run = retention_run(at=timezone.now())
+    before = storage_usage_of_team(company.team).used
+    run = run_retention(at=timezone.now())
     assert run is not None
     assert run.removed == 2
     assert states(*created) == ["removed", "removed", "ready"]
-    assert storage_use(company.team).used == before - run.removed_bytes
+    assert storage_usage_of_team(company.team).used == before - run.removed_bytes
     artifact = ModelVersion.objects.get(pk=created[0].pk).artifact
     assert artifact is not None
     assert artifact.deletion_reason == (
@@ -82,7 +86,7 @@ def test_versions_of_pending_jobs_deployments_and_pins_are_kept(
     assert pinned.artifact is not None
     artifact_pin(artifact=pinned.artifact, actor=company.engineer, at=company.at)
     let_go(company, keep_versions=1)
-    retention_run(at=timezone.now())
+    run_retention(at=timezone.now())
     assert states(waited_with, served, pinned) == ["ready", "ready", "ready"]
     held = {item.name: item.held for item in retention_plan(at=timezone.now()).spared}
     assert held["line v2"] == "revision 1 of deployment parcels uses it"
@@ -94,9 +98,9 @@ def test_inputs_of_a_recently_failed_job_are_kept_for_a_retry(company: Company) 
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
     company.turn_jobs()
     let_go(company, keep_versions=1)
-    retention_run(at=company.at + timedelta(days=6))
+    run_retention(at=company.at + timedelta(days=6))
     assert states(old) == ["ready"]
-    retention_run(at=company.at + timedelta(days=8))
+    run_retention(at=company.at + timedelta(days=8))
     assert states(old) == ["removed"]
     job.refresh_from_db()
     assert job.state == "failed"
@@ -109,7 +113,7 @@ def test_a_job_submitted_after_the_plan_keeps_its_model(
     let_go(company, keep_versions=1)
     (removal,) = retention_plan(at=timezone.now()).removals
     company.submit(model_version=old)
-    assert not removal_apply(removal, at=timezone.now())
+    assert not apply_retention_removal(removal, at=timezone.now())
     assert states(old) == ["ready"]
 
 
@@ -118,10 +122,10 @@ def test_checkpoints_of_a_failed_job_are_removed_and_a_retry_starts_over(company
     company.cluster.leave(attempt.launch_name, 5000)
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
     company.turn_jobs()
-    storage_measure(at=timezone.now())
-    assert storage_use(company.team).by_kind[StorageKind.CHECKPOINTS] == 5000
+    measure_artifact_storage(at=timezone.now())
+    assert storage_usage_of_team(company.team).by_kind[StorageKind.CHECKPOINTS] == 5000
     let_go(company, checkpoint_days=0)
-    retention_run(at=timezone.now())
+    run_retention(at=timezone.now())
     assert attempt.launch_name not in company.cluster.names()
     assert not StorageMeasure.objects.filter(kind=StorageKind.CHECKPOINTS).exists()
     retried = jobs.job_retry(job=job, actor=company.engineer, at=timezone.now())
@@ -134,7 +138,7 @@ def test_checkpoints_of_a_resumable_job_are_kept(company: Company) -> None:
     company.turn_jobs()
     jobs.job_retry(job=job, actor=company.engineer, at=timezone.now())
     let_go(company, checkpoint_days=0)
-    retention_run(at=timezone.now())
+    run_retention(at=timezone.now())
     assert attempt.launch_name in company.cluster.names()
     spared = retention_plan(at=timezone.now()).spared
     assert [(item.kind, item.held) for item in spared] == [
@@ -148,7 +152,7 @@ def test_logs_are_removed_and_their_last_lines_kept(company: Company) -> None:
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
     company.turn_jobs()
     let_go(company, log_days=0)
-    retention_run(at=timezone.now())
+    run_retention(at=timezone.now())
     attempt.refresh_from_db()
     assert attempt.log_digest == ""
     assert "the last line" in attempt.log_tail
@@ -160,9 +164,9 @@ def test_unlisted_files_of_a_succeeded_job_are_removed_after_a_day(company: Comp
     company.finish(attempt)
     company.turn_jobs()
     company.turn_jobs()
-    retention_run(at=company.at + timedelta(hours=23))
+    run_retention(at=company.at + timedelta(hours=23))
     assert attempt.uploads.exists()
-    retention_run(at=company.at + timedelta(hours=25))
+    run_retention(at=company.at + timedelta(hours=25))
     assert not attempt.uploads.exists()
 
 
@@ -191,14 +195,14 @@ def test_files_on_an_unreachable_cluster_stay_charged(
 ) -> None:
     _, attempt = company.running()
     company.cluster.leave(attempt.launch_name, 5000)
-    storage_measure(at=timezone.now())
+    measure_artifact_storage(at=timezone.now())
 
     def away() -> frozenset[str]:
         raise ClusterUnavailable("no route to it")
 
     monkeypatch.setattr(company.cluster, "names", away)
-    storage_measure(at=timezone.now())
-    assert storage_use(company.team).by_kind[StorageKind.CHECKPOINTS] == 5000
+    measure_artifact_storage(at=timezone.now())
+    assert storage_usage_of_team(company.team).by_kind[StorageKind.CHECKPOINTS] == 5000
 
 
 def test_a_job_whose_model_is_deleted_is_not_retried(company: Company) -> None:
@@ -220,7 +224,7 @@ def test_an_artifact_that_came_into_use_before_deletion_does_not_expire(company:
     stale = ModelVersion.objects.select_related("artifact", "line").get(pk=version.pk)
     artifact_delete(artifact=version.artifact, actor=company.engineer, at=company.at)
     company.submit(model_version=stale)
-    retention_run(at=company.at + timedelta(days=8))
+    run_retention(at=company.at + timedelta(days=8))
     version.artifact.refresh_from_db()
     assert version.artifact.removed_at is None
     with pytest.raises(DeletionRefused, match="is waiting"):
@@ -232,18 +236,18 @@ def test_a_failed_run_records_its_error_and_its_removals(
 ) -> None:
     created = versions(company)
     let_go(company, keep_versions=1)
-    real = storage_cleanup.removal_apply
-    tried: list[Removal] = []
+    real = storage_cleanup.apply_retention_removal
+    tried: list[RetentionRemoval] = []
 
-    def breaks_second(removal: Removal, *, at: datetime) -> bool:
+    def breaks_second(removal: RetentionRemoval, *, at: datetime) -> bool:
         tried.append(removal)
         if len(tried) == 2:
             raise RuntimeError("the cluster answered nonsense")
         return real(removal, at=at)
 
-    monkeypatch.setattr(storage_cleanup, "removal_apply", breaks_second)
+    monkeypatch.setattr(storage_cleanup, "apply_retention_removal", breaks_second)
     with pytest.raises(RuntimeError):
-        retention_run(at=timezone.now())
+        run_retention(at=timezone.now())
     run = StorageRun.objects.get()
     assert run.ended_at is not None
     assert run.error == "the run failed: the cluster answered nonsense"
@@ -253,7 +257,7 @@ def test_a_failed_run_records_its_error_and_its_removals(
 
 def test_a_run_of_a_dead_worker_is_closed(company: Company) -> None:
     dead = StorageRun.objects.create(kind="retention", started_at=company.at)
-    retention_run(at=timezone.now())
+    run_retention(at=timezone.now())
     dead.refresh_from_db()
     assert dead.ended_at is not None
     assert "interrupted" in dead.error
@@ -270,7 +274,7 @@ def test_a_removal_queries_holds_of_its_own_artifact_only(company: Company) -> N
     assert old.artifact_id is not None
     assert len(source.holds(at=company.at)) > 0
     assert source.holds(at=company.at, of=[old.artifact_id]) == {}
-    assert removal_apply(removal, at=timezone.now())
+    assert apply_retention_removal(removal, at=timezone.now())
     assert states(old) == ["removed"]
 
 
@@ -283,20 +287,20 @@ def test_only_the_largest_items_of_attempts_are_read(company: Company) -> None:
         company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
         company.turn_jobs()
         left[size] = attempt.uid
-    storage_measure(at=timezone.now())
+    measure_artifact_storage(at=timezone.now())
     source = JobStorage()
 
     def folders(count: int) -> set[str]:
-        items = source.items_largest(teams=[company.team.pk], count=count)
+        items = source.largest_items(teams=[company.team.pk], count=count)
         return {item.uid for item in items if item.kind is RetentionItemKind.CHECKPOINTS}
 
     assert left[9000] in folders(1)
     assert left[3000] not in folders(1)
     assert folders(3) == set(left.values())
-    assert not list(source.items_largest(teams=[company.other_team.pk], count=3))
+    assert not list(source.largest_items(teams=[company.other_team.pk], count=3))
     everything = {(item.kind, item.uid): item for item in source.items()}
     for uid in left.values():
-        of_one = list(source.items_of(uid))
+        of_one = list(source.items_of_attempt(uid))
         assert of_one == [item for key, item in everything.items() if key[1] == uid]
         assert {item.size for item in of_one if item.kind is RetentionItemKind.CHECKPOINTS} <= set(
             left

@@ -20,10 +20,10 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.fleet.models import Card, Cluster, Node
 from apps.jobs.models import Job, SecretVariable
-from apps.jobs.services.launch_comparison import job_compare_launches
+from apps.jobs.services.launch_comparison import compare_launches_of_job
 from apps.models.models import CatalogModel, ModelVersion
 from apps.monitoring.models import AlertReceiver, AlertRule
-from apps.monitoring.selectors.alerts import rule_spec_of
+from apps.monitoring.selectors.alerts import alert_rule_spec_of
 from apps.notifications.models import Webhook
 from config.settings import base
 from controlplane.domain.alerts.defaults import DEFAULTS
@@ -32,7 +32,7 @@ from controlplane.persistence.encryption import decrypt
 from controlplane.persistence.models import ControllerState
 from controlplane.persistence.reasons import ReasonField
 from controlplane.persistence.reconcile_runs import controller_intervals
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from tests.integration.upgrade.old_database import Upgraded
 from tests.integration.upgrade.recorded import INSTALLATION
 
@@ -184,7 +184,7 @@ def test_alert_rules_are_those_of_the_earlier_version_under_present_names(
     assert len(rules) == INSTALLATION["rows"]["monitoring_alertrule"]
     assert {rule.name for rule in DEFAULTS} <= set(rules)
     assert rules["controller-late"].document["measure"] == "controllers.unhealthy"
-    assert all(rule_spec_of(rule).name == name for name, rule in rules.items())
+    assert all(alert_rule_spec_of(rule).name == name for name, rule in rules.items())
 
 
 def test_an_audit_entry_is_found_by_the_present_name_of_its_action(
@@ -299,7 +299,7 @@ def test_starting_the_product_creates_nothing_a_second_time_and_completes_the_ca
 def test_every_job_can_still_be_rendered(installation: Upgraded) -> None:
     refused = []
     for job in Job.objects.exclude(kind="script"):
-        chip = registry.chips()[job.chips[0]]
-        rendered = job_compare_launches(job, chips=(chip, chip))
+        chip = adapter_registry.all_chips()[job.chips[0]]
+        rendered = compare_launches_of_job(job, chips=(chip, chip))
         refused += [f"{job.name}: {finding.message}" for finding in rendered.findings[0]]
     assert refused == []

@@ -14,8 +14,8 @@ from apps.jobs.models import Attempt
 from apps.serving.models import Gateway, GatewayCall, UsageBatch
 from apps.serving.services import gateways
 from apps.telemetry.models import CardHistory, CardMetrics, NodeToken
-from gateway.snapshots import open_snapshot
-from gateway.usage import UsageJournal
+from gateway.snapshots import verify_and_parse_snapshot
+from gateway.usage_reporting import UsageJournal
 from ninefold_runtime.agent.sender import BatchSequence
 from tests.integration.upgrade.old_database import Upgraded
 from tests.integration.upgrade.recorded import FIXTURE, INSTALLATION, Exchange, exchanges
@@ -101,10 +101,10 @@ def test_a_gateway_polls_snapshots_and_posts_usage_that_is_counted_once(
     Gateway.objects.all().delete()
     for exchange in exchanges("gateway"):
         if "/usage" not in exchange.path:
-            gateways.snapshot_publish(at=clock.at + 2 * gateways.REISSUE_AFTER)
+            gateways.gateway_snapshot_publish(at=clock.at + 2 * gateways.REISSUE_AFTER)
             response = send(exchange, clock=clock)
             (signature,) = [response.headers[name] for name in ("X-Ninefold-Signature",)]
-            present = open_snapshot(response.body, signature=signature, token=_TOKEN)
+            present = verify_and_parse_snapshot(response.body, signature=signature, token=_TOKEN)
             names = {route.name for route in present.routes}
             assert {"adder", "adder-eight-bits"} <= names
             continue
@@ -126,7 +126,7 @@ def test_a_gateway_polls_snapshots_and_posts_usage_that_is_counted_once(
 
 def test_a_gateway_starts_from_the_snapshot_and_the_journal_on_its_disk(tmp_path: Path) -> None:
     signature, _, body = (FIXTURE / "gateway" / "snapshot").read_bytes().partition(b"\n")
-    snapshot = open_snapshot(body, signature=signature.decode(), token=_TOKEN)
+    snapshot = verify_and_parse_snapshot(body, signature=signature.decode(), token=_TOKEN)
     (key,) = snapshot.keys
     assert key.digest == hashlib.sha256(INSTALLATION["api_key"].encode()).hexdigest()
     (route,) = [one for one in snapshot.routes if one.name == INSTALLATION["deployment"]["name"]]

@@ -19,7 +19,7 @@ from apps.serving.services import gateways
 from apps.workflows import reconcilers as workflow_controllers
 from apps.workflows.models import Pipeline
 from config import simulated_clusters
-from config.demo.day import DirectReporter
+from config.demo.simulated_day import InProcessAttemptReporter
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.pipelines import PipelineState, StepState
 from controlplane.domain.quotas.claims import ClaimState
@@ -132,8 +132,8 @@ def test_the_running_deployment_stays_in_the_snapshot_and_its_replica_is_followe
 
 def _snapshot(*, at: datetime) -> dict[str, Any]:
     # Issued anew, whatever is stored.
-    snapshot = gateways.snapshot_publish(at=at + timedelta(hours=2))
-    return dict(json.loads(gateways.snapshot_body(snapshot)))
+    snapshot = gateways.gateway_snapshot_publish(at=at + timedelta(hours=2))
+    return dict(json.loads(gateways.gateway_snapshot_body(snapshot)))
 
 
 def _route(snapshot: Mapping[str, Any]) -> Any:
@@ -148,7 +148,9 @@ def test_a_simulated_job_goes_on_until_it_succeeds(installation: Upgraded, clock
     assert attempt.state == AttemptState.RUNNING, attempt.message
     # By then all that was running at the time of the dump has done its work.
     simulated_clusters.cluster_named("lab").hold(clock.at + timedelta(days=1))
-    simulated_clusters.report_processes(listener=DirectReporter(), interval=timedelta(), limit=100)
+    simulated_clusters.report_simulated_processes(
+        listener=InProcessAttemptReporter(), interval=timedelta(), limit=100
+    )
     for _ in range(2):
         attempts.attempts_reconcile(at=clock.at, uids=[attempt.uid])
     attempt.refresh_from_db()

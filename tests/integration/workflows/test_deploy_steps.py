@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apps.serving.models import Deployment
-from apps.serving.selectors.configurations import RevisionConfiguration
+from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments
 from apps.workflows import services
 from controlplane.domain.pipelines import (

@@ -13,7 +13,7 @@ from apps.models.models import ModelVersion
 from apps.models.selectors.storage import deletion_blockers
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline
-from apps.workflows.services.storage import WorkflowStorage
+from apps.workflows.services.storage_consumer import WorkflowStorageConsumer
 from config.tasks import TOPICS
 from controlplane.domain.pipelines import (
     Gate,
@@ -183,7 +183,7 @@ def test_inputs_of_later_steps_are_held_in_storage_until_the_end(
     )
     services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
     drive(company, pipeline)
-    source = WorkflowStorage()
+    source = WorkflowStorageConsumer()
     hold = source.holds(at=company.at, of=[version.artifact.pk])[version.artifact.pk]
     assert (hold.firm, hold.reason) == (False, "pipeline addresses can still be resumed")
     later = company.at + timedelta(days=8)

@@ -9,7 +9,7 @@ import pytest
 from apps.accounts.models import AuditEntry
 from apps.jobs.models import Job
 from apps.serving.models import Deployment, Revision
-from apps.serving.selectors.configurations import RevisionConfiguration
+from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments
 from apps.workflows import services
 from apps.workflows.models import Pipeline

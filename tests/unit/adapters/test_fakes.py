@@ -10,14 +10,14 @@ from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.adapters.fakes.in_memory import MemoryArtifacts
 from controlplane.ports.artifacts import StorageFull
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause, ReplicaPhase
-from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, Probe
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, ReadinessProbe
 
 ROLE = LaunchRole(
     name="server",
     argv=("serve",),
     placements=(LaunchPlacement(node="fake-1", cards=(0,)),),
     ports=("http",),
-    probe=Probe(port="http", path="/"),
+    probe=ReadinessProbe(port="http", path="/"),
 )
 LAUNCH = Launch(name="job", roles=(ROLE,))
 

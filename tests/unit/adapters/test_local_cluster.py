@@ -10,34 +10,37 @@ import pytest
 
 from controlplane.adapters.clusters.launch_validation import fill_placeholders
 from controlplane.adapters.clusters.local import job_accounts
-from controlplane.adapters.clusters.local.environments import (
+from controlplane.adapters.clusters.local.engine_environments import (
+    ensure_runtime_package,
     installer_variables,
-    runtime_path,
     uv_variables,
 )
-from controlplane.adapters.clusters.local.folders import (
+from controlplane.adapters.clusters.local.job_processes import (
+    cpu_cores_of_replica,
+    placeholder_values,
+)
+from controlplane.adapters.clusters.local.launch_folders import (
     LaunchFolder,
     read_json,
     try_lock,
     write_json,
 )
-from controlplane.adapters.clusters.local.job_processes import cores_for, placeholder_values
+from controlplane.adapters.clusters.local.launch_preparation import GangPeers
 from controlplane.adapters.clusters.local.launch_records import (
     LocalLaunchRecord,
     LocalReplicaState,
     ProcessIsolation,
 )
-from controlplane.adapters.clusters.local.preparation import GangPeers
 from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id
 from controlplane.domain.common.resources import MIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ExitCause, ReplicaPhase
 from controlplane.ports.launches import (
     EngineEnvironment,
-    InputTree,
+    InputArtifact,
     Launch,
     LaunchPlacement,
     LaunchRole,
-    Probe,
+    ReadinessProbe,
 )
 
 VALUES = placeholder_values(work="/w", inputs="/i", python="/p", index=1, ports={"http": 8000})
@@ -50,12 +53,12 @@ LAUNCH = Launch(
             placements=(LaunchPlacement(node="here", cards=(0, 1)), LaunchPlacement(node="here")),
             environment={"A": "b"},
             ports=("http",),
-            probe=Probe(port="http", path="/health", start_within=timedelta(seconds=1.5)),
+            probe=ReadinessProbe(port="http", path="/health", start_within=timedelta(seconds=1.5)),
             limits=Resources(cpu=Millicpu(1500), memory=Bytes(MIB)),
         ),
     ),
     files={"spec.json": "{}"},
-    inputs=(InputTree(name="model", files={"a/b": f"sha256:{'a' * 64}"}),),
+    inputs=(InputArtifact(name="model", files={"a/b": f"sha256:{'a' * 64}"}),),
     engine=EngineEnvironment(name="e-1", preinstall=("torch==2.13.0",), lock="x==1"),
     secrets={"TOKEN": "t"},
     run_within=timedelta(hours=1),
@@ -163,7 +166,7 @@ def test_a_cpu_limit_is_as_many_cores_from_the_first_card_onwards(
         placements=(LaunchPlacement(node="here", cards=cards),),
         limits=Resources(cpu=Millicpu(cpu)),
     )
-    assert cores_for(role, index=0, usable=[0, 1, 2, 3]) == cores
+    assert cpu_cores_of_replica(role, index=0, usable=[0, 1, 2, 3]) == cores
 
 
 def test_an_installer_sees_how_to_install_and_nothing_of_the_product() -> None:
@@ -182,9 +185,9 @@ def test_an_installer_sees_how_to_install_and_nothing_of_the_product() -> None:
 
 
 def test_the_runtime_is_copied_once_for_its_content_and_readable_by_all(tmp_path: Path) -> None:
-    copy = runtime_path(engines=tmp_path)
+    copy = ensure_runtime_package(engines=tmp_path)
     before = (copy / "ninefold_runtime" / "__init__.py").stat()
-    assert runtime_path(engines=tmp_path) == copy
+    assert ensure_runtime_package(engines=tmp_path) == copy
     assert (copy / "ninefold_runtime" / "__init__.py").stat().st_ino == before.st_ino
     assert [path.name for path in tmp_path.iterdir()] == [copy.name]
     for path in copy.rglob("*"):
@@ -197,11 +200,11 @@ def test_the_topmost_closed_folder_is_named(tmp_path: Path) -> None:
     inner.mkdir(parents=True)
     for folder in (tmp_path, *tmp_path.parents):
         if not folder.stat().st_mode & 0o001:
-            assert job_accounts.closed_folder(inner) is not None
-            assert not job_accounts.open_to_others(inner)
+            assert job_accounts.find_untraversable_folder(inner) is not None
+            assert not job_accounts.is_traversable_by_others(inner)
             return
     outer.chmod(0o700)
-    assert job_accounts.closed_folder(inner) == outer
+    assert job_accounts.find_untraversable_folder(inner) == outer
 
 
 def test_a_gang_knows_who_could_not_be_prepared(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.domain.common.resources import GIB, MIB
 from controlplane.domain.common.topology import Geometry, InvalidCardGroups, parse_card_groups
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import DiscoveredCards, discover_cards
 
 
@@ -16,7 +16,7 @@ def found_on(
     annotations: dict[str, str] | None = None,
 ) -> DiscoveredCards:
     (found,) = discover_cards(
-        registry.chip_plugins().values(),
+        adapter_registry.chip_plugins().values(),
         labels=labels or {},
         annotations=annotations or {},
         allocatable={"cpu": "64", "memory": "1056Gi", "pods": "110", **allocatable},
@@ -87,8 +87,8 @@ def test_a_word_that_cannot_be_read_is_refused_and_passed_over_by_the_scheduler(
     said = {"ninefold.io/rings": "all of them"}
     with pytest.raises(InvalidCardGroups, match="all of them"):
         found_on({"nvidia.com/gpu": "4"}, {}, said)
-    default = registry.chips()["nvidia-h800"].geometry
-    assert registry.geometries_on_node(said, ["nvidia-h800", "cpu", "nobody"]) == {
+    default = adapter_registry.all_chips()["nvidia-h800"].geometry
+    assert adapter_registry.geometries_on_node(said, ["nvidia-h800", "cpu", "nobody"]) == {
         "nvidia-h800": default
     }
 
@@ -113,7 +113,7 @@ def test_slices_are_chips_of_their_own_with_the_memory_of_their_profile() -> Non
     assert found.memory == found.chip.memory == 9728 * MIB
     # What is said of the node's whole cards does not hold for their slices.
     said = {**labels, "ninefold.io/numa": "0-3_4-7"}
-    assert registry.geometries_on_node(said, [found.chip.name]) == {
+    assert adapter_registry.geometries_on_node(said, [found.chip.name]) == {
         found.chip.name: Geometry(sizes=(1,))
     }
 

@@ -9,10 +9,14 @@ import pytest
 
 from controlplane.domain.common.resources import GIB, MIB
 from controlplane.domain.health.faults import FaultLevel
-from controlplane.domain.telemetry.metrics import Metric, Reading
-from controlplane.ports import registry
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import Exporter, ExporterSeries
-from controlplane.ports.expositions import ExpositionReader, MalformedExposition, telemetry_reader
+from controlplane.ports.expositions import (
+    ExpositionReader,
+    MalformedExposition,
+    exposition_reader_of_vendor,
+)
 
 FOLDER = Path(__file__).parent / "expositions"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -26,8 +30,8 @@ def reading_of(
     node: str,
     values: dict[str, float],
     faults: tuple[str, ...] | None = None,
-) -> Reading:
-    return Reading(
+) -> CardMetricsReading:
+    return CardMetricsReading(
         node=node,
         index=index,
         at=AT,
@@ -153,7 +157,7 @@ EXPECTED = {
 
 
 def exporter_of(vendor: str) -> Exporter:
-    exporter = registry.chip_plugins()[vendor].profile().exporter
+    exporter = adapter_registry.chip_plugins()[vendor].profile().exporter
     assert exporter is not None
     return exporter
 
@@ -176,7 +180,7 @@ def test_figures_come_out_in_the_products_units(vendor: str) -> None:
 def test_every_verified_map_has_a_sample() -> None:
     mapped = {
         name
-        for name, plugin in registry.chip_plugins().items()
+        for name, plugin in adapter_registry.chip_plugins().items()
         if (exporter := plugin.profile().exporter) and exporter.verified and exporter.series
     }
     assert mapped == set(EXPECTED)
@@ -186,7 +190,7 @@ def test_every_verified_map_has_a_sample() -> None:
     ("vendor", "level"), [("nvidia", FaultLevel.ISOLATE), ("ascend", FaultLevel.ISOLATE)]
 )
 def test_codes_that_are_read_are_those_of_the_fault_map(vendor: str, level: FaultLevel) -> None:
-    faults = registry.chip_plugins()[vendor].profile().faults
+    faults = adapter_registry.chip_plugins()[vendor].profile().faults
     for code in EXPECTED[vendor].faults or ():
         assert faults.levels[code] is level
 
@@ -260,14 +264,14 @@ def test_another_format_is_refused(text: str) -> None:
 
 
 def reader_of(vendor: str) -> ExpositionReader:
-    return telemetry_reader(vendor)
+    return exposition_reader_of_vendor(vendor)
 
 
 def exporter(**series: ExporterSeries) -> Exporter:
     return Exporter(name="e", card_label="uuid", series=series)
 
 
-def one(text: str, **series: ExporterSeries) -> Reading:
+def one(text: str, **series: ExporterSeries) -> CardMetricsReading:
     (reading,) = (
         ExpositionReader(exporter(**series), vendor="e").read(text, at=AT, node="n").readings
     )

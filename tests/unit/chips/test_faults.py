@@ -19,7 +19,7 @@ from controlplane.domain.health.faults import (
     FaultTexts,
     RepeatRule,
 )
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 
 #: The tables that the maps were carried over from, where they lie beside the checkout.
 TABLES = Path(__file__).resolve().parents[4] / "shared" / "data" / "chips"
@@ -52,7 +52,7 @@ NVIDIA = {
 
 
 def faults_of(vendor: str) -> FaultMap:
-    return registry.chip_plugins()[vendor].profile().faults
+    return adapter_registry.chip_plugins()[vendor].profile().faults
 
 
 def table(name: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.common.accelerators import Chip, ChipKind, check_cards
+from controlplane.domain.common.accelerators import Chip, ChipKind, check_cards_per_node
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.topology import (
     Geometry,
@@ -163,6 +163,6 @@ def test_an_invalid_number_of_cards_is_refused_with_valid_values(
         torch_device="npu",
         legal_request_sizes=(1, 2, 4, 8),
     )
-    found = check_cards(chip, cards)
+    found = check_cards_per_node(chip, cards)
     assert (found.message if found else None) == said
     assert found is None or found.field == "cards"

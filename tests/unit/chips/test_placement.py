@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.topology import Geometry, parse_card_groups
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
+from controlplane.domain.scheduling.plans import PendingReasonCode, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import NodeSnapshot, SchedulingSnapshot
 from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import AT, claim, node, role, snapshot
@@ -72,7 +72,7 @@ def test_a_refusal_says_that_the_free_cards_do_not_hang_together() -> None:
     seen = snapshot(linked("a", RINGS, held=(0, 1, 4, 5)), claims=(claim("x", role(4)),))
     (refusal,) = plan_cycle(seen, SchedulingPolicy(), AT).pending
 
-    assert refusal.code is PendingCode.NOT_TOGETHER
+    assert refusal.code is PendingReasonCode.NOT_TOGETHER
     assert refusal.reason == (
         "needs 4 × ascend-910b3 with direct links on one node; 4 are free on "
         "the best node, but not in one ring or in whole pairs"
@@ -83,7 +83,7 @@ def test_a_number_that_no_node_gives_out_never_fits() -> None:
     seen = snapshot(linked("a", RINGS), claims=(claim("x", role(3)),))
     (refusal,) = plan_cycle(seen, SchedulingPolicy(), AT).pending
 
-    assert refusal.code is PendingCode.NEVER_FITS
+    assert refusal.code is PendingReasonCode.NEVER_FITS
     assert refusal.reason == "needs 3 × ascend-910b3 on one node; the nodes support 1, 2, 4, 8"
 
 

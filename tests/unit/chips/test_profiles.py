@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.chips.profiles import DataChips, read_vendor
+from controlplane.adapters.chips.profiles import VendorFileChipPlugin, read_vendor
 from controlplane.adapters.chips.toml_sections import InvalidChipProfile
-from controlplane.domain.common.accelerators import Confidence, Dtype
+from controlplane.domain.common.accelerators import Dtype, ProfileConfidence
 from controlplane.domain.common.resources import GIB
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 
 LEAST = 'vendor = "acme"\ntitle = "Acme"\n'
 CHIP = '[[chips]]\nname = "acme-one"\nkind = "npu"\n'
@@ -29,7 +29,7 @@ def test_what_nobody_published_stays_unknown(tmp_path: Path) -> None:
     assert chip.memory == 0
     assert chip.memory_bandwidth is None
     assert chip.peak_rates == {}
-    assert chip.confidence is Confidence.VERIFIED
+    assert chip.confidence is ProfileConfidence.VERIFIED
     assert chip.label == "acme-one"
 
 
@@ -52,7 +52,7 @@ def test_figures_come_out_in_bytes_and_operations_a_second(tmp_path: Path) -> No
 
 def test_processes_get_the_variable_of_their_cards_and_the_constants(tmp_path: Path) -> None:
     text = LEAST + '[environment]\nACME_LOG = "0"\n' + CHIP + 'visible_devices_variable = "ACME"\n'
-    plugin = DataChips(folder_of(tmp_path, text))
+    plugin = VendorFileChipPlugin(folder_of(tmp_path, text))
     (chip,) = plugin.chips()
 
     assert plugin.environment(chip, cards=(2, 3)) == {"ACME_LOG": "0", "ACME": "2,3"}
@@ -74,7 +74,7 @@ def test_processes_get_the_variable_of_their_cards_and_the_constants(tmp_path: P
         (LEAST + CHIP + "sizes = [0]\n", "must be a list of positive whole numbers"),
         (LEAST + CHIP + 'aliases = [""]\n', "aliases is .*list of texts"),
         (LEAST + '[[chips]]\nname = "x"\nkind = "tpu"\n', "'tpu' is not a valid ChipKind"),
-        (LEAST + CHIP + 'confidence = "sure"\n', "'sure' is not a valid Confidence"),
+        (LEAST + CHIP + 'confidence = "sure"\n', "'sure' is not a valid ProfileConfidence"),
         (LEAST + '[exporter]\nname = "e"\n[exporter.series]\npower = 3\n', "must be a table"),
         (LEAST + '[exporter]\nname = "e"\n[exporter.series.power]\n', "names is required"),
         (LEAST + "run_on_hardware = 1\n", "run_on_hardware is 1, which is of the wrong type"),
@@ -137,7 +137,11 @@ def test_what_pods_need_is_filled_in_for_their_chip(tmp_path: Path) -> None:
 
 
 def test_the_plug_in_of_ascend_writes_devices_under_the_name_of_their_resource() -> None:
-    extras = registry.chip_plugins()["ascend"].profile().pods.of_resource("huawei.com/Ascend310P")
+    extras = (
+        adapter_registry.chip_plugins()["ascend"]
+        .profile()
+        .pods.of_resource("huawei.com/Ascend310P")
+    )
     assert (extras.device_annotation, extras.device_name) == (
         "huawei.com/Ascend310P",
         "Ascend310P-{index}",

@@ -56,7 +56,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_a_burst_is_relayed_together(outbox: Outbox, clock: list[float]) -> None:
-    relay = tasks.CommitRelay()
+    relay = tasks.OutboxCommitRelay()
     relay()
     relay()
     assert outbox.relays == 1
@@ -66,7 +66,7 @@ def test_a_burst_is_relayed_together(outbox: Outbox, clock: list[float]) -> None
 
 
 def test_a_failed_broker_is_not_used_for_a_while(outbox: Outbox, clock: list[float]) -> None:
-    relay, outbox.broker_down = tasks.CommitRelay(), True
+    relay, outbox.broker_down = tasks.OutboxCommitRelay(), True
     relay()
     clock[0] += 10
     relay()
@@ -81,8 +81,8 @@ def test_a_failed_broker_is_not_used_for_a_while(outbox: Outbox, clock: list[flo
 
 @pytest.mark.usefixtures("clock")
 def test_a_backlog_is_left_to_a_task(outbox: Outbox, relay_task: QueuedTask) -> None:
-    tasks.CommitRelay()()
+    tasks.OutboxCommitRelay()()
     assert relay_task.calls == 0
     outbox.pending = messages.RELAY_BATCH + 1
-    tasks.CommitRelay()()
+    tasks.OutboxCommitRelay()()
     assert relay_task.calls == 1

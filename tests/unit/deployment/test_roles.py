@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from controlplane.adapters.clusters.kubernetes.checks import (
+from controlplane.adapters.clusters.kubernetes.connection_checks import (
     DEVICE_PERMISSIONS,
     PERMISSIONS,
     VOLCANO_PERMISSIONS,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controlplane.domain.health.controllers import (
     LONGEST_TURN,
     ControllerHealth,
-    RunTimes,
+    ControllerRunTimes,
     StalledComponent,
     allowed_lag,
     controller_health,
@@ -31,14 +31,16 @@ def ago(seconds: float) -> datetime:
     return AT - timedelta(seconds=seconds)
 
 
-def good(seconds: float) -> RunTimes:
+def good(seconds: float) -> ControllerRunTimes:
     """A loop whose last turn ended well so long ago, and none has begun since."""
-    return RunTimes(started_at=ago(seconds + 1), ended_at=ago(seconds), succeeded_at=ago(seconds))
+    return ControllerRunTimes(
+        started_at=ago(seconds + 1), ended_at=ago(seconds), succeeded_at=ago(seconds)
+    )
 
 
-def bad(seconds: float, *, failures: int, well: float | None = None) -> RunTimes:
+def bad(seconds: float, *, failures: int, well: float | None = None) -> ControllerRunTimes:
     """A loop whose last turns ended badly, the newest so long ago."""
-    return RunTimes(
+    return ControllerRunTimes(
         started_at=ago(seconds + 1),
         ended_at=ago(seconds),
         succeeded_at=None if well is None else ago(well),
@@ -49,7 +51,7 @@ def bad(seconds: float, *, failures: int, well: float | None = None) -> RunTimes
 @pytest.mark.parametrize(
     ("run_times", "interval", "health"),
     [
-        pytest.param(RunTimes(), QUICK, UNSEEN, id="never turned"),
+        pytest.param(ControllerRunTimes(), QUICK, UNSEEN, id="never turned"),
         pytest.param(good(2), QUICK, ON_TIME, id="just turned"),
         pytest.param(good(15), QUICK, ON_TIME, id="at the end of what is allowed"),
         pytest.param(good(15.1), QUICK, LATE, id="just past what is allowed"),
@@ -61,26 +63,28 @@ def bad(seconds: float, *, failures: int, well: float | None = None) -> RunTimes
         pytest.param(bad(1, failures=40), QUICK, FAILING, id="never a good end"),
         pytest.param(bad(60, failures=3, well=90), QUICK, LATE, id="failed, then silent"),
         pytest.param(
-            RunTimes(started_at=ago(60), ended_at=ago(61), succeeded_at=ago(61)),
+            ControllerRunTimes(started_at=ago(60), ended_at=ago(61), succeeded_at=ago(61)),
             QUICK,
             ON_TIME,
             id="a long turn is under way",
         ),
         pytest.param(
-            RunTimes(started_at=ago(301), ended_at=ago(302), succeeded_at=ago(302)),
+            ControllerRunTimes(started_at=ago(301), ended_at=ago(302), succeeded_at=ago(302)),
             QUICK,
             STUCK,
             id="a turn that does not end",
         ),
-        pytest.param(RunTimes(started_at=ago(3)), QUICK, ON_TIME, id="the first turn"),
-        pytest.param(RunTimes(started_at=ago(301)), QUICK, STUCK, id="the first does not end"),
+        pytest.param(ControllerRunTimes(started_at=ago(3)), QUICK, ON_TIME, id="the first turn"),
         pytest.param(
-            RunTimes(started_at=ago(1700)), SLOW, ON_TIME, id="slow loops may take longer"
+            ControllerRunTimes(started_at=ago(301)), QUICK, STUCK, id="the first does not end"
+        ),
+        pytest.param(
+            ControllerRunTimes(started_at=ago(1700)), SLOW, ON_TIME, id="slow loops may take longer"
         ),
     ],
 )
 def test_a_loop_is_judged_by_its_last_good_end(
-    run_times: RunTimes, interval: timedelta, health: ControllerHealth
+    run_times: ControllerRunTimes, interval: timedelta, health: ControllerHealth
 ) -> None:
     assert controller_health(run_times, interval=interval, at=AT) is health
 
@@ -88,9 +92,9 @@ def test_a_loop_is_judged_by_its_last_good_end(
 def test_the_lag_counts_from_the_last_good_end_and_is_never_negative() -> None:
     assert controller_lag(good(7), at=AT) == 7 * SECOND
     assert controller_lag(bad(1, failures=1, well=30), at=AT) == 30 * SECOND
-    assert controller_lag(RunTimes(started_at=ago(4)), at=AT) == 4 * SECOND
+    assert controller_lag(ControllerRunTimes(started_at=ago(4)), at=AT) == 4 * SECOND
     assert controller_lag(good(-5), at=AT) == timedelta()
-    assert controller_lag(RunTimes(), at=AT) is None
+    assert controller_lag(ControllerRunTimes(), at=AT) is None
 
 
 _instants = st.none() | st.floats(0, 5000).map(ago)
@@ -112,7 +116,7 @@ def test_a_loop_that_does_nothing_more_never_comes_to_be_on_time(
     interval: float,
     later: float,
 ) -> None:
-    run_times = RunTimes(
+    run_times = ControllerRunTimes(
         started_at=started, ended_at=ended, succeeded_at=succeeded, failures=failures
     )
     every = timedelta(seconds=interval)
@@ -126,8 +130,8 @@ def test_a_loop_that_does_nothing_more_never_comes_to_be_on_time(
 
 FAILS = bad(1, failures=3, well=4)
 #: A worker that was killed in the middle of it; 40 seconds are no news of a turn that goes on.
-CUT_OFF = RunTimes(started_at=ago(40), ended_at=ago(41), succeeded_at=ago(41))
-NEVER = RunTimes()
+CUT_OFF = ControllerRunTimes(started_at=ago(40), ended_at=ago(41), succeeded_at=ago(41))
+NEVER = ControllerRunTimes()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +163,7 @@ NEVER = RunTimes()
     ],
 )
 def test_the_culprit_is_found_by_what_turns_and_what_waits(
-    controllers: list[RunTimes], waiting: int | None, blamed: StalledComponent
+    controllers: list[ControllerRunTimes], waiting: int | None, blamed: StalledComponent
 ) -> None:
     given = [(QUICK, run_times) for run_times in controllers]
     assert find_stalled_component(given, waiting=waiting, at=AT) is blamed

@@ -18,9 +18,9 @@ from controlplane.domain.health.maintenance_rollouts import (
     RolloutEvent,
     RolloutNodeState,
     RolloutState,
-    node_event,
-    nodes_to_begin,
-    rollout_event,
+    next_maintenance_nodes,
+    next_node_event,
+    rollout_end_event,
 )
 from tests.properties import examples
 
@@ -71,26 +71,26 @@ def members(*states: tuple[str, NodeState]) -> list[RolloutNodeState]:
 def test_a_node_goes_on_by_what_is_seen(
     state: NodeState, seen: NodeObservation, plan: MaintenancePlan, event: NodeEvent | None
 ) -> None:
-    assert node_event(state, seen, plan=plan) is event
+    assert next_node_event(state, seen, plan=plan) is event
 
 
 def test_one_domain_after_the_other_a_few_nodes_at_a_time() -> None:
     wait, drain, done = NodeState.WAITING, NodeState.DRAINING, NodeState.DONE
     run = RolloutState.RUNNING
     fresh = members(("a", wait), ("a", wait), ("a", wait), ("b", wait))
-    assert nodes_to_begin(fresh, state=run, parallel=2) == (0, 1)
+    assert next_maintenance_nodes(fresh, state=run, parallel=2) == (0, 1)
     begun = members(("a", done), ("a", drain), ("a", wait), ("b", wait))
-    assert nodes_to_begin(begun, state=run, parallel=2) == (2,)
+    assert next_maintenance_nodes(begun, state=run, parallel=2) == (2,)
     last = members(("a", done), ("a", drain), ("a", done), ("b", wait))
-    assert nodes_to_begin(last, state=run, parallel=2) == ()
+    assert next_maintenance_nodes(last, state=run, parallel=2) == ()
     after = members(("a", done), ("a", done), ("a", done), ("b", wait))
-    assert nodes_to_begin(after, state=run, parallel=2) == (3,)
-    assert nodes_to_begin(after, state=RolloutState.PAUSED, parallel=2) == ()
+    assert next_maintenance_nodes(after, state=run, parallel=2) == (3,)
+    assert next_maintenance_nodes(after, state=RolloutState.PAUSED, parallel=2) == ()
     broken = members(("a", NodeState.FAILED), ("a", wait))
-    assert nodes_to_begin(broken, state=run, parallel=2) == ()
-    assert rollout_event(broken) is RolloutEvent.FAIL
-    assert rollout_event(after) is None
-    assert rollout_event(members(("a", done), ("b", done))) is RolloutEvent.FINISH
+    assert next_maintenance_nodes(broken, state=run, parallel=2) == ()
+    assert rollout_end_event(broken) is RolloutEvent.FAIL
+    assert rollout_end_event(after) is None
+    assert rollout_end_event(members(("a", done), ("b", done))) is RolloutEvent.FINISH
 
 
 @settings(max_examples=examples(200))
@@ -107,7 +107,7 @@ def test_whatever_happens_no_more_nodes_are_out_than_allowed_and_failure_stops_t
     failed_at: set[int] | None = None
     for turn in range(40):
         chance = chances[turn]
-        for key in nodes_to_begin(rows, state=RolloutState.RUNNING, parallel=parallel):
+        for key in next_maintenance_nodes(rows, state=RolloutState.RUNNING, parallel=parallel):
             assert failed_at is None
             rows[key] = replace(rows[key], state=NODE.after(rows[key].state, NodeEvent.BEGIN))
         under_way = [row for row in rows if row.state in UNDER_WAY]
@@ -115,11 +115,11 @@ def test_whatever_happens_no_more_nodes_are_out_than_allowed_and_failure_stops_t
         assert len({row.domain for row in under_way}) <= 1
         for row in under_way:
             seen = NodeObservation(empty=True, worked=chance != 0, proved=chance != 1)
-            event = node_event(row.state, seen, plan=plan)
+            event = next_node_event(row.state, seen, plan=plan)
             assert event is not None
             rows[row.key] = replace(row, state=NODE.after(row.state, event))
         if any(row.state is NodeState.FAILED for row in rows):
             failed_at = failed_at or {row.key for row in rows if row.state is NodeState.WAITING}
-    end = rollout_event(rows)
+    end = rollout_end_event(rows)
     assert end is (RolloutEvent.FINISH if failed_at is None else RolloutEvent.FAIL)
     assert all(rows[key].state is NodeState.WAITING for key in failed_at or ())

@@ -13,7 +13,7 @@ from controlplane.domain.registry.versions import (
     ModelRefused,
     check_files,
     check_tokenizer,
-    count_parameters,
+    count_safetensors_parameters,
     parse_licence,
     parse_model_config,
     parse_model_shape,
@@ -153,7 +153,7 @@ def test_any_json_is_parsed_or_refused(config: object) -> None:
 @pytest.mark.parametrize("shape", [[2**62, 2], [2**64], [-1], ["3"], [1.5]])
 def test_a_shape_that_no_tensor_has_is_refused(shape: list[Any]) -> None:
     with pytest.raises(ModelRefused, match="tensor 'weights'"):
-        count_parameters({"weights": {"shape": shape}})
+        count_safetensors_parameters({"weights": {"shape": shape}})
 
 
 def test_a_folder_needs_a_configuration_and_safetensors() -> None:
@@ -179,7 +179,7 @@ def test_parameters_are_the_product_of_each_shape_without_the_metadata() -> None
         "norm": {"shape": [16]},
         "scale": {"shape": []},
     }
-    assert count_parameters(header) == 1600 + 16 + 1
+    assert count_safetensors_parameters(header) == 1600 + 16 + 1
 
 
 def test_the_shape_is_parsed_from_the_configuration() -> None:

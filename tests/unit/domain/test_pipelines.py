@@ -31,8 +31,8 @@ from controlplane.domain.pipelines import (
     StepState,
     evaluate_gate,
     gate_error,
+    next_pipeline_action,
     permissions_for_steps,
-    plan_next_action,
     step_order_error,
 )
 from controlplane.domain.registry.versions import GateDecision
@@ -115,7 +115,7 @@ def test_the_first_unfinished_step_determines_the_next_action(
         StepState.CANCELLED: PipelineAction.CANCEL if cancelling else PipelineAction.FAIL,
     }
     for states in product(StepState, repeat=length):
-        turn = plan_next_action(states, cancelling=cancelling)
+        turn = next_pipeline_action(states, cancelling=cancelling)
         standing = [place for place, state in enumerate(states) if state in running]
         if not standing:
             assert (turn.action, turn.step_index) == (PipelineAction.SUCCEED, None)
@@ -149,7 +149,7 @@ class Simulated:
     def rest(self) -> None:
         """Take turns until it comes to rest."""
         for _ in range(3 * len(self.steps) + 1):
-            turn = plan_next_action(self.steps)
+            turn = next_pipeline_action(self.steps)
             if turn.action in FINAL_EVENTS:
                 self.state = PIPELINE.after(self.state, FINAL_EVENTS[turn.action])
                 return

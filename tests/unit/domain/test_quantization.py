@@ -163,7 +163,7 @@ def test_a_model_without_a_valid_group_size_needs_another_scheme() -> None:
 
 
 def test_an_engine_refuses_weights_that_it_cannot_read_and_says_what_it_reads() -> None:
-    (finding,) = quantization.check_loadable(
+    (finding,) = quantization.check_weight_format_loadable(
         name="small v2",
         scheme="w8a8",
         written="modelslim",
@@ -176,6 +176,6 @@ def test_an_engine_refuses_weights_that_it_cannot_read_and_says_what_it_reads() 
         "supports compressed-tensors: choose another engine, or a version in a "
         "supported format"
     )
-    assert not quantization.check_loadable(
+    assert not quantization.check_weight_format_loadable(
         name="small v2", scheme="", written="", engine="transformers", formats=()
     )

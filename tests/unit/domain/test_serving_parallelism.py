@@ -14,7 +14,7 @@ from controlplane.domain.serving.parallelism import (
     check_replica_parallelism,
     replica_parallelism,
 )
-from controlplane.ports.registry import chips
+from controlplane.ports.adapter_registry import all_chips
 
 QWEN2_7B = {
     "architectures": ["Qwen2ForCausalLM"],
@@ -36,7 +36,9 @@ def read() -> Architecture:
 
 
 def said(values: dict[str, Any], *, cards: int, chip: str = "nvidia-h800") -> dict[str, str]:
-    found = check_replica_parallelism(values, cards=cards, architecture=read(), chip=chips()[chip])
+    found = check_replica_parallelism(
+        values, cards=cards, architecture=read(), chip=all_chips()[chip]
+    )
     return {each.field: each.message for each in found}
 
 

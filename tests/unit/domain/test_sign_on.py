@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from controlplane.domain.accounts.single_sign_on import (
-    ClaimsRefused,
     GroupGrant,
-    Provider,
+    SsoClaimsRefused,
+    SsoProvider,
     grants_administration,
-    identity_of,
+    identity_from_claims,
     parse_groups,
     roles_granted,
 )
 from controlplane.domain.common.permissions import TeamRole
 
-PROVIDER = Provider(
+PROVIDER = SsoProvider(
     issuer="https://id.acme.example",
     client_id="ninefold",
     client_secret="s",
@@ -73,7 +73,7 @@ def test_roles_of_several_groups_add_up() -> None:
 def test_groups_come_as_a_list_or_one_name_and_anything_else_is_none(
     said: object, groups: set[str]
 ) -> None:
-    assert identity_of({**CLAIMS, "groups": said}, provider=PROVIDER).groups == groups
+    assert identity_from_claims({**CLAIMS, "groups": said}, provider=PROVIDER).groups == groups
 
 
 @pytest.mark.parametrize(
@@ -82,17 +82,17 @@ def test_groups_come_as_a_list_or_one_name_and_anything_else_is_none(
 )
 def test_an_address_counts_only_where_it_is_verified(verified: object, email: str) -> None:
     claims = {**CLAIMS, "email": "a@b.example", "email_verified": verified}
-    assert identity_of(claims, provider=PROVIDER).email == email
+    assert identity_from_claims(claims, provider=PROVIDER).email == email
 
 
 @pytest.mark.parametrize("missing", ["sub", "preferred_username"])
 @pytest.mark.parametrize("value", [None, "", 7])
 def test_without_subject_or_user_name_nobody_comes_in(missing: str, value: object) -> None:
-    with pytest.raises(ClaimsRefused):
-        identity_of({**CLAIMS, missing: value}, provider=PROVIDER)
+    with pytest.raises(SsoClaimsRefused):
+        identity_from_claims({**CLAIMS, missing: value}, provider=PROVIDER)
 
 
 def test_nobody_administers_the_company_because_of_a_group_that_is_not_named() -> None:
-    unnamed = Provider(issuer="i", client_id="c", client_secret="s")
+    unnamed = SsoProvider(issuer="i", client_id="c", client_secret="s")
     assert not grants_administration(unnamed, frozenset({""}))
     assert grants_administration(PROVIDER, frozenset({"root"}))

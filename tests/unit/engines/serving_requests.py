@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import Launch, LaunchPlacement
-from controlplane.ports.registry import chips, engine
 from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
 CHIPS = ("nvidia-h800", "ascend-910b3", "ascend-910c", "ascend-310p")
@@ -55,9 +55,9 @@ def findings(
     task: EngineTask = EngineTask.SERVE,
 ) -> dict[str, str]:
     """What is wrong with a replica, by field; where the engine does not run on the chip that alone."""
-    if reason := engine(name).unsupported_reason(task, chips()[chip]):
+    if reason := engine_by_name(name).unsupported_reason(task, all_chips()[chip]):
         return {"engine": reason}
-    found = engine(name).check(task, spec, chip=chips()[chip], model=model)
+    found = engine_by_name(name).check(task, spec, chip=all_chips()[chip], model=model)
     return {each.field: each.message for each in found}
 
 
@@ -69,7 +69,7 @@ def rendered(
         "task": EngineTask.SERVE,
         "name": "replica-1",
         "spec": spec,
-        "chip": chips()[chip],
+        "chip": all_chips()[chip],
         "placements": tuple(
             LaunchPlacement(node=f"n{index}", cards=(0, 1, 2, 3)) for index in range(nodes)
         ),
@@ -77,7 +77,7 @@ def rendered(
         "token": KEY,
         "model": PLAIN,
     }
-    return engine(name).render(RenderRequest(**(values | changes)))
+    return engine_by_name(name).render(RenderRequest(**(values | changes)))
 
 
 def quantized(spec: Mapping[str, Any], *, chip: str, **changes: Any) -> Launch:

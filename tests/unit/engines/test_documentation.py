@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from controlplane.ports.adapter_registry import all_chips, engine_by_name, engine_names
 from controlplane.ports.engines import Engine, EngineTask, RenderRequest
 from controlplane.ports.launches import LaunchPlacement
-from controlplane.ports.registry import chips, engine, engine_names
 from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
 README = Path(__file__).resolve().parents[3] / "README.md"
@@ -29,15 +29,15 @@ def ferret() -> Engine:
 
 def test_it_keeps_the_port(ferret: Engine) -> None:
     assert isinstance(ferret, Engine)
-    assert ferret.unsupported_reason(EngineTask.FINETUNE, chips()["nvidia-h800"]) == ""
+    assert ferret.unsupported_reason(EngineTask.FINETUNE, all_chips()["nvidia-h800"]) == ""
     assert "no image of Ferret" in ferret.unsupported_reason(
-        EngineTask.FINETUNE, chips()["ascend-310p"]
+        EngineTask.FINETUNE, all_chips()["ascend-310p"]
     )
 
 
 def test_it_says_what_it_cannot_do(ferret: Engine) -> None:
     spec = {"method": "lora", "engine_version": "1.0"}
-    found = ferret.check(EngineTask.FINETUNE, spec, chip=chips()["nvidia-h800"], model=QWEN3_8B)
+    found = ferret.check(EngineTask.FINETUNE, spec, chip=all_chips()["nvidia-h800"], model=QWEN3_8B)
     assert {each.field: each.message for each in found} == {
         "method": "method must not be 'lora' here: Ferret trains whole models",
         "engine_version": "engine_version must be a version of Ferret >=2.1,<3, for example 2.4.0, "
@@ -52,7 +52,7 @@ def test_it_renders_for_two_vendors(ferret: Engine) -> None:
                 task=EngineTask.FINETUNE,
                 name="attempt-1",
                 spec={"learning_rate": 1e-4},
-                chip=chips()[chip],
+                chip=all_chips()[chip],
                 placements=(LaunchPlacement(node="a", cards=(0, 1)),),
                 inputs=(MODEL_TREE, DATASET),
                 model=QWEN3_8B,
@@ -64,8 +64,10 @@ def test_it_renders_for_two_vendors(ferret: Engine) -> None:
 
 
 def test_the_readme_counts_the_chips_that_some_engine_runs_on() -> None:
-    accelerators = [chip for chip in chips().values() if not chip.slice_of and chip.name != "cpu"]
-    engines = [engine(name) for name in engine_names()]
+    accelerators = [
+        chip for chip in all_chips().values() if not chip.slice_of and chip.name != "cpu"
+    ]
+    engines = [engine_by_name(name) for name in engine_names()]
     counts = {
         task: sum(
             any(task in each.tasks and not each.unsupported_reason(task, chip) for each in engines)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from controlplane.adapters.engines import container_engine
+from controlplane.ports.adapter_registry import all_chips, plugin_of_chip
 from controlplane.ports.engines import EngineProfile
-from controlplane.ports.registry import chip_plugin, chips
 
 PROFILE = EngineProfile(
     title="Trainer",
@@ -20,13 +20,15 @@ PROFILE = EngineProfile(
         "ascend-910b3": "ascend/trainer:v1.3.1-A2",
     },
 )
-H800, T4, NPU, CPU = (chips()[name] for name in ("nvidia-h800", "nvidia-t4", "ascend-910b3", "cpu"))
+H800, T4, NPU, CPU = (
+    all_chips()[name] for name in ("nvidia-h800", "nvidia-t4", "ascend-910b3", "cpu")
+)
 
 
 def wrong(asked: str, *, profile: EngineProfile = PROFILE, chip: str = "nvidia-h800") -> str:
     spec = {"engine_version": asked}
     found = container_engine.check_engine_version(
-        profile, spec, engine="trainer", chip=chips()[chip]
+        profile, spec, engine="trainer", chip=all_chips()[chip]
     )
     return found[0].message if found else ""
 
@@ -58,7 +60,7 @@ def test_a_chip_without_an_image_is_told_by_its_name() -> None:
 
 
 def test_a_vendor_that_knows_an_image_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = chip_plugin(CPU)
+    plugin = plugin_of_chip(CPU)
     profile = replace(plugin.profile(), images={"trainer": "cpu/trainer:1.4.0"})
     monkeypatch.setattr(type(plugin), "profile", lambda _self: profile)
     assert (
@@ -71,7 +73,7 @@ def test_a_vendor_that_knows_an_image_adds_it(monkeypatch: pytest.MonkeyPatch) -
 def test_an_image_of_the_chip_plugin_replaces_the_engines_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plugin = chip_plugin(NPU)
+    plugin = plugin_of_chip(NPU)
     profile = replace(plugin.profile(), images={"trainer": "example/trainer:1.4.0-own"})
     monkeypatch.setattr(type(plugin), "profile", lambda _self: profile)
     assert (
@@ -116,7 +118,7 @@ def test_an_engine_of_this_product_has_no_versions() -> None:
 
 def test_each_generation_of_ascend_gets_its_build_and_nothing_without_one() -> None:
     found = container_engine.ascend_images(a2="two", a3="three")
-    assert set(found) <= set(chips())
+    assert set(found) <= set(all_chips())
     assert (found["ascend-910b3"], found["ascend-910c"]) == ("two", "three")
     assert "ascend-310p" not in found
     assert (

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import EngineTask
-from controlplane.ports.registry import chips, engine
 from tests.engine import published
 from tests.unit.engines.training_requests import QWEN3_8B, findings, rendered
 
@@ -76,7 +76,7 @@ def test_liger_kernels_are_refused_on_an_npu_and_flash_attention_is_not() -> Non
 
 
 def test_a_chip_that_lacks_bfloat16_is_given_float16() -> None:
-    v100 = chips()["nvidia-v100-32gb"]
+    v100 = all_chips()["nvidia-v100-32gb"]
     assert (
         "does not support bfloat16"
         in findings(NAME, {"precision": "bfloat16"}, chip=v100.name)["precision"]
@@ -86,12 +86,12 @@ def test_a_chip_that_lacks_bfloat16_is_given_float16() -> None:
 
 
 def test_it_needs_an_accelerator_and_an_image() -> None:
-    found = engine(NAME)
+    found = engine_by_name(NAME)
     assert (
-        found.unsupported_reason(EngineTask.FINETUNE, chips()["cpu"])
+        found.unsupported_reason(EngineTask.FINETUNE, all_chips()["cpu"])
         == "LLaMA-Factory requires an accelerator"
     )
-    assert "no image" in found.unsupported_reason(EngineTask.FINETUNE, chips()["ascend-310p"])
+    assert "no image" in found.unsupported_reason(EngineTask.FINETUNE, all_chips()["ascend-310p"])
 
 
 def test_a_version_goes_into_the_image() -> None:
@@ -156,7 +156,7 @@ def test_plain_copies_need_no_deepspeed() -> None:
 
 
 def test_it_says_which_parser_read_the_arguments_and_which_tags_float() -> None:
-    profile = engine("llamafactory").profile()
+    profile = engine_by_name("llamafactory").profile()
     read, floating = profile.remarks
     assert published.LLAMAFACTORY[0].partition("==")[2] in read
     assert ("floating" in floating) == any(":latest" in image for image in profile.images.values())

@@ -12,9 +12,9 @@ from controlplane.adapters.chips.cpu import CPU
 from controlplane.adapters.engines.llm_compressor import LlmCompressorEngine
 from controlplane.adapters.engines.transformers import TransformersEngine
 from controlplane.domain.quantization import SCHEMES
+from controlplane.ports.adapter_registry import all_chips
 from controlplane.ports.engines import Engine, EngineTask, ModelFacts, RenderRequest
-from controlplane.ports.launches import InputTree, Launch, LaunchPlacement
-from controlplane.ports.registry import chips
+from controlplane.ports.launches import InputArtifact, Launch, LaunchPlacement
 from ninefold_runtime.specs import QuantizeSpec, parse_spec
 
 ENGINE = LlmCompressorEngine()
@@ -42,7 +42,7 @@ def _rendered(spec: dict[str, Any], **changes: Any) -> Launch:
         "spec": spec,
         "chip": CPU,
         "placements": (LaunchPlacement(node="local", cards=(0, 1)),),
-        "inputs": (InputTree(name="model", files={}),),
+        "inputs": (InputArtifact(name="model", files={}),),
         "report_url": "http://127.0.0.1:1/attempts/1",
         "token": "s3cret",
         "model": MODEL,
@@ -153,10 +153,10 @@ def test_a_quantized_model_is_not_trained() -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_where_its_environment_lacks_torch_no_scheme_can_be_chosen(scheme: str) -> None:
-    chip = chips()["ascend-910b3"]
+    chip = all_chips()["ascend-910b3"]
     needed = "Ascend 910B3 requires torch_npu"
     assert ENGINE.unsupported_reason(EngineTask.QUANTIZE, chip).endswith(needed)
     findings = ENGINE.check(EngineTask.QUANTIZE, FITS | {"scheme": scheme}, chip=chip, model=MODEL)
     assert [finding.field for finding in findings] == ["scheme"]
     assert needed in findings[0].message
-    assert ENGINE.unsupported_reason(EngineTask.QUANTIZE, chips()["nvidia-h800"]) == ""
+    assert ENGINE.unsupported_reason(EngineTask.QUANTIZE, all_chips()["nvidia-h800"]) == ""

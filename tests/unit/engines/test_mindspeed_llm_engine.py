@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import EngineTask
-from controlplane.ports.registry import chips, engine
 from tests.unit.engines.training_requests import QWEN3_8B, findings, rendered
 
 NAME = "mindspeed_llm"
@@ -88,9 +88,11 @@ def test_the_fused_kernels_of_its_examples_are_the_default_and_a_list_takes_thei
 
 
 def test_it_runs_on_ascend_only() -> None:
-    reason = engine(NAME).unsupported_reason(EngineTask.FINETUNE, chips()["nvidia-h800"])
-    assert reason == f"MindSpeed-LLM runs on Ascend only, not on {chips()['nvidia-h800'].label}"
-    assert engine(NAME).unsupported_reason(EngineTask.FINETUNE, chips()[NPU]) == ""
+    reason = engine_by_name(NAME).unsupported_reason(
+        EngineTask.FINETUNE, all_chips()["nvidia-h800"]
+    )
+    assert reason == f"MindSpeed-LLM runs on Ascend only, not on {all_chips()['nvidia-h800'].label}"
+    assert engine_by_name(NAME).unsupported_reason(EngineTask.FINETUNE, all_chips()[NPU]) == ""
 
 
 @pytest.mark.parametrize(

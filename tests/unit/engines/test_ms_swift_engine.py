@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.ports.registry import engine
+from controlplane.ports.adapter_registry import engine_by_name
 from tests.engine import published
 from tests.unit.engines.training_requests import QWEN3_8B, findings, rendered
 
@@ -117,7 +117,7 @@ def test_a_whole_model_is_taken_from_the_newest_checkpoint_and_an_adapter_is_mer
 
 
 def test_it_says_which_parser_read_the_arguments_and_what_the_images_hold() -> None:
-    profile = engine("ms_swift").profile()
+    profile = engine_by_name("ms_swift").profile()
     (remark,) = profile.remarks
     assert all(version in remark for version in published.MS_SWIFT)
     for vendor, image in profile.images.items():

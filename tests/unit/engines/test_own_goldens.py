@@ -10,9 +10,9 @@ import pytest
 
 from controlplane.domain.specs.evaluation import SCHEMES
 from controlplane.domain.specs.training import METHODS, OBJECTIVES
+from controlplane.ports.adapter_registry import all_chips, engine_by_name, engine_names
 from controlplane.ports.engines import EngineTask, RenderRequest
 from controlplane.ports.launches import Launch, LaunchPlacement
-from controlplane.ports.registry import chips, engine, engine_names
 from tests.golden.launches import compare
 from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
@@ -44,14 +44,14 @@ SPECS: Mapping[EngineTask, Mapping[str, Mapping[str, Any]]] = {
 
 def own_engines() -> list[str]:
     """Installed engines that bring an environment, so that they run without an image."""
-    return [name for name in engine_names() if engine(name).environment() is not None]
+    return [name for name in engine_names() if engine_by_name(name).environment() is not None]
 
 
 def findings(name: str, task: EngineTask, spec: Mapping[str, Any], *, chip: str) -> dict[str, str]:
     """What is wrong with that work, by field; where the engine does not run on the chip that alone."""
-    if reason := engine(name).unsupported_reason(task, chips()[chip]):
+    if reason := engine_by_name(name).unsupported_reason(task, all_chips()[chip]):
         return {"engine": reason}
-    found = engine(name).check(task, spec, chip=chips()[chip], model=MODEL)
+    found = engine_by_name(name).check(task, spec, chip=all_chips()[chip], model=MODEL)
     return {each.field: each.message for each in found}
 
 
@@ -60,7 +60,7 @@ def possible(name: str, chip: str) -> dict[EngineTask, list[str]]:
     return {
         task: [case for case, spec in specs.items() if not findings(name, task, spec, chip=chip)]
         for task, specs in SPECS.items()
-        if task in engine(name).tasks
+        if task in engine_by_name(name).tasks
     }
 
 
@@ -80,14 +80,14 @@ def rendered(
         "task": task,
         "name": "attempt-1",
         "spec": spec,
-        "chip": chips()[chip],
+        "chip": all_chips()[chip],
         "placements": (LaunchPlacement(node="n0", cards=(0,)),),
         "inputs": (MODEL_TREE, DATASET),
         "report_url": "https://ninefold.example/api/v1/attempts/1",
         "token": "s3cret",
         "model": MODEL,
     }
-    return engine(name).render(RenderRequest(**(values | changes)))
+    return engine_by_name(name).render(RenderRequest(**(values | changes)))
 
 
 @pytest.mark.parametrize(("name", "chip", "task", "case"), list(cases()))

@@ -130,7 +130,7 @@ def test_a_step_runs_in_the_folder_that_it_names(image: Image) -> None:
         container_commands.CommandStep(argv=("mkdir", "source")),
         container_commands.CommandStep(argv=("torchrun", "train.py"), folder="source"),
     ]
-    image.write(container_commands.render_steps(steps, replicas=[{}]))
+    image.write(container_commands.render_step_files(steps, replicas=[{}]))
     code, output = image.run()
     assert code == 0, output
     calls = image.work / "source" / "calls.jsonl"
@@ -144,7 +144,7 @@ def test_a_replica_gets_the_variables_that_are_its_own(image: Image) -> None:
         )
     ]
     own = [{"CUDA_VISIBLE_DEVICES": "0,1"}, {"CUDA_VISIBLE_DEVICES": "4,5"}]
-    image.write(container_commands.render_steps(steps, replicas=own))
+    image.write(container_commands.render_step_files(steps, replicas=own))
     image.run(NODE_RANK="1", NNODES="2")
     [[arguments, _, seen]] = image.calls()
     assert arguments == ["--nnodes", "2", "$HOME", "--rank", "1"]
@@ -233,7 +233,7 @@ def shaped(tmp_path: Path, shape: str, *rows: Any) -> tuple[int, str, list[Any] 
     source, target = tmp_path / "train.jsonl", tmp_path / "rows" / "train.jsonl"
     source.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     program = tmp_path / "shape_rows.py"
-    program.write_text(container_commands.program_text("shape_rows"))
+    program.write_text(container_commands.read_bundled_program("shape_rows"))
     finished = subprocess.run(
         [sys.executable, str(program), shape, str(source), str(target)],
         capture_output=True,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.engines.mindie import MindieEngine
+from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, ModelFacts
 from controlplane.ports.launches import LaunchPlacement
-from controlplane.ports.registry import chips, engine
 from tests.unit.engines.serving_requests import (
     COMPRESSED,
     ENGINES,
@@ -59,7 +59,7 @@ def test_sglang_takes_no_name_with_a_colon_and_the_others_do() -> None:
 
 @pytest.mark.parametrize("name", [*ENGINES, "msmodelslim"])
 def test_each_is_an_engine_that_comes_as_an_image(name: str) -> None:
-    found: Engine = engine(name)
+    found: Engine = engine_by_name(name)
     assert isinstance(found, Engine)
     assert found.environment() is None
     assert found.profile().sources
@@ -77,7 +77,7 @@ def test_each_maps_the_figures_that_a_chart_of_serving_needs(name: str) -> None:
         "time_to_first_token",
         "latency",
         "kv_cache_usage",
-    } <= set(engine(name).profile().metrics)
+    } <= set(engine_by_name(name).profile().metrics)
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -246,7 +246,7 @@ def test_nodes_with_other_cards_are_told_each_its_own() -> None:
     )
     launch = rendered("vllm", {}, chip="nvidia-h800", placements=places)
     plan = json.loads(launch.files["steps.json"])
-    variable = chips()["nvidia-h800"].visible_devices_variable
+    variable = all_chips()["nvidia-h800"].visible_devices_variable
     assert [each[variable] for each in plan["replicas"]] == ["0,1,2,3", "4,5,6,7"]
 
 
@@ -261,8 +261,8 @@ def test_msmodelslim_is_given_its_recipe_and_asks_nothing() -> None:
 
 @pytest.mark.parametrize("scheme", ["w4a16-awq", "fp8-dynamic"])
 def test_msmodelslim_refuses_what_its_makers_have_not_verified(scheme: str) -> None:
-    found = engine("msmodelslim").check(
-        EngineTask.QUANTIZE, {"scheme": scheme}, chip=chips()["ascend-910b3"], model=QWEN3_8B
+    found = engine_by_name("msmodelslim").check(
+        EngineTask.QUANTIZE, {"scheme": scheme}, chip=all_chips()["ascend-910b3"], model=QWEN3_8B
     )
     assert [each.field for each in found] == ["scheme"]
     assert f"scheme must not be {scheme!r} here" in found[0].message
@@ -270,7 +270,7 @@ def test_msmodelslim_refuses_what_its_makers_have_not_verified(scheme: str) -> N
 
 def test_msmodelslim_refuses_what_is_quantized_already_and_what_it_cannot_take_apart() -> None:
     def said(model: ModelFacts) -> str:
-        found = engine("msmodelslim").check(EngineTask.QUANTIZE, {}, chip=None, model=model)
+        found = engine_by_name("msmodelslim").check(EngineTask.QUANTIZE, {}, chip=None, model=model)
         return " ".join(each.message for each in found)
 
     assert "already quantized (w8a8)" in said(COMPRESSED)
@@ -280,9 +280,9 @@ def test_msmodelslim_refuses_what_is_quantized_already_and_what_it_cannot_take_a
 
 
 def test_msmodelslim_says_that_nobody_publishes_an_image_and_where_it_never_runs() -> None:
-    slim = engine("msmodelslim")
+    slim = engine_by_name("msmodelslim")
     assert "none is published" in slim.unsupported_reason(
-        EngineTask.QUANTIZE, chips()["ascend-910b3"]
+        EngineTask.QUANTIZE, all_chips()["ascend-910b3"]
     )
-    assert "Ascend only" in slim.unsupported_reason(EngineTask.QUANTIZE, chips()["nvidia-h800"])
+    assert "Ascend only" in slim.unsupported_reason(EngineTask.QUANTIZE, all_chips()["nvidia-h800"])
     assert slim.profile().flags is ArgumentVerification.UNVERIFIED

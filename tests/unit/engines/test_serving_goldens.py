@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.common.spec_fields import at_path
+from controlplane.domain.common.spec_fields import value_at_path
 from controlplane.ports.launches import DifferencePart, launch_differences
 from tests.golden.launches import compare
 from tests.unit.engines.serving_requests import (
@@ -99,7 +99,7 @@ def test_one_spec_on_a_gpu_and_an_npu_differs_in_what_the_chip_gives_only() -> N
     assert gpu.image != npu.image
     found = {each.part for each in launch_differences(gpu, npu)}
     assert DifferencePart.IMAGE in found
-    asked = [str(at_path(spec, name)) for name in ("context_length", "concurrency")]
+    asked = [str(value_at_path(spec, name)) for name in ("context_length", "concurrency")]
     for launch in (gpu, npu):
         text = " ".join(launch.roles[0].argv) + " ".join(launch.files.values())
         assert all(value in text for value in asked)

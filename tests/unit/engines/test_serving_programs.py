@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.engines import container_commands
-from controlplane.adapters.engines.mindie import start_program
+from controlplane.adapters.engines.mindie import start_script_text
 
 KEY = "k3y-of-the-replica"
 SECONDS = 120.0
@@ -34,7 +34,7 @@ def wait_until(true: Callable[[], bool], *, what: str) -> None:
 def programs(tmp_path: Path) -> Path:
     for name in ("start_sglang", "follow", "calibration_rows"):
         (tmp_path / f"{name}.py").write_text(
-            container_commands.program_text(name), encoding="utf-8"
+            container_commands.read_bundled_program(name), encoding="utf-8"
         )
     return tmp_path
 
@@ -93,7 +93,7 @@ class Mindie:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.configuration = folder / "config.json"
-        (folder / "start.sh").write_text(start_program(), encoding="utf-8")
+        (folder / "start.sh").write_text(start_script_text(), encoding="utf-8")
         self.configuration.write_text("{}", encoding="utf-8")
         self.configuration.chmod(0o444)
         self.program("programs/chmod", "echo Read-only file system >&2; exit 1")

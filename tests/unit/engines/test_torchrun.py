@@ -7,8 +7,8 @@ import pytest
 from controlplane.adapters.engines import container_commands
 from controlplane.domain.common.spec_fields import with_defaults
 from controlplane.domain.specs.training import FINETUNE
+from controlplane.ports.adapter_registry import all_chips, plugin_of_chip
 from controlplane.ports.launches import LaunchPlacement
-from controlplane.ports.registry import chip_plugin, chips
 from tests.unit.engines.training_requests import NODE, rendered
 
 TWO = (LaunchPlacement(node="a", cards=NODE), LaunchPlacement(node="b", cards=NODE))
@@ -74,16 +74,16 @@ def test_variables_that_differ_between_replicas_are_kept_apart() -> None:
         LaunchPlacement(node="a", cards=(0, 1)),
         LaunchPlacement(node="b", cards=(4, 5)),
     )
-    shared, differing = container_commands.chip_variables(chips()["nvidia-h800"], placements)
+    shared, differing = container_commands.chip_variables(all_chips()["nvidia-h800"], placements)
     assert shared == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     assert differing == ({"CUDA_VISIBLE_DEVICES": "0,1"}, {"CUDA_VISIBLE_DEVICES": "4,5"})
 
 
 def test_scripts_of_a_vendors_images_are_named_where_the_profile_has_some() -> None:
-    for chip in chips().values():
-        scripts = chip_plugin(chip).profile().setup_scripts
+    for chip in all_chips().values():
+        scripts = plugin_of_chip(chip).profile().setup_scripts
         shared, _differing = container_commands.chip_variables(
             chip, (LaunchPlacement(node="a", cards=(0,)),)
         )
         assert shared.get("NINEFOLD_SET_ENV", "") == ":".join(scripts)
-    assert len(chip_plugin(chips()["ascend-910b3"]).profile().setup_scripts) == 2
+    assert len(plugin_of_chip(all_chips()["ascend-910b3"]).profile().setup_scripts) == 2

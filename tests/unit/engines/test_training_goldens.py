@@ -9,13 +9,13 @@ import pytest
 
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.specs.training import METHODS, OBJECTIVES
+from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import EngineTask
 from controlplane.ports.launches import (
     DifferencePart,
     LaunchDifference,
     launch_differences,
 )
-from controlplane.ports.registry import chips, engine
 from tests.golden.launches import compare
 from tests.unit.engines.training_requests import QWEN3_8B, rendered
 
@@ -30,10 +30,10 @@ def spec_of(objective: str, method: str) -> dict[str, Any]:
 
 
 def possible(name: str, spec: Mapping[str, Any], chip: str) -> bool:
-    found = chips()[chip]
-    return not engine(name).unsupported_reason(EngineTask.FINETUNE, found) and not engine(
-        name
-    ).check(EngineTask.FINETUNE, spec, chip=found, model=QWEN3_8B)
+    found = all_chips()[chip]
+    return not engine_by_name(name).unsupported_reason(
+        EngineTask.FINETUNE, found
+    ) and not engine_by_name(name).check(EngineTask.FINETUNE, spec, chip=found, model=QWEN3_8B)
 
 
 def cases() -> Iterator[Any]:
@@ -96,8 +96,8 @@ def both_kinds() -> list[str]:
 
     def runs(name: str, kind: ChipKind) -> bool:
         return any(
-            not engine(name).unsupported_reason(EngineTask.FINETUNE, chip)
-            for chip in chips().values()
+            not engine_by_name(name).unsupported_reason(EngineTask.FINETUNE, chip)
+            for chip in all_chips().values()
             if chip.kind is kind
         )
 

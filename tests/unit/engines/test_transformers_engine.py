@@ -12,9 +12,9 @@ import pytest
 from controlplane.adapters.chips.cpu import CPU
 from controlplane.adapters.engines.transformers import TransformersEngine, engine
 from controlplane.domain.common.spec_fields import FieldKind, SpecField
+from controlplane.ports.adapter_registry import all_chips
 from controlplane.ports.engines import Engine, EngineTask, ModelFacts, RenderRequest
-from controlplane.ports.launches import InputTree, LaunchPlacement
-from controlplane.ports.registry import chips
+from controlplane.ports.launches import InputArtifact, LaunchPlacement
 
 ENGINE = TransformersEngine()
 MODEL = ModelFacts(
@@ -37,7 +37,7 @@ def _rendered(task: EngineTask, spec: dict[str, Any], **changes: Any) -> Any:
         "spec": spec,
         "chip": CPU,
         "placements": (LaunchPlacement(node="local", cards=(0, 1)),),
-        "inputs": (InputTree(name="model", files={}),),
+        "inputs": (InputArtifact(name="model", files={}),),
         "report_url": "http://127.0.0.1:1/attempts/1",
         "token": "s3cret",
         "labels": {"team": "t"},
@@ -253,11 +253,11 @@ def test_every_field_can_be_shown_in_a_form(task: EngineTask) -> None:
 
 
 def _lacking(chip: str, task: EngineTask = EngineTask.FINETUNE) -> str:
-    return ENGINE.unsupported_reason(task, chips()[chip])
+    return ENGINE.unsupported_reason(task, all_chips()[chip])
 
 
 def test_it_runs_where_the_torch_of_its_environment_has_a_device() -> None:
-    found = {chip.vendor for chip in chips().values() if not _lacking(chip.name)}
+    found = {chip.vendor for chip in all_chips().values() if not _lacking(chip.name)}
     assert found == {"cpu", "nvidia"}
 
 
@@ -278,16 +278,16 @@ def test_elsewhere_it_says_what_its_environment_would_have_to_bring(chip: str, n
 
 def test_where_nobody_says_which_torch_drives_a_chip_it_does_not_guess() -> None:
     """CUDA by the name of its device alone is not NVIDIA's CUDA."""
-    assert chips()["kunlunxin-p800"].torch_device == "cuda"
+    assert all_chips()["kunlunxin-p800"].torch_device == "cuda"
     assert _lacking("kunlunxin-p800") == "the PyTorch build for Kunlunxin P800 is not known"
 
 
 def test_a_script_brings_what_it_needs_and_runs_anywhere() -> None:
-    assert {_lacking(chip, EngineTask.SCRIPT) for chip in chips()} == {""}
+    assert {_lacking(chip, EngineTask.SCRIPT) for chip in all_chips()} == {""}
 
 
 @pytest.mark.parametrize(("chip", "device"), [("cpu", "cpu"), ("nvidia-h800", "cuda")])
 def test_a_process_is_told_which_device_was_given(chip: str, device: str) -> None:
-    launch = _rendered(EngineTask.FINETUNE, {}, chip=chips()[chip])
+    launch = _rendered(EngineTask.FINETUNE, {}, chip=all_chips()[chip])
     assert launch.roles[0].environment["NINEFOLD_DEVICE"] == device
     assert "NINEFOLD_DEVICE" not in _rendered(EngineTask.SCRIPT, SCRIPT).roles[0].environment

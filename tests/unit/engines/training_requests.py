@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import EngineTask, ModelFacts, RenderRequest
-from controlplane.ports.launches import InputTree, Launch, LaunchPlacement
-from controlplane.ports.registry import chips, engine
+from controlplane.ports.launches import InputArtifact, Launch, LaunchPlacement
 
 #: As in its ``config.json``.
 QWEN3_8B = ModelFacts(
@@ -30,8 +30,8 @@ QWEN3_8B = ModelFacts(
     },
 )
 NODE = tuple(range(8))
-MODEL_TREE = InputTree(name="model", files={"config.json": "sha256:0"})
-DATASET = InputTree(
+MODEL_TREE = InputArtifact(name="model", files={"config.json": "sha256:0"})
+DATASET = InputArtifact(
     name="dataset", files={"train.jsonl": "sha256:1", "validation.jsonl": "sha256:2"}
 )
 
@@ -44,7 +44,7 @@ def rendered(
         "task": EngineTask.FINETUNE,
         "name": "attempt-1",
         "spec": spec,
-        "chip": chips()[chip],
+        "chip": all_chips()[chip],
         "placements": tuple(
             LaunchPlacement(node=f"n{index}", cards=NODE) for index in range(nodes)
         ),
@@ -53,7 +53,7 @@ def rendered(
         "token": "s3cret",
         "model": QWEN3_8B,
     }
-    return engine(name).render(RenderRequest(**(values | changes)))
+    return engine_by_name(name).render(RenderRequest(**(values | changes)))
 
 
 def findings(
@@ -64,5 +64,7 @@ def findings(
     model: ModelFacts | None = QWEN3_8B,
 ) -> dict[str, str]:
     """What is wrong with a fine-tune, by field."""
-    found = engine(name).check(EngineTask.FINETUNE, spec, chip=chips()[chip], model=model)
+    found = engine_by_name(name).check(
+        EngineTask.FINETUNE, spec, chip=all_chips()[chip], model=model
+    )
     return {each.field: each.message for each in found}

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from gateway.engine_responses import redact_message, token_count, upstream_error
-from gateway.metrics import Counter, DurationHistogram
+from gateway.engine_responses import engine_response_error, redact_message, token_count
+from gateway.metrics import DurationHistogram, MetricCounter
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_addresses_in_error_messages_are_redacted(message: str, expected: str) -
     ],
 )
 def test_error_message_is_read_from_all_engine_formats(body: object) -> None:
-    error = upstream_error(
+    error = engine_response_error(
         status=422, body=json.dumps(body).encode(), route="parser", model="inner"
     )
     assert (error.status, error.message) == (400, "too long")
@@ -47,7 +47,7 @@ def test_error_message_is_read_from_all_engine_formats(body: object) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[" * 100_000, b"null", b"{}"])
 def test_an_error_without_a_reason_is_still_an_error(body: bytes) -> None:
-    assert upstream_error(status=400, body=body, route="parser", model="inner").message
+    assert engine_response_error(status=400, body=body, route="parser", model="inner").message
 
 
 @pytest.mark.parametrize("usage", [None, [], {}, {"prompt_tokens": "9", "completion_tokens": -1}])
@@ -56,7 +56,7 @@ def test_invalid_token_counts_are_zero(usage: object) -> None:
 
 
 def test_a_counter_escapes_its_labels() -> None:
-    counter = Counter("c", "meaning", labels=("route",))
+    counter = MetricCounter("c", "meaning", labels=("route",))
     counter.add('a"b\\c\n')
     assert list(counter.lines())[-1] == 'c{route="a\\"b\\\\c\\n"} 1'
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gateway.engine_responses import TokenCount
 from gateway.engine_streams import (
     MAX_EVENT_BYTES,
-    EventSplitter,
+    ServerSentEventSplitter,
     StreamBroken,
     StreamRewriter,
     StreamSummary,
@@ -39,7 +39,7 @@ def test_events_do_not_depend_on_chunk_boundaries(
     stream: tuple[list[bytes], list[bytes]],
 ) -> None:
     expected, chunks = stream
-    splitter = EventSplitter()
+    splitter = ServerSentEventSplitter()
     found = [event for chunk in chunks for event in splitter.feed(chunk)]
     assert found + splitter.close() == expected
 
@@ -49,26 +49,26 @@ def test_byte_by_byte_gives_the_same_events_as_all_at_once(
     stream: tuple[list[bytes], list[bytes]],
 ) -> None:
     content = b"".join(stream[1])
-    slow, fast = EventSplitter(), EventSplitter()
+    slow, fast = ServerSentEventSplitter(), ServerSentEventSplitter()
     one_by_one = [event for byte in content for event in slow.feed(bytes([byte]))]
     assert one_by_one + slow.close() == fast.feed(content) + fast.close()
 
 
 def test_event_is_returned_as_soon_as_it_is_complete() -> None:
-    splitter = EventSplitter()
+    splitter = ServerSentEventSplitter()
     assert splitter.feed(b"data: a\n") == []
     assert splitter.feed(b"\ndata: b") == [b"data: a"]
 
 
 def test_a_last_event_without_its_blank_line_is_not_lost() -> None:
-    splitter = EventSplitter()
+    splitter = ServerSentEventSplitter()
     assert splitter.feed(b"data: a\n\ndata: b\n") == [b"data: a"]
     assert splitter.close() == [b"data: b"]
     assert splitter.close() == []
 
 
 def test_oversized_event_breaks_the_stream() -> None:
-    splitter = EventSplitter()
+    splitter = ServerSentEventSplitter()
     with pytest.raises(StreamBroken, match=str(MAX_EVENT_BYTES)):
         splitter.feed(b"x" * (MAX_EVENT_BYTES + 1))
 

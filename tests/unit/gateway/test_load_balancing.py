@@ -4,9 +4,9 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from gateway.load_balancing import EJECTION_SECONDS, LoadBalancer, RouteEntry
+from gateway.load_balancing import EJECTION_SECONDS, LoadBalancer, RouteWithPools
 from gateway.snapshots import (
-    Operation,
+    RouteOperation,
     RoutingSnapshot,
     SnapshotBackend,
     SnapshotEndpoint,
@@ -39,7 +39,7 @@ def snapshot_of(*backends: SnapshotBackend) -> RoutingSnapshot:
         name="parser",
         team="team-a",
         context_length=None,
-        operations=frozenset(Operation),
+        operations=frozenset(RouteOperation),
         created=0,
         backends=backends,
     )
@@ -55,12 +55,12 @@ def snapshot_of(*backends: SnapshotBackend) -> RoutingSnapshot:
 
 def targets_and_line(
     *backends: SnapshotBackend, clock: Clock | None = None
-) -> tuple[LoadBalancer, RouteEntry]:
+) -> tuple[LoadBalancer, RouteWithPools]:
     targets = LoadBalancer(monotonic=clock or Clock(), random=Random(7))
     return targets, targets.compile(snapshot_of(*backends)).entries["parser"]
 
 
-def draws(targets: LoadBalancer, line: RouteEntry, *, times: int) -> Counter[str]:
+def draws(targets: LoadBalancer, line: RouteWithPools, *, times: int) -> Counter[str]:
     chosen = (targets.choose(line) for _ in range(times))
     return Counter(choice.backend.uid for choice in chosen if choice is not None)
 

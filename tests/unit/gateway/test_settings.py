@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.settings import Settings, SettingsError
+from gateway.settings import GatewaySettings, SettingsError
 
 TOKEN = "sixteen-letters-or-more"
 
 
-def settings_of(home: Path, **variables: str) -> Settings:
-    return Settings.from_environment(
+def settings_of(home: Path, **variables: str) -> GatewaySettings:
+    return GatewaySettings.from_environment(
         {"NINEFOLD_HOME": str(home), "NINEFOLD_GATEWAY_TOKEN": TOKEN, **variables}
     )
 
@@ -29,11 +29,11 @@ def test_gateway_id_is_persistent(tmp_path: Path) -> None:
 
 def test_the_token_is_read_from_its_file(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="gateway_token"):
-        Settings.from_environment({"NINEFOLD_HOME": str(tmp_path)})
+        GatewaySettings.from_environment({"NINEFOLD_HOME": str(tmp_path)})
     file = tmp_path / "secrets" / "gateway_token"
     file.parent.mkdir()
     file.write_text(f"{TOKEN}\n")
-    assert Settings.from_environment({"NINEFOLD_HOME": str(tmp_path)}).token == TOKEN
+    assert GatewaySettings.from_environment({"NINEFOLD_HOME": str(tmp_path)}).token == TOKEN
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.snapshots import Operation, SnapshotRefused, open_snapshot, signature_of
+from gateway.snapshots import (
+    InvalidRoutingSnapshot,
+    RouteOperation,
+    snapshot_signature,
+    verify_and_parse_snapshot,
+)
 
 TOKEN = "a-token-of-the-tests"
 
@@ -48,11 +53,13 @@ def body_of(**changes: Any) -> bytes:
 
 def test_a_signed_body_opens_and_unknown_operations_are_ignored() -> None:
     body = body_of()
-    snapshot = open_snapshot(body, signature=signature_of(body, token=TOKEN), token=TOKEN)
+    snapshot = verify_and_parse_snapshot(
+        body, signature=snapshot_signature(body, token=TOKEN), token=TOKEN
+    )
     assert snapshot.version == 42
     assert snapshot.stale_at == datetime(2026, 11, 22, 1, tzinfo=UTC)
     (route,), (key,) = snapshot.routes, snapshot.keys
-    assert route.operations == {Operation.CHAT}
+    assert route.operations == {RouteOperation.CHAT}
     assert route.backends[0].endpoints[0].url == "http://127.0.0.1:1"
     assert key.digest == "ab"
     assert key.may_use(route)
@@ -63,17 +70,19 @@ def test_a_signed_body_opens_and_unknown_operations_are_ignored() -> None:
 @given(st.data())
 def test_a_body_that_is_changed_anywhere_is_refused(data: st.DataObject) -> None:
     body = bytearray(body_of())
-    signature = signature_of(bytes(body), token=TOKEN)
+    signature = snapshot_signature(bytes(body), token=TOKEN)
     place = data.draw(st.integers(0, len(body) - 1))
     body[place] ^= data.draw(st.integers(1, 255))
-    with pytest.raises(SnapshotRefused, match="signature"):
-        open_snapshot(bytes(body), signature=signature, token=TOKEN)
+    with pytest.raises(InvalidRoutingSnapshot, match="signature"):
+        verify_and_parse_snapshot(bytes(body), signature=signature, token=TOKEN)
 
 
-@pytest.mark.parametrize("signature", ["", "00", "é", signature_of(body_of(), token="another")])
+@pytest.mark.parametrize(
+    "signature", ["", "00", "é", snapshot_signature(body_of(), token="another")]
+)
 def test_another_signature_is_refused(signature: str) -> None:
-    with pytest.raises(SnapshotRefused, match="signature"):
-        open_snapshot(body_of(), signature=signature, token=TOKEN)
+    with pytest.raises(InvalidRoutingSnapshot, match="signature"):
+        verify_and_parse_snapshot(body_of(), signature=signature, token=TOKEN)
 
 
 @pytest.mark.parametrize(
@@ -91,13 +100,17 @@ def test_another_signature_is_refused(signature: str) -> None:
 )
 def test_signed_invalid_snapshot_is_refused_with_path(changes: dict[str, Any], place: str) -> None:
     body = body_of(**changes)
-    with pytest.raises(SnapshotRefused, match=place):
-        open_snapshot(body, signature=signature_of(body, token=TOKEN), token=TOKEN)
+    with pytest.raises(InvalidRoutingSnapshot, match=place):
+        verify_and_parse_snapshot(
+            body, signature=snapshot_signature(body, token=TOKEN), token=TOKEN
+        )
 
 
 def test_a_replayed_snapshot_does_not_supersede_and_a_restored_control_plane_does() -> None:
     body = body_of()
-    current = open_snapshot(body, signature=signature_of(body, token=TOKEN), token=TOKEN)
+    current = verify_and_parse_snapshot(
+        body, signature=snapshot_signature(body, token=TOKEN), token=TOKEN
+    )
     older = replace(current, version=41, issued_at=current.issued_at - timedelta(seconds=1))
     restored = replace(current, version=7, issued_at=current.issued_at + timedelta(seconds=1))
     skewed = replace(current, version=43, issued_at=current.issued_at - timedelta(seconds=1))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.durable_files import FolderInUse, FolderLock, write_durably
-from gateway.usage import UsageJournal, UsageJournalBatch
+from gateway.usage_reporting import UsageJournal, UsageJournalBatch
 
 
 def journal_in(folder: Path, *, max_bytes: int = 1_000_000, now: float = 1000.0) -> UsageJournal:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.domain.health.snapshots import CrashOrigin
-from controlplane.domain.health.suspicions import SIGNATURES, crash_signature
+from controlplane.domain.health.suspicions import SIGNATURES, find_crash_signature
 
 HARDWARE, UNCLEAR, PROGRAM = CrashOrigin.HARDWARE, CrashOrigin.UNCLEAR, CrashOrigin.PROGRAM
 LINES = [
@@ -37,7 +37,7 @@ LINES = [
 
 @pytest.mark.parametrize(("line", "code", "blame"), LINES)
 def test_a_crash_is_known_by_its_words(line: str, code: str, blame: CrashOrigin) -> None:
-    crash = crash_signature(f"step 1 loss 2.3\n{line}\nKilled\n")
+    crash = find_crash_signature(f"step 1 loss 2.3\n{line}\nKilled\n")
     assert crash is not None
     assert (crash.code, crash.blame, crash.line) == (code, blame, line)
 
@@ -54,11 +54,11 @@ def test_a_crash_is_known_by_its_words(line: str, code: str, blame: CrashOrigin)
     ],
 )
 def test_an_ordinary_line_tells_nothing(line: str) -> None:
-    assert crash_signature(line) is None
+    assert find_crash_signature(line) is None
 
 
 def test_a_code_of_the_driver_comes_with_whose_it_is() -> None:
-    crash = crash_signature("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")
+    crash = find_crash_signature("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")
     assert crash is not None
     assert (crash.vendor, crash.fault) == ("nvidia", "79")
 
@@ -71,7 +71,7 @@ def test_a_mistake_of_the_program_goes_before_what_follows_from_it() -> None:
             "Bus error (core dumped)",
         ]
     )
-    crash = crash_signature(tail)
+    crash = find_crash_signature(tail)
     assert crash is not None
     assert crash.blame is PROGRAM
 
@@ -79,7 +79,7 @@ def test_a_mistake_of_the_program_goes_before_what_follows_from_it() -> None:
 def test_of_several_the_strongest_counts_wherever_it_stands() -> None:
     xid, late = "NVRM: Xid (PCI:0000:3b:00): 79", "Watchdog caught collective operation timeout"
     for tail in (f"{xid}\n{late}", f"{late}\n{xid}"):
-        crash = crash_signature(tail)
+        crash = find_crash_signature(tail)
         assert crash is not None
         assert crash.code == "xid-79"
 
@@ -91,5 +91,5 @@ def test_every_signature_is_found_by_some_line() -> None:
 
 @given(st.text(max_size=2000))
 def test_no_text_whatever_makes_it_fail_or_say_more_than_the_text(tail: str) -> None:
-    crash = crash_signature(tail)
+    crash = find_crash_signature(tail)
     assert crash is None or crash.line in tail

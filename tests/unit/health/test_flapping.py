@@ -14,7 +14,7 @@ from controlplane.domain.health.decisions import (
     HealthSnapshot,
 )
 from controlplane.domain.health.faults import NEVER, FaultLevel, RepeatRule, SignalOrigin
-from controlplane.domain.health.isolations import unsettled_reason
+from controlplane.domain.health.isolations import release_blocker_reason
 from controlplane.domain.health.recommended_actions import FaultSeverities
 from controlplane.domain.health.snapshots import IsolationView
 from tests.unit.health.snapshots import (
@@ -112,7 +112,7 @@ def test_a_flapping_card_stays_out_until_few_enough_of_its_faults_are_recent() -
 
 def reason(seen: HealthSnapshot, at: datetime) -> str:
     policy = DecisionPolicy()
-    return unsettled_reason(
+    return release_blocker_reason(
         seen.faults,
         isolation=IsolationView(node="n0", card="n0-3"),
         severities=FaultSeverities(seen.faults, seen.released, policy, at),

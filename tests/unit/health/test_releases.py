@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.decisions import (
+    AttemptRunView,
     CrashOrigin,
     DecisionPolicy,
     FaultView,
@@ -19,7 +20,6 @@ from controlplane.domain.health.decisions import (
     HealthDecision,
     HealthSnapshot,
     IsolationView,
-    RunView,
 )
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
@@ -89,7 +89,7 @@ def test_what_says_nothing_of_it_does_not_keep_it(harmless: FaultView) -> None:
 
 def test_it_stays_while_its_node_is_suspect() -> None:
     runs = [
-        RunView(
+        AttemptRunView(
             job=job,
             owner=job,
             places={node: tuple(f"{node}-{n}" for n in range(8))},

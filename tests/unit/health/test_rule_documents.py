@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from controlplane.domain.health.default_rules import DEFAULT_RULES
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.health.rules import (
+    HealthRuleRefused,
     HealthRuleSpec,
     MetricTransform,
     RuleOperator,
-    RuleRefused,
-    condition_of,
-    document_of,
-    level_of,
-    rule_of,
+    health_condition_document,
+    parse_fault_level,
+    parse_health_condition,
+    parse_health_rule,
 )
 from controlplane.domain.telemetry.metrics import Metric
 
@@ -35,7 +35,7 @@ ECC: dict[str, Any] = {
 
 
 def test_a_condition_is_read_with_its_units() -> None:
-    hot, ecc = condition_of(HOT), condition_of({**ECC, "chips": ["h100"]})
+    hot, ecc = parse_health_condition(HOT), parse_health_condition({**ECC, "chips": ["h100"]})
     assert (hot.metric, hot.op, hot.value) == (Metric.TEMPERATURE, RuleOperator.AT_LEAST, 90)
     assert hot.lasting == timedelta(minutes=1)
     assert (ecc.how, ecc.within) == (MetricTransform.RATE, timedelta(minutes=10))
@@ -76,43 +76,46 @@ def test_a_condition_is_read_with_its_units() -> None:
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, Any], field: str, says: str) -> None:
-    with pytest.raises(RuleRefused) as refused:
-        condition_of({**HOT, **change})
+    with pytest.raises(HealthRuleRefused) as refused:
+        parse_health_condition({**HOT, **change})
     assert refused.value.field == field
     assert says in str(refused.value)
 
 
 def test_a_counter_cannot_have_changed_by_less_than_nothing() -> None:
-    with pytest.raises(RuleRefused, match="ecc_corrected is a counter"):
-        condition_of({**ECC, "value": -1})
+    with pytest.raises(HealthRuleRefused, match="ecc_corrected is a counter"):
+        parse_health_condition({**ECC, "value": -1})
 
 
 @pytest.mark.parametrize("document", [None, [], "hot", 3])
 def test_what_is_no_object_is_refused(document: object) -> None:
-    with pytest.raises(RuleRefused, match="must be an object with named fields"):
-        condition_of(document)
+    with pytest.raises(HealthRuleRefused, match="must be an object with named fields"):
+        parse_health_condition(document)
 
 
 @pytest.mark.parametrize("name", ["Hot Chip", "", None, "hot--chip", "-hot"])
 def test_the_name_of_a_rule_is_a_slug(name: object) -> None:
-    with pytest.raises(RuleRefused, match="lowercase letters, digits and single hyphens"):
-        rule_of({"name": name, "level": 1, "condition": HOT})
+    with pytest.raises(HealthRuleRefused, match="lowercase letters, digits and single hyphens"):
+        parse_health_rule({"name": name, "level": 1, "condition": HOT})
 
 
 @pytest.mark.parametrize("written", [4, "L4", "l4", "reset_when_idle"])
 def test_a_level_may_be_written_as_people_write_it(written: object) -> None:
-    assert level_of(written) is FaultLevel.RESET_WHEN_IDLE
+    assert parse_fault_level(written) is FaultLevel.RESET_WHEN_IDLE
 
 
 @pytest.mark.parametrize("written", [0, 7, True, "4", "worse", None])
 def test_what_is_no_level_is_refused(written: object) -> None:
-    with pytest.raises(RuleRefused, match=r"it must be one of L1 \(note\)"):
-        level_of(written)
+    with pytest.raises(HealthRuleRefused, match=r"it must be one of L1 \(note\)"):
+        parse_fault_level(written)
 
 
 @pytest.mark.parametrize("rule", DEFAULT_RULES, ids=[rule.name for rule in DEFAULT_RULES])
 def test_the_rules_that_are_shipped_can_be_written_down_and_read_back(rule: HealthRuleSpec) -> None:
-    assert condition_of(json.loads(json.dumps(document_of(rule.condition)))) == rule.condition
+    assert (
+        parse_health_condition(json.loads(json.dumps(health_condition_document(rule.condition))))
+        == rule.condition
+    )
 
 
 def test_no_rule_that_is_shipped_isolates_by_itself_and_each_tells_its_source() -> None:
@@ -122,11 +125,11 @@ def test_no_rule_that_is_shipped_isolates_by_itself_and_each_tells_its_source() 
         assert rule.source
 
 
-def refusal(document: object) -> RuleRefused | None:
+def refusal(document: object) -> HealthRuleRefused | None:
     """Why it is no condition; None: it is one."""
     try:
-        condition_of(document)
-    except RuleRefused as refused:
+        parse_health_condition(document)
+    except HealthRuleRefused as refused:
         return refused
     return None
 

@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.domain.health.rules import (
+    HealthRuleCondition,
     MetricSample,
     MetricTransform,
-    RuleCondition,
     RuleOperator,
     RuleVerdict,
-    dry_run,
     evaluate_condition,
+    simulate_condition_firings,
 )
 from controlplane.domain.telemetry.metrics import Metric
 from tests.unit.health.snapshots import NOW
 
-HOT = RuleCondition(
+HOT = HealthRuleCondition(
     metric=Metric.TEMPERATURE, op=RuleOperator.AT_LEAST, value=90, lasting=timedelta(seconds=60)
 )
-GROWS = RuleCondition(
+GROWS = HealthRuleCondition(
     metric=Metric.ECC_UNCORRECTED, how=MetricTransform.CHANGE, op=RuleOperator.ABOVE, value=0
 )
 
@@ -38,7 +38,7 @@ def every(seconds: float, *values: float) -> list[MetricSample]:
     ]
 
 
-def verdict(condition: RuleCondition, series: Sequence[MetricSample]) -> RuleVerdict:
+def verdict(condition: HealthRuleCondition, series: Sequence[MetricSample]) -> RuleVerdict:
     return evaluate_condition(condition, series, NOW).verdict
 
 
@@ -82,7 +82,7 @@ def test_what_lies_in_the_future_is_left_aside() -> None:
     ],
 )
 def test_each_comparison_holds_where_its_sign_says(op: RuleOperator, holding: list[float]) -> None:
-    condition = RuleCondition(metric=Metric.UTILIZATION, op=op, value=1)
+    condition = HealthRuleCondition(metric=Metric.UTILIZATION, op=op, value=1)
     fires = [
         value for value in (0, 1, 2) if verdict(condition, every(10, value)) is RuleVerdict.FIRES
     ]
@@ -105,7 +105,7 @@ def test_a_counter_that_fell_was_reset_and_shows_what_came_since() -> None:
 
 
 def test_a_figure_that_is_no_counter_may_fall() -> None:
-    falls = RuleCondition(
+    falls = HealthRuleCondition(
         metric=Metric.CLOCK,
         how=MetricTransform.CHANGE,
         op=RuleOperator.BELOW,
@@ -116,7 +116,7 @@ def test_a_figure_that_is_no_counter_may_fall() -> None:
 
 
 def test_a_rate_is_a_minute_whatever_lies_between_the_measurements() -> None:
-    rate = RuleCondition(
+    rate = HealthRuleCondition(
         metric=Metric.LINK_ERRORS, how=MetricTransform.RATE, op=RuleOperator.ABOVE, value=0
     )
     for seconds in (5.0, 15.0, 60.0):
@@ -126,7 +126,7 @@ def test_a_rate_is_a_minute_whatever_lies_between_the_measurements() -> None:
 
 def test_a_dry_run_tells_when_it_would_have_fired_how_long_and_how_bad() -> None:
     series = every(30, 80, 91, 95, 97, 93, 80, 80, 92, 92, 92)
-    first, second = dry_run(HOT, series)
+    first, second = simulate_condition_firings(HOT, series)
     assert first.began_at == series[1].at
     assert first.fired_at == series[3].at
     assert first.ended_at == series[5].at
@@ -137,12 +137,12 @@ def test_a_dry_run_tells_when_it_would_have_fired_how_long_and_how_bad() -> None
 def test_a_dry_run_ends_what_fired_at_the_last_measurement_before_a_gap() -> None:
     before = every(30, *[95] * 5)
     after = [MetricSample(at=NOW + timedelta(hours=1), value=95)]
-    (fired,) = dry_run(HOT, [*before, *after])
+    (fired,) = simulate_condition_firings(HOT, [*before, *after])
     assert fired.ended_at == NOW
 
 
 CONDITIONS = st.builds(
-    RuleCondition,
+    HealthRuleCondition,
     metric=st.sampled_from([Metric.TEMPERATURE, Metric.ECC_CORRECTED]),
     how=st.sampled_from(MetricTransform),
     op=st.sampled_from(RuleOperator),
@@ -154,13 +154,13 @@ CONDITIONS = st.builds(
 
 @given(CONDITIONS, st.lists(st.tuples(st.integers(1, 400), st.integers(0, 5)), max_size=30))
 def test_a_dry_run_fires_exactly_when_the_rule_would_have(
-    condition: RuleCondition, steps: list[tuple[int, int]]
+    condition: HealthRuleCondition, steps: list[tuple[int, int]]
 ) -> None:
     at, series = NOW, []
     for pause, value in steps:
         at += timedelta(seconds=pause)
         series.append(MetricSample(at=at, value=value))
-    firings = dry_run(condition, series)
+    firings = simulate_condition_firings(condition, series)
     for sample in series:
         fires = evaluate_condition(condition, series, sample.at).verdict is RuleVerdict.FIRES
         covered = any(

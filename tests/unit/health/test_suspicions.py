@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import (
+    AttemptRunView,
     CrashOrigin,
     DecisionPolicy,
     HealthAction,
     HealthSnapshot,
-    RunView,
 )
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.suspicions import suspicious_nodes
@@ -39,13 +39,13 @@ def run(
     owner: str = "",
     failed: CrashOrigin | None = CrashOrigin.UNCLEAR,
     ended_at: datetime = NOW,
-) -> RunView:
+) -> AttemptRunView:
     """An attempt on whole nodes, such as ``n0``, or on cards, such as ``n0-3``. Each job has its own owner."""
     held: dict[str, list[str]] = {}
     for place in places:
         name, _, number = place.partition("-")
         held.setdefault(name, []).extend([place] if number else [f"{name}-{n}" for n in range(8)])
-    return RunView(
+    return AttemptRunView(
         job=job,
         owner=owner or job,
         places={name: tuple(cards) for name, cards in held.items()},
@@ -54,11 +54,11 @@ def run(
     )
 
 
-def seen(*runs: RunView) -> HealthSnapshot:
+def seen(*runs: AttemptRunView) -> HealthSnapshot:
     return replace(health_snapshot(fleet(40)), runs=runs)
 
 
-def moved(job: str, bad: str, good: str, owner: str = "") -> tuple[RunView, RunView]:
+def moved(job: str, bad: str, good: str, owner: str = "") -> tuple[AttemptRunView, AttemptRunView]:
     """A job that crashed in one place and then ended well in another."""
     return (
         run(job, bad, ended_at=ago(hours=2), owner=owner),

@@ -7,11 +7,11 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from http_server.connections import (
+from http_server.connection_limits import (
     ConnectionGuard,
     ConnectionLimits,
     GuardedProtocol,
-    LimitsError,
+    InvalidConnectionLimit,
 )
 from tests.unit.http_server.async_tests import async_test
 
@@ -228,5 +228,5 @@ async def test_connections_are_counted_by_address(
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
-    with pytest.raises(LimitsError, match=name):
+    with pytest.raises(InvalidConnectionLimit, match=name):
         ConnectionLimits.from_environment({name: value})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from http_server.wsgi import BUFFERED_BODY_BYTES, RequestLane, WsgiServer
+from http_server.wsgi import BUFFERED_BODY_BYTES, RequestThreadPool, WsgiServer
 from tests.unit.http_server.async_tests import async_test
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
@@ -16,10 +16,10 @@ Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 def server(application: Application, *, threads: int = 1) -> WsgiServer:
     return WsgiServer(
         application,
-        lanes=(RequestLane(name="health", threads=1, paths=("/healthz",)),),
-        default=RequestLane(name="requests", threads=threads),
-        uploads=RequestLane(name="uploads", threads=1),
-        streams=RequestLane(name="streams", threads=1),
+        lanes=(RequestThreadPool(name="health", threads=1, paths=("/healthz",)),),
+        default=RequestThreadPool(name="requests", threads=threads),
+        uploads=RequestThreadPool(name="uploads", threads=1),
+        streams=RequestThreadPool(name="streams", threads=1),
     )
 
 

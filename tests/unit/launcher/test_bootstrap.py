@@ -16,7 +16,7 @@ from launcher.bootstrap import (
     PRODUCT,
     ensure_environment,
     expected_record,
-    extent_to_install,
+    packages_to_install,
 )
 
 
@@ -38,7 +38,7 @@ def _installed(project: Path, extent: str) -> None:
 
 
 def _to_install(project: Path, requested: str) -> str | None:
-    return extent_to_install(project=project, environment=project / ".venv", requested=requested)
+    return packages_to_install(project=project, environment=project / ".venv", requested=requested)
 
 
 def test_a_fresh_clone_needs_what_is_asked_for(project: Path) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from launcher import home
-from launcher.configuration import BadSetting, LauncherConfiguration
-from launcher.home import MODES, HomeLayout
+from launcher import home_folder
+from launcher.configuration import InvalidLauncherSetting, LauncherConfiguration
+from launcher.home_folder import MODES, HomeLayout
 from launcher.product import welcome_message
 
 
@@ -28,7 +28,7 @@ def test_a_relative_home_lies_below_the_project(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["http", "0", "65536", "-1", "80.5", "８000x"])
 def test_a_port_that_is_none_is_named_with_its_variable(tmp_path: Path, text: str) -> None:
-    with pytest.raises(BadSetting, match=f"NINEFOLD_WEB_PORT is '{text}'"):
+    with pytest.raises(InvalidLauncherSetting, match=f"NINEFOLD_WEB_PORT is '{text}'"):
         _read(tmp_path, NINEFOLD_WEB_PORT=text)
 
 
@@ -53,7 +53,7 @@ def test_an_ipv6_address_is_bracketed(tmp_path: Path) -> None:
 def test_processes_are_told_where_things_are_but_no_secret(tmp_path: Path) -> None:
     read = _read(tmp_path, HOME="/root", NINEFOLD_WEB_PORT="9000")
     read.layout.create()
-    home.generate_missing(read.layout.secrets)
+    home_folder.generate_missing_secrets(read.layout.secrets)
     given = read.child_environment(database_url="postgresql://x")
     assert given["TMPDIR"] == str(tmp_path / "var" / "tmp")
     assert given["NINEFOLD_CONTROL_URL"] == "http://127.0.0.1:9000"
@@ -80,11 +80,11 @@ def test_a_home_that_a_person_made_keeps_its_mode(tmp_path: Path) -> None:
 
 
 def test_secrets_are_made_once_and_closed_to_others(tmp_path: Path) -> None:
-    generated = home.generate_missing(tmp_path)
+    generated = home_folder.generate_missing_secrets(tmp_path)
     before = {path.name: path.read_text() for path in tmp_path.iterdir()}
     expected = {"secret_key", "encryption_key", "gateway_token", "metrics_token", "admin_password"}
     assert generated == expected == set(before)
-    assert home.generate_missing(tmp_path) == frozenset()
+    assert home_folder.generate_missing_secrets(tmp_path) == frozenset()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
@@ -92,7 +92,7 @@ def test_secrets_are_made_once_and_closed_to_others(tmp_path: Path) -> None:
 def test_the_password_is_shown_once_and_on_a_terminal_only(tmp_path: Path) -> None:
     read = _read(tmp_path)
     read.layout.create()
-    home.generate_missing(read.layout.secrets)
+    home_folder.generate_missing_secrets(read.layout.secrets)
     path = read.layout.secrets / "admin_password"
     password = path.read_text().strip()
     for interactive, shown in ((False, False), (True, True), (True, False)):
@@ -103,6 +103,6 @@ def test_the_password_is_shown_once_and_on_a_terminal_only(tmp_path: Path) -> No
 
 
 def test_the_encryption_key_is_one_that_fernet_takes(tmp_path: Path) -> None:
-    home.generate_missing(tmp_path)
+    home_folder.generate_missing_secrets(tmp_path)
     key = (tmp_path / "encryption_key").read_text().strip()
     assert len(base64.urlsafe_b64decode(key)) == 32

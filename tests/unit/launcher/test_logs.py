@@ -4,7 +4,7 @@ import io
 import os
 from pathlib import Path
 
-from launcher.logs import RotatingLog, TerminalOutput, last_lines
+from launcher.process_output import RotatingLog, TerminalOutput, last_lines
 
 
 class _Tty(io.StringIO):

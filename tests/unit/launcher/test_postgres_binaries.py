@@ -4,10 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from launcher.postgres import Binaries, BinariesOrigin, NoFittingPostgres, choose_binaries
+from launcher.postgres import (
+    BinariesOrigin,
+    NoCompatiblePostgres,
+    PostgresBinaries,
+    choose_postgres_binaries,
+)
 
-_SYSTEM = Binaries(folder=Path("/system/15"), major=15, origin=BinariesOrigin.SYSTEM)
-_WHEEL = Binaries(folder=Path("/wheel/18"), major=18, origin=BinariesOrigin.WHEEL)
+_SYSTEM = PostgresBinaries(folder=Path("/system/15"), major=15, origin=BinariesOrigin.SYSTEM)
+_WHEEL = PostgresBinaries(folder=Path("/wheel/18"), major=18, origin=BinariesOrigin.WHEEL)
 
 
 def _data(folder: Path, version: int) -> Path:
@@ -16,20 +21,22 @@ def _data(folder: Path, version: int) -> Path:
 
 
 def test_new_data_takes_the_first_preference(tmp_path: Path) -> None:
-    assert choose_binaries(data=tmp_path, candidates=[_SYSTEM, _WHEEL]) is _SYSTEM
+    assert choose_postgres_binaries(data=tmp_path, candidates=[_SYSTEM, _WHEEL]) is _SYSTEM
 
 
 def test_existing_data_keeps_its_version(tmp_path: Path) -> None:
-    assert choose_binaries(data=_data(tmp_path, 18), candidates=[_SYSTEM, _WHEEL]) is _WHEEL
+    assert (
+        choose_postgres_binaries(data=_data(tmp_path, 18), candidates=[_SYSTEM, _WHEEL]) is _WHEEL
+    )
 
 
 def test_a_version_that_is_missing_is_named_with_those_that_are_there(tmp_path: Path) -> None:
-    with pytest.raises(NoFittingPostgres) as refused:
-        choose_binaries(data=_data(tmp_path, 13), candidates=[_SYSTEM, _WHEEL])
+    with pytest.raises(NoCompatiblePostgres) as refused:
+        choose_postgres_binaries(data=_data(tmp_path, 13), candidates=[_SYSTEM, _WHEEL])
     assert "PostgreSQL 13, and this machine has only PostgreSQL 15 (system" in str(refused.value)
     assert "apt-get install postgresql-13" in str(refused.value)
 
 
 def test_without_any_installation_the_package_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NoFittingPostgres, match="apt-get install postgresql"):
-        choose_binaries(data=tmp_path, candidates=[])
+    with pytest.raises(NoCompatiblePostgres, match="apt-get install postgresql"):
+        choose_postgres_binaries(data=tmp_path, candidates=[])

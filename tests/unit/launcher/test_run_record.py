@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.home import (
+from launcher.home_folder import (
     AlreadyRunning,
     HomeLayout,
     ProcessEntry,
@@ -16,7 +16,7 @@ from launcher.home import (
     read_run_record,
     write_run_record,
 )
-from launcher.linux import command_line, is_running, started_ticks
+from launcher.linux_processes import command_line, is_process_running, started_ticks
 from launcher.supervisor import describe_exit
 
 
@@ -59,8 +59,8 @@ def test_only_one_holds_a_home(layout: HomeLayout) -> None:
 def test_a_process_is_told_apart_from_a_later_one_with_its_number() -> None:
     ticks = started_ticks(os.getpid())
     assert ticks is not None
-    assert is_running(os.getpid(), ticks=ticks)
-    assert not is_running(os.getpid(), ticks=ticks - 1)
+    assert is_process_running(os.getpid(), ticks=ticks)
+    assert not is_process_running(os.getpid(), ticks=ticks - 1)
 
 
 def test_a_process_that_never_was_has_no_start_and_no_arguments() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ninefold_runtime.exits import BadInput
-from ninefold_runtime.scripts import ArchiveLimits, unpack_archive
+from ninefold_runtime.exit_codes import InvalidTaskInput
+from ninefold_runtime.user_scripts import ArchiveLimits, unpack_archive
 
 
 def _tar(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
@@ -52,7 +52,7 @@ def test_files_of_a_zip_arrive_with_their_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/etc/evil", "a\\..\\evil"])
 def test_a_name_that_leaves_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     archive = _tar(tmp_path / "code.tar.gz", (_file(name), b"x"))
-    with pytest.raises(BadInput, match="outside its folder"):
+    with pytest.raises(InvalidTaskInput, match="outside its folder"):
         unpack_archive(archive, tmp_path / "out")
     assert not (tmp_path / "evil").exists()
 
@@ -61,7 +61,7 @@ def test_a_name_in_a_zip_that_leaves_the_folder_is_refused(tmp_path: Path) -> No
     path = tmp_path / "code.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("../evil", "x")
-    with pytest.raises(BadInput, match="outside its folder"):
+    with pytest.raises(InvalidTaskInput, match="outside its folder"):
         unpack_archive(path, tmp_path / "out")
     assert not (tmp_path / "evil").exists()
 
@@ -69,7 +69,7 @@ def test_a_name_in_a_zip_that_leaves_the_folder_is_refused(tmp_path: Path) -> No
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
 def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
     archive = _tar(tmp_path / "code.tar.gz", (_link("inside", "/etc", kind), b""))
-    with pytest.raises(BadInput, match="link or device: 'inside'"):
+    with pytest.raises(InvalidTaskInput, match="link or device: 'inside'"):
         unpack_archive(archive, tmp_path / "out")
 
 
@@ -79,35 +79,35 @@ def test_a_symbolic_link_in_a_zip_is_refused(tmp_path: Path) -> None:
     info.external_attr = 0o120777 << 16
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(info, "/etc/passwd")
-    with pytest.raises(BadInput, match="link or device"):
+    with pytest.raises(InvalidTaskInput, match="link or device"):
         unpack_archive(path, tmp_path / "out")
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     archive = _tar(tmp_path / "code.tar.gz", (_file("zeros"), bytes(100_000)))
-    with pytest.raises(BadInput, match="more than 50,000 bytes"):
+    with pytest.raises(InvalidTaskInput, match="more than 50,000 bytes"):
         unpack_archive(archive, tmp_path / "out", bounds=ArchiveLimits(size=50_000))
 
 
 def test_an_archive_of_too_many_files_is_refused(tmp_path: Path) -> None:
     archive = _tar(tmp_path / "code.tar.gz", *((_file(f"f{index}"), b"") for index in range(11)))
-    with pytest.raises(BadInput, match="more than 10 files"):
+    with pytest.raises(InvalidTaskInput, match="more than 10 files"):
         unpack_archive(archive, tmp_path / "out", bounds=ArchiveLimits(files=10))
 
 
 def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "code.tar.gz"
     path.write_bytes(b"\x1f\x8b not an archive")
-    with pytest.raises(BadInput, match=r"code\.tar\.gz is not a readable archive"):
+    with pytest.raises(InvalidTaskInput, match=r"code\.tar\.gz is not a readable archive"):
         unpack_archive(path, tmp_path / "out")
 
 
 def test_one_name_as_file_and_folder_is_refused(tmp_path: Path) -> None:
     archive = _tar(tmp_path / "code.tar.gz", (_file("a"), b"x"), (_file("a/b"), b"y"))
-    with pytest.raises(BadInput, match="as a file and as a folder"):
+    with pytest.raises(InvalidTaskInput, match="as a file and as a folder"):
         unpack_archive(archive, tmp_path / "out")
 
 
 def test_an_empty_archive_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="holds no files"):
+    with pytest.raises(InvalidTaskInput, match="holds no files"):
         unpack_archive(_tar(tmp_path / "code.tar.gz"), tmp_path / "out")

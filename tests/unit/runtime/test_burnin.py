@@ -22,7 +22,7 @@ from ninefold_runtime.burnin.outcomes import (
     rate_outcome,
 )
 from ninefold_runtime.burnin.specs import BurninSpec
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime.exit_codes import InvalidTaskInput
 
 SPEC: dict[str, Any] = {
     "kind": "burnin",
@@ -68,7 +68,7 @@ def test_a_complete_spec_is_read() -> None:
     ],
 )
 def test_a_number_beyond_its_bounds_is_named(path: str, value: object, message: str) -> None:
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(InvalidTaskInput, match=message):
         specs.parse_spec(changed(path, value), BurninSpec).check()
 
 
@@ -150,7 +150,7 @@ def test_a_card_that_hangs_is_ended_and_fails_where_it_stood(tmp_path: Path) -> 
     file = tmp_path / "card-0.json"
     file.write_text(json.dumps([asdict(SKIPPED)]))
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    late = card_processes._wait_for_processes([process], seconds=0.1)
+    late = card_processes._processes_running_after_wait([process], seconds=0.1)
     card_processes._end_processes([process])
     assert late == [process]
     found = list(card_processes._process_outcomes(process, file, index=0, late=True))

@@ -12,7 +12,7 @@ def _written(root: Path, step: int, *, sealed: bool = True) -> Path:
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"weights" * step)
     if sealed:
-        checkpoints.complete_checkpoint(folder)
+        checkpoints.mark_checkpoint_complete(folder)
     return folder
 
 
@@ -51,7 +51,7 @@ def test_a_folder_that_is_not_there_has_no_checkpoint(tmp_path: Path) -> None:
 def test_what_a_killed_run_left_half_written_is_removed(tmp_path: Path) -> None:
     _written(tmp_path, 10)
     _written(tmp_path, 20, sealed=False)
-    assert checkpoints.discard_incomplete(tmp_path) == ("checkpoint-20",)
+    assert checkpoints.delete_incomplete_checkpoints(tmp_path) == ("checkpoint-20",)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-10"]
 
 
@@ -59,6 +59,6 @@ def test_only_the_newest_complete_ones_are_kept(tmp_path: Path) -> None:
     for step in (10, 20, 30):
         _written(tmp_path, step)
     _written(tmp_path, 40, sealed=False)
-    checkpoints.keep_newest(tmp_path, count=2)
+    checkpoints.delete_older_checkpoints(tmp_path, count=2)
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == ["checkpoint-20", "checkpoint-30", "checkpoint-40"]

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ninefold_runtime.exits import BadInput, DiskFull, ExitCode, OutOfMemory, task_error_of
+from ninefold_runtime.exit_codes import (
+    DiskFull,
+    ExitCode,
+    InvalidTaskInput,
+    OutOfMemory,
+    task_error_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +52,7 @@ def test_out_of_memory_says_what_to_change(error: Exception, tmp_path: Path) -> 
 
 
 def test_a_fault_stays_what_it_is(tmp_path: Path) -> None:
-    fault = BadInput("no")
+    fault = InvalidTaskInput("no")
     assert task_error_of(fault, work=tmp_path) is fault
     assert fault.code is ExitCode.BAD_INPUT
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ninefold_runtime.exits import BadInput
-from ninefold_runtime.report import ProgressBacklog, ReportAddress, Reporter, format_point
+from ninefold_runtime.exit_codes import InvalidTaskInput
+from ninefold_runtime.report import ProgressBacklog, ReportAddress, Reporter, format_progress_point
 
 
 def test_a_point_reads_as_one_line_of_a_log() -> None:
@@ -16,11 +16,11 @@ def test_a_point_reads_as_one_line_of_a_log() -> None:
         "tokens_per_second": 849.6,
         "eta_seconds": 95.2,
     }
-    assert format_point(point) == "step 10/120 · loss 1.235 · 850 tokens/s · 95 s left"
+    assert format_progress_point(point) == "step 10/120 · loss 1.235 · 850 tokens/s · 95 s left"
 
 
 def test_a_figure_that_is_no_number_is_said_to_be_none() -> None:
-    assert format_point({"step": 3, "loss": None}) == "step 3 · loss is not a number"
+    assert format_progress_point({"step": 3, "loss": None}) == "step 3 · loss is not a number"
 
 
 def test_without_an_address_progress_is_printed_and_nothing_else_happens() -> None:
@@ -33,7 +33,7 @@ def test_without_an_address_progress_is_printed_and_nothing_else_happens() -> No
 
 def test_an_address_that_is_not_http_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NINEFOLD_REPORT_URL", "file:///etc")
-    with pytest.raises(BadInput, match="must be an http"):
+    with pytest.raises(InvalidTaskInput, match="must be an http"):
         ReportAddress.from_environment()
 
 

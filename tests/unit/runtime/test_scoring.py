@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ninefold_runtime.scoring import Score, labelled_pairs, normalise_text
+from ninefold_runtime.answer_scoring import AnswerScore, labelled_pairs, normalise_text
 
 ON_ONE_CHIP = "青海省_1,西宁市_3A,城北区_3A,三其村_4B, _5A-1,可以发圆通吗 谢谢_UNK,"
 ON_ANOTHER = "青海省_1,西宁市_3A,城北区_3A,三其村_4B, _5A-1,可以发圆通吗 谢谢 _UNK"
@@ -12,7 +12,7 @@ ON_ANOTHER = "青海省_1,西宁市_3A,城北区_3A,三其村_4B, _5A-1,可以�
 
 def test_a_space_and_a_trailing_comma_do_not_matter() -> None:
     assert normalise_text(ON_ONE_CHIP) == normalise_text(ON_ANOTHER)
-    score = Score()
+    score = AnswerScore()
     assert score.add(answer=ON_ONE_CHIP, reference=ON_ANOTHER)
     assert score.exact_match() == 1.0
     assert score.label_accuracy() == 1.0
@@ -39,7 +39,7 @@ def test_a_text_that_is_not_labelled_throughout_has_no_labels(text: str) -> None
 
 
 def test_of_two_equal_labels_each_is_compared_with_its_own() -> None:
-    score = Score()
+    score = AnswerScore()
     assert not score.add(answer="b_3A,a_3A,c_4B", reference="a_3A,b_3A,c_4B")
     assert score.label_accuracy() == pytest.approx(1 / 3)
     assert score.per_label()["_3A"] == {"total": 2, "correct": 0, "accuracy": 0.0}
@@ -47,13 +47,13 @@ def test_of_two_equal_labels_each_is_compared_with_its_own() -> None:
 
 
 def test_a_missing_label_is_a_wrong_one() -> None:
-    score = Score()
+    score = AnswerScore()
     score.add(answer="a_1", reference="a_1,b_4B")
     assert score.label_accuracy() == 0.5
 
 
 def test_references_without_labels_have_no_label_accuracy() -> None:
-    score = Score()
+    score = AnswerScore()
     score.add(answer="yes", reference="yes")
     assert score.label_accuracy() is None
     assert score.exact_match() == 1.0

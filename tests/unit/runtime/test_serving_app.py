@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ninefold_runtime.serving.app import EngineApp
-from ninefold_runtime.serving.requests import Message
+from ninefold_runtime.serving.generation_requests import Message
 from ninefold_runtime.serving.text_generation import (
     Event,
     GenerationFailed,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from ninefold_runtime.serving import requests
-from ninefold_runtime.serving.requests import RequestRejected
+from ninefold_runtime.serving import generation_requests
+from ninefold_runtime.serving.generation_requests import RequestRejected
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
 
-def _chat(**changes: Any) -> requests.TextRequest:
-    return requests.parse_chat_request(json.dumps(CHAT | changes).encode())
+def _chat(**changes: Any) -> generation_requests.TextRequest:
+    return generation_requests.parse_chat_request(json.dumps(CHAT | changes).encode())
 
 
 def test_a_plain_chat_leaves_everything_else_to_the_model() -> None:
@@ -117,11 +117,13 @@ def test_a_wrong_message_is_refused_by_its_place(message: Any, param: str) -> No
 @pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b'"x"'])
 def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(RequestRejected):
-        requests.parse_chat_request(body)
+        generation_requests.parse_chat_request(body)
 
 
 def test_a_completion_takes_one_prompt_and_sixteen_tokens() -> None:
-    request = requests.parse_completion_request(b'{"model": "m", "prompt": ["abc"], "stop": "x"}')
+    request = generation_requests.parse_completion_request(
+        b'{"model": "m", "prompt": ["abc"], "stop": "x"}'
+    )
     assert request.prompt == "abc"
     assert request.sampling.max_tokens == 16
     assert request.sampling.stops == ("x",)
@@ -130,4 +132,6 @@ def test_a_completion_takes_one_prompt_and_sixteen_tokens() -> None:
 @pytest.mark.parametrize("prompt", ["", [], ["a", "b"], [1, 2], None])
 def test_any_other_prompt_is_refused(prompt: Any) -> None:
     with pytest.raises(RequestRejected, match="one non-empty string"):
-        requests.parse_completion_request(json.dumps({"model": "m", "prompt": prompt}).encode())
+        generation_requests.parse_completion_request(
+            json.dumps({"model": "m", "prompt": prompt}).encode()
+        )

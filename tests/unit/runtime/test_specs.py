@@ -12,7 +12,7 @@ from controlplane.adapters.engines.transformers import TransformersEngine
 from controlplane.adapters.engines.transformers.engine import runtime_spec
 from controlplane.ports.engines import EngineTask
 from ninefold_runtime import specs
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime.exit_codes import InvalidTaskInput
 
 KINDS: dict[EngineTask, Any] = {
     EngineTask.FINETUNE: specs.FinetuneSpec,
@@ -37,13 +37,13 @@ def _finetune(**changes: Any) -> dict[str, Any]:
 def test_a_missing_field_is_named() -> None:
     incomplete = _finetune()
     del incomplete["seed"]
-    with pytest.raises(BadInput, match="lacks seed"):
+    with pytest.raises(InvalidTaskInput, match="lacks seed"):
         specs.parse_spec(incomplete, specs.FinetuneSpec)
 
 
 def test_an_unknown_field_inside_a_group_is_named_with_its_group() -> None:
     lora = dict(_finetune()["lora"]) | {"rnak": 4}
-    with pytest.raises(BadInput, match=r"unknown fields: lora\.rnak"):
+    with pytest.raises(InvalidTaskInput, match=r"unknown fields: lora\.rnak"):
         specs.parse_spec(_finetune(lora=lora), specs.FinetuneSpec)
 
 
@@ -58,12 +58,12 @@ def test_an_unknown_field_inside_a_group_is_named_with_its_group() -> None:
     ],
 )
 def test_a_value_of_another_type_is_named(field: str, value: Any, message: str) -> None:
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(InvalidTaskInput, match=message):
         specs.parse_spec(_finetune(**{field: value}), specs.FinetuneSpec)
 
 
 def test_a_file_that_is_no_spec_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "spec.json"
     path.write_text("{", encoding="utf-8")
-    with pytest.raises(BadInput, match=r"spec\.json cannot be read"):
+    with pytest.raises(InvalidTaskInput, match=r"spec\.json cannot be read"):
         specs.load_spec(path, specs.ServeSpec)

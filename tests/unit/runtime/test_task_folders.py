@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ninefold_runtime.exits import BadInput
+from ninefold_runtime.exit_codes import InvalidTaskInput
 from ninefold_runtime.task_folders import TaskFolders
 
 
@@ -41,37 +41,37 @@ def test_rows_come_in_order_up_to_the_limit(folders: TaskFolders) -> None:
 def test_a_broken_row_is_named(folders: TaskFolders, line: str, message: str) -> None:
     path = folders.inputs / "dataset" / "train.jsonl"
     path.write_text(f"{_row('user', 'assistant')}\n{line}\n", encoding="utf-8")
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(InvalidTaskInput, match=message):
         folders.rows("train")
 
 
 def test_a_missing_split_names_those_that_are_there(folders: TaskFolders) -> None:
     (folders.inputs / "dataset" / "train.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(BadInput, match="no split 'test'; its splits: train"):
+    with pytest.raises(InvalidTaskInput, match="no split 'test'; its splits: train"):
         folders.rows("test")
 
 
 def test_a_split_without_rows_is_refused(folders: TaskFolders) -> None:
     (folders.inputs / "dataset" / "train.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(BadInput, match="has no rows"):
+    with pytest.raises(InvalidTaskInput, match="has no rows"):
         folders.rows("train")
 
 
 def test_a_model_in_another_format_is_refused(folders: TaskFolders) -> None:
     (folders.inputs / "model" / "config.json").write_text("{}", encoding="utf-8")
     (folders.inputs / "model" / "pytorch_model.bin").write_bytes(b"pickle")
-    with pytest.raises(BadInput, match=r"no \*\.safetensors file"):
+    with pytest.raises(InvalidTaskInput, match=r"no \*\.safetensors file"):
         folders.model()
 
 
 def test_code_must_be_one_known_archive(folders: TaskFolders) -> None:
     (folders.inputs / "code" / "code.rar").write_bytes(b"")
-    with pytest.raises(BadInput, match=r"found code\.rar"):
+    with pytest.raises(InvalidTaskInput, match=r"found code\.rar"):
         folders.archive()
 
 
 def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="input 'model' is missing"):
+    with pytest.raises(InvalidTaskInput, match="input 'model' is missing"):
         TaskFolders(work=tmp_path, inputs=tmp_path).model()
 
 
@@ -93,5 +93,7 @@ def test_a_row_without_a_rejected_answer_is_no_preference(
 ) -> None:
     path = folders.inputs / "dataset" / "train.jsonl"
     path.write_text(_preference(**more), encoding="utf-8")
-    with pytest.raises(BadInput, match="row 1 has no rejected answer; dpo learns from rows"):
+    with pytest.raises(
+        InvalidTaskInput, match="row 1 has no rejected answer; dpo learns from rows"
+    ):
         folders.preferences("train")

@@ -29,24 +29,26 @@ VALUES = st.one_of(
 @given(value=VALUES, key=st.integers(min_value=1, max_value=2**63 - 1))
 def test_a_cursor_round_trips(value: object, key: int) -> None:
     position = tables.CursorPosition(value=value, key=key)
-    found = tables.cursor_decode(tables.cursor_encode(position, order="-at"), order="-at")
+    found = tables.decode_table_cursor(
+        tables.encode_table_cursor(position, order="-at"), order="-at"
+    )
     assert found == position
     assert type(found.value) is type(value)
 
 
 @given(text=st.text(max_size=200))
 def test_a_forged_cursor_is_ignored(text: str) -> None:
-    assert tables.cursor_decode(text, order="-at") is None
+    assert tables.decode_table_cursor(text, order="-at") is None
 
 
 def test_a_cursor_is_valid_for_its_order_only() -> None:
-    text = tables.cursor_encode(tables.CursorPosition(value=1, key=2), order="-at")
-    assert tables.cursor_decode(text, order="at") is None
+    text = tables.encode_table_cursor(tables.CursorPosition(value=1, key=2), order="-at")
+    assert tables.decode_table_cursor(text, order="at") is None
 
 
 def test_a_value_that_has_no_place_in_a_cursor_is_named() -> None:
     with pytest.raises(TypeError, match="cannot be paged by a dict"):
-        tables.cursor_encode(tables.CursorPosition(value={}, key=1), order="spec")
+        tables.encode_table_cursor(tables.CursorPosition(value={}, key=1), order="spec")
 
 
 @pytest.mark.parametrize(

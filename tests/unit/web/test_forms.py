@@ -6,20 +6,20 @@ import pytest
 from django import forms
 
 from apps.accounts.models import Team
-from apps.jobs.web.form_fields import LimitedSelect, disable_choices, set_choices
-from controlplane.web.forms import PlainForm
+from apps.jobs.web.form_fields import SelectWithDisabledChoices, disable_choices, set_choices
+from controlplane.web.forms import StyledForm
 
 
-class Sample(PlainForm):
+class Sample(StyledForm):
     name = forms.CharField()
-    size = forms.ChoiceField(choices=[("s", "small")], widget=LimitedSelect)
+    size = forms.ChoiceField(choices=[("s", "small")], widget=SelectWithDisabledChoices)
     teams = forms.ModelChoiceField(queryset=Team.objects.none())
 
 
 def test_a_field_is_given_its_choices_and_rows_by_name() -> None:
     form = Sample()
     form.choice("size").choices = [("l", "large")]
-    form.row_choice("teams").queryset = Team.objects.filter(slug="none")
+    form.model_choice_field("teams").queryset = Team.objects.filter(slug="none")
     assert 'value="l"' in str(form["size"])
     assert 'value="l"' not in str(Sample()["size"])
 
@@ -27,7 +27,7 @@ def test_a_field_is_given_its_choices_and_rows_by_name() -> None:
 @pytest.mark.parametrize("name", ["name", "size"])
 def test_a_field_of_another_kind_is_refused_with_what_would_be_right(name: str) -> None:
     with pytest.raises(TypeError, match=f"Sample.{name} is a .*; declare it as a ModelChoiceField"):
-        Sample().row_choice(name)
+        Sample().model_choice_field(name)
 
 
 def test_choices_out_of_reach_are_greyed_out_with_the_reason() -> None:

@@ -34,7 +34,7 @@ def record(text: str, *args: object, error: BaseException | None = None, **field
         (type(error), error, None) if error else None,
         extra=fields,
     )
-    logs.ContextFilter().filter(log_record)
+    logs.LogContextFilter().filter(log_record)
     return log_record
 
 
@@ -71,11 +71,11 @@ def test_an_error_brings_its_traceback_in_the_same_object() -> None:
 
 
 def test_lines_of_a_request_have_its_id_and_later_ones_do_not() -> None:
-    with logs.request_context("abc-1"):
-        assert logs.request_id() == "abc-1"
+    with logs.log_request_id("abc-1"):
+        assert logs.current_request_id() == "abc-1"
         assert as_json(record("inside"))["request_id"] == "abc-1"
     assert "request_id" not in as_json(record("outside"))
-    assert logs.request_id() == ""
+    assert logs.current_request_id() == ""
 
 
 def test_lines_of_a_task_have_its_name_and_id() -> None:

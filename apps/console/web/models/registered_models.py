@@ -16,15 +16,15 @@ from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.console.selectors import registered_models as selectors
 from apps.console.web.models.lineage import versions_lineage
 from apps.models import selectors as registry
 from apps.models.models import ModelLine, ModelVersion
-from apps.models.web.models import models_tabs
+from apps.models.web.model_version_actions import models_tabs
 from controlplane.domain.common.resources import format_bytes
-from controlplane.web.pages import Tab
-from controlplane.web.tables import Column, FilterForm, Table
+from controlplane.web.pages import PageTab
+from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 
 class LineFilter(FilterForm):
@@ -47,7 +47,7 @@ class LineFilter(FilterForm):
         super().__init__(*args, **kwargs)
         names = selectors.architectures_visible(user)
         self.choice("architecture").choices = [("", _("all")), *((name, name) for name in names)]
-        self.row_choice("team").queryset = accounts.teams_of(user)
+        self.model_choice_field("team").queryset = accounts.teams_visible(user)
 
     def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         narrowed = super().apply(rows)
@@ -59,44 +59,46 @@ def _format_size(row: Any) -> str:
 
 
 LINES = (
-    Column(key="name", label=lazy("Name"), sort="name"),
-    Column(key="newest_number", label=lazy("Newest version"), sort="newest_number", numeric=True),
-    Column(key="newest_state", label=lazy("State")),
-    Column(key="architecture", label=lazy("Architecture"), sort="architecture"),
-    Column(key="parameters", label=lazy("Parameters"), sort="parameters", numeric=True),
-    Column(key="size", label=lazy("Size"), sort="size", numeric=True, csv=_format_size),
-    Column(key="serving", label=lazy("Deployments"), sort="serving", numeric=True),
-    Column(key="team", label=lazy("Team"), csv=lambda row: row.team or _("all teams")),
-    Column(key="newest_at", label=lazy("Made"), sort="newest_at"),
+    TableColumn(key="name", label=lazy("Name"), sort="name"),
+    TableColumn(
+        key="newest_number", label=lazy("Newest version"), sort="newest_number", numeric=True
+    ),
+    TableColumn(key="newest_state", label=lazy("State")),
+    TableColumn(key="architecture", label=lazy("Architecture"), sort="architecture"),
+    TableColumn(key="parameters", label=lazy("Parameters"), sort="parameters", numeric=True),
+    TableColumn(key="size", label=lazy("Size"), sort="size", numeric=True, csv=_format_size),
+    TableColumn(key="serving", label=lazy("Deployments"), sort="serving", numeric=True),
+    TableColumn(key="team", label=lazy("Team"), csv=lambda row: row.team or _("all teams")),
+    TableColumn(key="newest_at", label=lazy("Made"), sort="newest_at"),
 )
 
 VERSIONS = (
-    Column(key="number", label=lazy("Version"), sort="number", numeric=True),
-    Column(key="state", label=lazy("State")),
-    Column(
+    TableColumn(key="number", label=lazy("Version"), sort="number", numeric=True),
+    TableColumn(key="state", label=lazy("State")),
+    TableColumn(
         key="base", label=lazy("Created from"), csv=lambda row: row.base if row.base_visible else ""
     ),
-    Column(
+    TableColumn(
         key="dataset",
         label=lazy("Dataset"),
         csv=lambda row: row.dataset_version if row.dataset_visible else "",
     ),
-    Column(key="measured", label=lazy("Measured")),
-    Column(
+    TableColumn(key="measured", label=lazy("Measured")),
+    TableColumn(
         key="size",
         label=lazy("Size"),
         sort="artifact__size",
         numeric=True,
         csv=lambda row: format_bytes(row.artifact.size) if row.artifact else "",
     ),
-    Column(key="deployments", label=lazy("Serves in")),
-    Column(key="created_at", label=lazy("Made"), sort="pk"),
+    TableColumn(key="deployments", label=lazy("Serves in")),
+    TableColumn(key="created_at", label=lazy("Made"), sort="pk"),
 )
 
 
 @login_required
-def models(request: AuthenticatedRequest) -> HttpResponseBase:
-    table = Table(
+def model_line_list(request: AuthenticatedRequest) -> HttpResponseBase:
+    table = ListTable(
         request,
         selectors.model_lines_with_newest(request.user),
         columns=LINES,
@@ -110,7 +112,7 @@ def models(request: AuthenticatedRequest) -> HttpResponseBase:
 
 
 @login_required
-def model(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
+def model_line_detail(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``versions``, ``compare`` or ``lineage``."""
     line = get_object_or_404(registry.model_lines_visible(request.user), uid=uid)
     versions = selectors.versions_with_origin(request.user).filter(line=line)
@@ -121,13 +123,13 @@ def model(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         return render(
             request,
             "console/models/model_compare.html",
-            {**context, **_comparison_context(request, versions)},
+            {**context, **_version_comparison_context(request, versions)},
         )
     if tab == "lineage":
         newest = versions.order_by("-number").values_list("pk", flat=True)
         drawing = versions_lineage(request, list(newest[: selectors.MAX_COMPARED_VERSIONS * 2]))
         return render(request, "console/models/model_lineage.html", {**context, "drawing": drawing})
-    table = Table(request, versions, columns=VERSIONS, default_sort="-number")
+    table = ListTable(request, versions, columns=VERSIONS, default_sort="-number")
     if table.is_csv_request:
         return table.csv(filename=f"{line.name}-versions.csv")
     keys = [version.pk for version in table.rows]
@@ -139,16 +141,16 @@ def model(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     return render(request, "console/models/model.html", {**context, "table": table, "rows": rows})
 
 
-def _model_tabs(line: ModelLine, current: str) -> list[Tab]:
+def _model_tabs(line: ModelLine, current: str) -> list[PageTab]:
     page = reverse("model", args=[line.uid])
     return [
-        Tab(label=_("Versions"), href=page, current=current == "versions"),
-        Tab(label=_("Compare"), href=f"{page}?tab=compare", current=current == "compare"),
-        Tab(label=_("Lineage"), href=f"{page}?tab=lineage", current=current == "lineage"),
+        PageTab(label=_("Versions"), href=page, current=current == "versions"),
+        PageTab(label=_("Compare"), href=f"{page}?tab=compare", current=current == "compare"),
+        PageTab(label=_("Lineage"), href=f"{page}?tab=lineage", current=current == "lineage"),
     ]
 
 
-def _comparison_context(
+def _version_comparison_context(
     request: AuthenticatedRequest, versions: QuerySet[ModelVersion]
 ) -> dict[str, Any]:
     """Context of the comparison: the versions in ``?version=``, or else the newest."""

@@ -13,14 +13,14 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.console.selectors import registered_models as selectors
 from apps.console.web.models.lineage import versions_lineage
 from apps.jobs import selectors as jobs
 from apps.models import selectors as registry
 from apps.models.models import ModelVersion
-from apps.models.selectors.versions import (
-    BeforeAfter,
+from apps.models.selectors.model_versions import (
+    QuantizationMetricChange,
     QuantizationReport,
     hub_import_of,
     import_progress,
@@ -29,12 +29,12 @@ from apps.models.selectors.versions import (
     quantization_report,
 )
 from apps.models.web.catalog import catalog_context
-from apps.serving.selectors import route_name_available
+from apps.serving.selectors import first_available_route_name
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.quantization import MetricComparison
 from controlplane.domain.registry.versions import GateDecision, ModelState
-from controlplane.web.pages import Tab, render_page
+from controlplane.web.pages import PageTab, render_page
 from controlplane.web.templatetags.ninefold import humanized, number
 
 
@@ -58,14 +58,14 @@ class VersionActionBlockers:
 
 
 @login_required
-def model_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+def model_version_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """``?tab=`` is ``overview``, ``files`` or ``lineage``."""
     version = get_object_or_404(selectors.versions_with_origin(request.user), uid=uid)
     requested = request.GET.get("tab", "")
     tab = requested if requested in ("files", "lineage") else "overview"
     context: dict[str, Any] = {
         "version": version,
-        "steps": next_steps(request, version),
+        "steps": version_action_blockers(request, version),
         "tabs": version_tabs(version, tab),
     }
     if tab == "files":
@@ -82,17 +82,21 @@ def model_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     )
 
 
-def version_tabs(version: ModelVersion, current: str) -> list[Tab]:
+def version_tabs(version: ModelVersion, current: str) -> list[PageTab]:
     page = reverse("model-version", args=[version.uid])
     files = len(version.artifact.files) if version.artifact else None
     tabs = [
-        Tab(label=_("Overview"), href=page, current=current == "overview"),
-        Tab(label=_("Files"), href=f"{page}?tab=files", current=current == "files", count=files),
-        Tab(label=_("Lineage"), href=f"{page}?tab=lineage", current=current == "lineage"),
+        PageTab(label=_("Overview"), href=page, current=current == "overview"),
+        PageTab(
+            label=_("Files"), href=f"{page}?tab=files", current=current == "files", count=files
+        ),
+        PageTab(label=_("Lineage"), href=f"{page}?tab=lineage", current=current == "lineage"),
     ]
     if is_quantized(version):
         href = reverse("model-version-quantization", args=[version.uid])
-        tabs.insert(1, Tab(label=_("Quantization"), href=href, current=current == "quantization"))
+        tabs.insert(
+            1, PageTab(label=_("Quantization"), href=href, current=current == "quantization")
+        )
     return tabs
 
 
@@ -114,9 +118,11 @@ def _overview_context(request: AuthenticatedRequest, version: ModelVersion) -> d
     }
 
 
-def next_steps(request: AuthenticatedRequest, version: ModelVersion) -> VersionActionBlockers:
+def version_action_blockers(
+    request: AuthenticatedRequest, version: ModelVersion
+) -> VersionActionBlockers:
     roles_by_team = accounts.roles_by_team(request.user)
-    missing = _files_unavailable(version)
+    missing = _files_unavailable_reason(version)
     team = version.line.team_id or min(roles_by_team, default=0)
     run = any(roles_grant(roles, Permission.RUN) for roles in roles_by_team.values())
     deploy = roles_grant(roles_by_team.get(team, frozenset()), Permission.DEPLOY)
@@ -134,13 +140,13 @@ def next_steps(request: AuthenticatedRequest, version: ModelVersion) -> VersionA
         evaluate=missing or ("" if run else no_run),
         deploy=missing or unfit or ("" if deploy else no_deploy),
         download=missing,
-        name=route_name_available(version.line.name)
+        name=first_available_route_name(version.line.name)
         if deploy and not missing and not unfit
         else "",
     )
 
 
-def _files_unavailable(version: ModelVersion) -> str:
+def _files_unavailable_reason(version: ModelVersion) -> str:
     """Why its files cannot be used; empty if they can."""
     if version.state == ModelState.IMPORTING:
         return _("Files are being imported. The version can be used when the import has finished.")
@@ -179,7 +185,7 @@ def version_quantization(request: AuthenticatedRequest, uid: str) -> HttpRespons
     found = quantization_report(version, tolerance=tolerance or {})
     context: dict[str, Any] = {
         "version": version,
-        "steps": next_steps(request, version),
+        "steps": version_action_blockers(request, version),
         "tabs": version_tabs(version, "quantization"),
         "maker": producing_job,
         "found": found,
@@ -206,7 +212,9 @@ def _comparison_rows(found: QuantizationReport) -> Iterator[QuantizationComparis
         )
 
 
-def _size_row(label: str, change: BeforeAfter, hint: str = "") -> QuantizationComparisonRow:
+def _size_row(
+    label: str, change: QuantizationMetricChange, hint: str = ""
+) -> QuantizationComparisonRow:
     return QuantizationComparisonRow(
         label=label,
         before=format_bytes(int(change.before or 0)),
@@ -216,7 +224,7 @@ def _size_row(label: str, change: BeforeAfter, hint: str = "") -> QuantizationCo
     )
 
 
-def _format_ratio(change: BeforeAfter) -> str:
+def _format_ratio(change: QuantizationMetricChange) -> str:
     """After as a multiple of before: ``0.48 ×``."""
     return "–" if change.share is None else f"{change.share:.3g} ×"
 

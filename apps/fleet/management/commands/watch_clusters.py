@@ -29,10 +29,10 @@ from django.utils import timezone
 from apps.fleet import selectors
 from apps.fleet.models import Cluster
 from apps.fleet.services import cluster_status as services
-from controlplane.persistence.leases import LeaderLease, leader_lease
-from controlplane.ports import registry
+from controlplane.persistence.leases import LeaderLease, hold_leader_lease
+from controlplane.ports import adapter_registry
+from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.clusters import ClusterError, WatchableCluster
-from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def clusters_watch(*, stopping: threading.Event) -> None:
     """Follow every cluster that can be watched while this process leads; returns once it is stopped."""
     while not stopping.is_set():
         try:
-            with leader_lease(services.LEASE, ttl=LEASE_LASTS) as lease:
+            with hold_leader_lease(services.LEASE, ttl=LEASE_LASTS) as lease:
                 if lease is not None:
                     log.info("this process watches the clusters now")
                     _watch_while_leader(lease, stopping=stopping)
@@ -79,13 +79,15 @@ def _sync_watches(active: dict[str, ClusterWatch]) -> None:
     stale = [
         uid
         for uid, watch in active.items()
-        if uid not in rows or not watch.running or watch.adapter_key != _adapter_key(rows[uid])
+        if uid not in rows
+        or not watch.running
+        or watch.adapter_key != _cluster_adapter_parameters(rows[uid])
     ]
     _stop_watches([active.pop(uid) for uid in stale])
     for uid, cluster in rows.items():
         if uid in active:
             active[uid].check_heartbeat()
-        elif registry.cluster_is_watchable(cluster.kind):
+        elif adapter_registry.cluster_is_watchable(cluster.kind):
             watch = _start_watch(cluster)
             if watch is not None:
                 active[uid] = watch
@@ -95,7 +97,7 @@ def _start_watch(cluster: Cluster) -> ClusterWatch | None:
     """Return None if the adapter cannot be created; the inventory records why."""
     try:
         adapter = selectors.cluster_adapter(cluster)
-    except (ClusterError, UnknownAdapter) as error:
+    except (ClusterError, AdapterNotFound) as error:
         log.warning(
             "a cluster cannot be watched", extra={"cluster": cluster.name, "error": str(error)}
         )
@@ -114,7 +116,7 @@ def _stop_watches(active: list[ClusterWatch]) -> None:
         watch.join(within=max(0.0, limit - time.monotonic()))
 
 
-def _adapter_key(cluster: Cluster) -> tuple[Any, ...]:
+def _cluster_adapter_parameters(cluster: Cluster) -> tuple[Any, ...]:
     """Return what the adapter is created from."""
     return cluster.kind, cluster.options, bytes(cluster.kubeconfig or b"")
 
@@ -124,7 +126,7 @@ class ClusterWatch:
 
     def __init__(self, cluster: Cluster, adapter: WatchableCluster) -> None:
         self.cluster = cluster
-        self.adapter_key = _adapter_key(cluster)
+        self.adapter_key = _cluster_adapter_parameters(cluster)
         self.stopping = threading.Event()
         self._adapter = adapter
         self._last_seen_at = time.monotonic()
@@ -157,9 +159,11 @@ class ClusterWatch:
     def _watch_until_stopped(self) -> None:
         try:
             self._adapter.watch(
-                launches_changed=self._with_database(self._launches_changed),
-                nodes_changed=self._with_database(self._nodes_changed),
-                alive=self._with_database(self._record_heartbeat),
+                launches_changed=self._with_fresh_database_connection(
+                    self._publish_changed_launches
+                ),
+                nodes_changed=self._with_fresh_database_connection(self._handle_changed_nodes),
+                alive=self._with_fresh_database_connection(self._record_heartbeat),
                 stopping=self.stopping,
             )
         except Exception:
@@ -168,10 +172,10 @@ class ClusterWatch:
         finally:
             connections.close_all()
 
-    def _launches_changed(self, names: frozenset[str]) -> None:
+    def _publish_changed_launches(self, names: frozenset[str]) -> None:
         services.launches_changed_publish(names=names)
 
-    def _nodes_changed(self) -> None:
+    def _handle_changed_nodes(self) -> None:
         if self._inventory.is_due():
             self._publish_nodes_changed()
 
@@ -188,7 +192,7 @@ class ClusterWatch:
         if self._reached.is_due():
             services.cluster_reachable_record(cluster=self.cluster, at=timezone.now())
 
-    def _with_database(self, call: Callable[..., None]) -> Callable[..., None]:
+    def _with_fresh_database_connection(self, call: Callable[..., None]) -> Callable[..., None]:
         """Over a connection that works: the server may have been restarted since the last call."""
 
         def called(*arguments: Any) -> None:
@@ -210,14 +214,14 @@ class IntervalThrottle:
     def is_due(self) -> bool:
         """Return whether to do it now; otherwise it stays pending."""
         with self._lock:
-            return self._try_take(requested=True)
+            return self._try_acquire(requested=True)
 
     def is_pending(self) -> bool:
         """Return whether a throttled action is due now."""
         with self._lock:
-            return self._pending and self._try_take(requested=False)
+            return self._pending and self._try_acquire(requested=False)
 
-    def _try_take(self, *, requested: bool) -> bool:
+    def _try_acquire(self, *, requested: bool) -> bool:
         due = self._clock() - self._done_at >= self._every
         self._pending = not due and (requested or self._pending)
         if due:

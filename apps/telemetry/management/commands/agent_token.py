@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Node
 from apps.telemetry.models import NodeToken
-from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 
 
 class Command(BaseCommand):
@@ -29,9 +29,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         node, path = _find_node(options["node"]), options["file"]
         if path is None:
-            self.stdout.write(token_issue(node=node, actor=None))
-        elif not _is_good(path, node=node):
-            _write_atomically(path, token_issue(node=node, actor=None))
+            self.stdout.write(node_token_issue(node=node, actor=None))
+        elif not _is_valid_token_file(path, node=node):
+            _write_atomically(path, node_token_issue(node=node, actor=None))
 
 
 def _find_node(name: str) -> Node:
@@ -48,7 +48,7 @@ def _find_node(name: str) -> Node:
     raise CommandError(f"several nodes are called {name!r}; say which: {clusters}")
 
 
-def _is_good(path: Path, *, node: Node) -> bool:
+def _is_valid_token_file(path: Path, *, node: Node) -> bool:
     try:
         text = path.read_text(encoding="ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):

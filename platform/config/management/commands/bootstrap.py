@@ -42,10 +42,10 @@ class Command(BaseCommand):
         loaded = catalog_load(catalog=catalog_published(), at=timezone.now())
         self.stdout.write(f"the catalog of models: {loaded.lines()[-1]}")
         for name in SAMPLE_MODELS:
-            self._sample_model(name, admin=admin, team=team, queue=queue)
+            self._ensure_sample_model(name, admin=admin, team=team, queue=queue)
 
     @transaction.atomic
-    def _sample_model(self, name: str, *, admin: User, team: Team, queue: Queue) -> None:
+    def _ensure_sample_model(self, name: str, *, admin: User, team: Team, queue: Queue) -> None:
         """The first time only: a job builds it, because that needs the engine's environment."""
         _, created = ModelLine.objects.get_or_create(
             team=None,

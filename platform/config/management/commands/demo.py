@@ -15,8 +15,8 @@ from apps.jobs.models import Job
 from apps.models.selectors.catalog import published_catalog
 from apps.models.services.catalog import catalog_load
 from config import simulated_clusters
-from config.demo.company import Company, create_company
-from config.demo.day import INTERVAL, DemoDay, submit_demo_job
+from config.demo.sample_company import DemoCompany, create_demo_company
+from config.demo.simulated_day import INTERVAL, DemoDay, submit_demo_job
 from config.demo.workload import demo_job_requests
 from config.management.commands.bootstrap import ADMINISTRATOR
 from config.settings.environment import read_secret
@@ -43,13 +43,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         admin = administrator_ensure(username=ADMINISTRATOR, password=read_secret("admin_password"))
-        sample_company = create_company(admin=admin)
+        sample_company = create_demo_company(admin=admin)
         if options["what"] == "make":
             self._simulate_past(sample_company, past=timedelta(hours=options["hours"]))
         else:
             self._run_until_stopped(sample_company)
 
-    def _simulate_past(self, sample_company: Company, *, past: timedelta) -> None:
+    def _simulate_past(self, sample_company: DemoCompany, *, past: timedelta) -> None:
         """Simulate the past day unless it exists; resume an interrupted one."""
         resume_at = sample_company.clusters[0].frozen_at()
         if resume_at is None and Job.objects.exists():
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         DemoDay(sample_company, since=since, until=until).run(report=report)
         self.stdout.write(f"{Job.objects.count()} jobs of the past day are made")
 
-    def _run_until_stopped(self, sample_company: Company) -> None:
+    def _run_until_stopped(self, sample_company: DemoCompany) -> None:
         """Report for simulated processes and submit jobs until a signal to stop."""
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -82,7 +82,7 @@ class Command(BaseCommand):
                 submit_demo_job(sample_company, request)
             since = at
             try:
-                simulated_clusters.report_processes(
+                simulated_clusters.report_simulated_processes(
                     listener=HttpReportReceiver(), interval=_REPORTS, limit=_MAX_REPORTS
                 )
             except ReceiverUnavailable as away:

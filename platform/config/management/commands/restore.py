@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from apps.jobs.services.storage import orphaned_launch_folders
+from apps.jobs.services.job_storage import orphaned_launch_folders
 from apps.models.selectors import artifact_store
 from controlplane.persistence.backups import BackupRefused, restore_backup
 

@@ -10,7 +10,7 @@ from apps.fleet.services.clusters import kubeconfigs_reencrypt
 from apps.jobs.services.secret_variables import secret_variables_reencrypt
 from apps.monitoring.services.alerts import receiver_secrets_reencrypt
 from apps.notifications.services.webhooks import webhook_secrets_reencrypt
-from controlplane.persistence.encryption import Undecryptable
+from controlplane.persistence.encryption import DecryptionFailed
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
             kubeconfigs, secrets = kubeconfigs_reencrypt(), webhook_secrets_reencrypt()
             receivers = receiver_secrets_reencrypt()
             variables = secret_variables_reencrypt()
-        except Undecryptable as error:
+        except DecryptionFailed as error:
             raise CommandError(str(error)) from error
         self.stdout.write(
             f"{kubeconfigs} kubeconfigs and {secrets} secrets of webhooks were encrypted anew, "

@@ -64,7 +64,7 @@ class Command(BaseCommand):
             case "list":
                 self._list_clusters()
             case verb:
-                self._change_fault(verb, options)
+                self._inject_or_clear_fault(verb, options)
 
     def _create_cluster(self, options: dict[str, Any]) -> None:
         described = tomllib.loads(options["description"].read_text(encoding="utf-8"))
@@ -84,7 +84,7 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stopped.set())
         while not stopped.wait(_POLL_SECONDS):
             try:
-                simulated_clusters.report_processes(
+                simulated_clusters.report_simulated_processes(
                     listener=HttpReportReceiver(), interval=every, limit=_MAX_REPORTS
                 )
             except ReceiverUnavailable as away:
@@ -98,7 +98,7 @@ class Command(BaseCommand):
                 since = f"{fault.since:%Y-%m-%d %H:%M:%S} UTC"
                 self.stdout.write(f"  {fault.location}: {fault.message}, since {since}")
 
-    def _change_fault(self, verb: str, options: dict[str, Any]) -> None:
+    def _inject_or_clear_fault(self, verb: str, options: dict[str, Any]) -> None:
         cluster = simulated_clusters.cluster_named(options["cluster"])
         node, slash, text = options["place"].partition("/")
         if slash and not text.isdecimal():

@@ -48,7 +48,7 @@ class FilesystemArtifacts:
         """
         if expected is not None:
             _parse_digest(expected)
-        with _storage_errors(self.root):
+        with _translate_storage_errors(self.root):
             incoming = self._ensure_folder("incoming") / secrets.token_hex(16)
             try:
                 digest, size = _write_and_hash(incoming, chunks)
@@ -69,14 +69,14 @@ class FilesystemArtifacts:
         return Blob(digest=digest, size=size)
 
     def size(self, digest: str) -> int:
-        with _raise_if_missing(digest):
+        with _translate_missing_blob_error(digest):
             try:
                 return self._blob_path(digest).stat().st_size
             except FileNotFoundError:
                 return self._quarantine_path(digest).stat().st_size
 
     def open(self, digest: str) -> BinaryIO:
-        with _raise_if_missing(digest):
+        with _translate_missing_blob_error(digest):
             try:
                 return self._blob_path(digest).open("rb")
             except FileNotFoundError:
@@ -93,9 +93,9 @@ class FilesystemArtifacts:
         """
         source = self._blob_path(digest)
         temporary = destination.with_name(f".{secrets.token_hex(8)}")
-        with _storage_errors(destination.parent), self.open(digest) as blob:
+        with _translate_storage_errors(destination.parent), self.open(digest) as blob:
             try:
-                _link_or_copy(source, blob, temporary)
+                _link_or_copy_blob(source, blob, temporary)
                 temporary.replace(destination)
             finally:
                 # Renaming one link of an inode onto another leaves both in place.
@@ -143,7 +143,7 @@ class FilesystemArtifacts:
         with suppress(FileNotFoundError):
             self._quarantine_path(digest).unlink()
 
-    def clear_unfinished(self, *, before: datetime) -> int:
+    def delete_unfinished_writes(self, *, before: datetime) -> int:
         cleared = 0
         for name in _file_names(self.root / "incoming"):
             path = self.root / "incoming" / name
@@ -239,7 +239,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _link_or_copy(source: Path, blob: BinaryIO, temporary: Path) -> None:
+def _link_or_copy_blob(source: Path, blob: BinaryIO, temporary: Path) -> None:
     try:
         os.link(source, temporary)
     except OSError as failure:
@@ -251,7 +251,7 @@ def _link_or_copy(source: Path, blob: BinaryIO, temporary: Path) -> None:
 
 
 @contextmanager
-def _raise_if_missing(digest: str) -> Iterator[None]:
+def _translate_missing_blob_error(digest: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as failure:
@@ -265,7 +265,7 @@ def _raise_if_missing(digest: str) -> Iterator[None]:
 
 
 @contextmanager
-def _storage_errors(folder: Path) -> Iterator[None]:
+def _translate_storage_errors(folder: Path) -> Iterator[None]:
     """A full disk becomes ``StorageFull``; the caller's own clean-up has run before."""
     try:
         yield

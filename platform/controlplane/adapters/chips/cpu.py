@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.resources import Bytes
-from controlplane.ports.chips import Collectives, Exporter, ExporterSeries, VendorProfile
+from controlplane.ports.chips import CollectiveSettings, Exporter, ExporterSeries, VendorProfile
 
 CPU = Chip(
     name="cpu",
@@ -40,7 +40,7 @@ class CpuChips:
         return VendorProfile(
             vendor=self.vendor,
             title="CPU",
-            collectives=Collectives(library="Gloo", torch_backend="gloo"),
+            collectives=CollectiveSettings(library="Gloo", torch_backend="gloo"),
             torch_build="cpu",
             exporter=EXPORTER,
             run_on_hardware=True,

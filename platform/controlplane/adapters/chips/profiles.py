@@ -14,8 +14,12 @@ from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
 
-from controlplane.adapters.chips.toml_sections import InvalidChipProfile, TomlSection, open_section
-from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype
+from controlplane.adapters.chips.toml_sections import (
+    InvalidChipProfile,
+    TomlSection,
+    read_toml_file,
+)
+from controlplane.domain.common.accelerators import Chip, ChipKind, Dtype, ProfileConfidence
 from controlplane.domain.common.resources import MIB, Bytes
 from controlplane.domain.common.topology import Geometry
 from controlplane.domain.health.faults import (
@@ -28,7 +32,7 @@ from controlplane.domain.health.faults import (
     RepeatRule,
 )
 from controlplane.ports.chips import (
-    Collectives,
+    CollectiveSettings,
     Exporter,
     ExporterSeries,
     VendorPodSettings,
@@ -54,7 +58,7 @@ def read_vendor(folder: Path) -> VendorData:
 
     :raises InvalidChipProfile: if a file is missing, is no TOML or has an unknown setting.
     """
-    top = open_section(folder / PROFILE)
+    top = read_toml_file(folder / PROFILE)
     vendor = top.required("vendor")
     labels = top.section("labels") or TomlSection({}, at=top.at)
     faults = folder / FAULTS
@@ -76,7 +80,7 @@ def read_vendor(folder: Path) -> VendorData:
         reserved_variables=top.texts("reserved_variables"),
         pods=_parse_pod_extras(top.section("pods")),
         exporter=_parse_exporter(top.section("exporter")),
-        faults=parse_fault_map(open_section(faults)) if faults.is_file() else FaultMap(),
+        faults=parse_fault_map(read_toml_file(faults)) if faults.is_file() else FaultMap(),
         images=top.text_map("images"),
         run_on_hardware=top.take("run_on_hardware", bool, default=False),
         sources=top.texts("sources"),
@@ -88,21 +92,25 @@ def read_vendor(folder: Path) -> VendorData:
         )
         for place, values in enumerate(top.take("chips", list, []), start=1)
     )
-    slices = [chip for section in top.listed("slices") for chip in _slice_chips(section, chips)]
+    slices = [
+        chip
+        for section in top.listed("slices")
+        for chip in _chips_of_slice_profiles(section, chips)
+    ]
     environment = top.text_map("environment")
     labels.done()
     top.done()
     return VendorData(profile=profile, chips=(*chips, *slices), environment=environment)
 
 
-class DataChips:
+class VendorFileChipPlugin:
     """Implements ``controlplane.ports.chips.ChipPlugin`` by the files of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @classmethod
-    def beside(cls, module_file: str) -> DataChips:
+    def beside(cls, module_file: str) -> VendorFileChipPlugin:
         """The plug-in of the folder that a module lies in; pass ``__file__``."""
         return cls(Path(module_file).resolve().parent)
 
@@ -128,10 +136,10 @@ class DataChips:
         return variables
 
 
-def _parse_collectives(section: TomlSection | None) -> Collectives | None:
+def _parse_collectives(section: TomlSection | None) -> CollectiveSettings | None:
     if section is None:
         return None
-    found = Collectives(
+    found = CollectiveSettings(
         library=section.required("library"), torch_backend=section.text("torch_backend")
     )
     section.done()
@@ -219,7 +227,7 @@ def _parse_chip(section: TomlSection, *, vendor: str) -> Chip:
     rates = section.section("tflops") or TomlSection({}, at=section.at)
     try:
         kind = ChipKind(section.required("kind"))
-        confidence = Confidence(section.text("confidence", Confidence.VERIFIED))
+        confidence = ProfileConfidence(section.text("confidence", ProfileConfidence.VERIFIED))
     except ValueError as wrong:
         raise InvalidChipProfile(f"{section.at}: {wrong}") from wrong
     chip = Chip(
@@ -252,7 +260,7 @@ def _parse_chip(section: TomlSection, *, vendor: str) -> Chip:
     return chip
 
 
-def _slice_chips(section: TomlSection, chips: Sequence[Chip]) -> Iterator[Chip]:
+def _chips_of_slice_profiles(section: TomlSection, chips: Sequence[Chip]) -> Iterator[Chip]:
     """A slice profile as a chip of its own, for each chip that has it; only its memory size is known."""
     profile, resource = section.required("profile"), section.required("resource")
     memory = Bytes(section.whole("memory_mib") * MIB)
@@ -280,7 +288,7 @@ def _slice_chips(section: TomlSection, chips: Sequence[Chip]) -> Iterator[Chip]:
             rings=(),
             aligned_to=1,
             split_evenly=False,
-            confidence=Confidence.PARTLY,
+            confidence=ProfileConfidence.PARTLY,
             unverified=frozenset(),
             sources=sources,
         )
@@ -303,7 +311,7 @@ def parse_fault_map(section: TomlSection) -> FaultMap:
     faults = FaultMap(
         levels=levels,
         texts=_fault_texts(section),
-        states=dict(_card_states(section)),
+        states=dict(_parse_card_fitness(section)),
         repeat_rules=dict(_repeat_rules(section)),
         lasting=dict(_duration_rules(section)),
         sources=section.texts("sources"),
@@ -332,7 +340,7 @@ def _fault_descriptions(section: TomlSection) -> Iterator[tuple[str, FaultTexts]
         each.done()
 
 
-def _card_states(section: TomlSection) -> Iterator[tuple[str, CardFitness]]:
+def _parse_card_fitness(section: TomlSection) -> Iterator[tuple[str, CardFitness]]:
     for name, codes in section.text_map("states").items():
         if name not in CardFitness.__members__:
             known = ", ".join(CardFitness.__members__)
@@ -389,17 +397,17 @@ def _expand_fault_codes(codes: str) -> Iterator[str]:
 #: The plug-ins of the vendors that ship with Ninefold.
 _FOLDER = Path(__file__).resolve().parent
 
-amd = partial(DataChips, _FOLDER / "amd")
-ascend = partial(DataChips, _FOLDER / "ascend")
-biren = partial(DataChips, _FOLDER / "biren")
-cambricon = partial(DataChips, _FOLDER / "cambricon")
-enflame = partial(DataChips, _FOLDER / "enflame")
-gaudi = partial(DataChips, _FOLDER / "gaudi")
-hygon = partial(DataChips, _FOLDER / "hygon")
-iluvatar = partial(DataChips, _FOLDER / "iluvatar")
-intel = partial(DataChips, _FOLDER / "intel")
-kunlunxin = partial(DataChips, _FOLDER / "kunlunxin")
-metax = partial(DataChips, _FOLDER / "metax")
-mthreads = partial(DataChips, _FOLDER / "mthreads")
-nvidia = partial(DataChips, _FOLDER / "nvidia")
-thead = partial(DataChips, _FOLDER / "thead")
+amd = partial(VendorFileChipPlugin, _FOLDER / "amd")
+ascend = partial(VendorFileChipPlugin, _FOLDER / "ascend")
+biren = partial(VendorFileChipPlugin, _FOLDER / "biren")
+cambricon = partial(VendorFileChipPlugin, _FOLDER / "cambricon")
+enflame = partial(VendorFileChipPlugin, _FOLDER / "enflame")
+gaudi = partial(VendorFileChipPlugin, _FOLDER / "gaudi")
+hygon = partial(VendorFileChipPlugin, _FOLDER / "hygon")
+iluvatar = partial(VendorFileChipPlugin, _FOLDER / "iluvatar")
+intel = partial(VendorFileChipPlugin, _FOLDER / "intel")
+kunlunxin = partial(VendorFileChipPlugin, _FOLDER / "kunlunxin")
+metax = partial(VendorFileChipPlugin, _FOLDER / "metax")
+mthreads = partial(VendorFileChipPlugin, _FOLDER / "mthreads")
+nvidia = partial(VendorFileChipPlugin, _FOLDER / "nvidia")
+thead = partial(VendorFileChipPlugin, _FOLDER / "thead")

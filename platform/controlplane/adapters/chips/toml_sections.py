@@ -104,7 +104,7 @@ class TomlSection:
             )
 
 
-def open_section(path: Path) -> TomlSection:
+def read_toml_file(path: Path) -> TomlSection:
     """The whole of a file.
 
     :raises InvalidChipProfile: if it is missing or no TOML.

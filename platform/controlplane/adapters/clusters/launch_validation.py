@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import LaunchRefused, ObservedNode
-from controlplane.ports.launches import InputTree, Launch, LaunchRole
+from controlplane.ports.launches import InputArtifact, Launch, LaunchRole
 
 NAME_PATTERN = re.compile(r"[a-z0-9-]{1,63}")
 DIGEST_PATTERN = re.compile(r"sha256:[0-9a-f]{64}")
@@ -22,7 +22,7 @@ ENGINE_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 PORT_PLACEHOLDER = re.compile(r"\{port:([a-z0-9-]{1,63})\}")
 
 
-def check_name(name: str, *, what: str = "a launch name") -> None:
+def check_launch_identifier(name: str, *, what: str = "a launch name") -> None:
     """:raises LaunchRefused: if the name could not be a folder or a label."""
     if not NAME_PATTERN.fullmatch(name):
         raise LaunchRefused(
@@ -54,9 +54,9 @@ def check_launch(launch: Launch, *, nodes: Iterable[ObservedNode]) -> None:
 
     :raises LaunchRefused: if it can never run; the message names the value and what would be right.
     """
-    check_name(launch.name)
+    check_launch_identifier(launch.name)
     if launch.continues is not None:
-        check_name(launch.continues, what="the name of the launch to continue")
+        check_launch_identifier(launch.continues, what="the name of the launch to continue")
     if launch.engine is not None and not ENGINE_NAME_PATTERN.fullmatch(launch.engine.name):
         raise LaunchRefused(
             Reason(
@@ -78,7 +78,7 @@ def check_launch(launch: Launch, *, nodes: Iterable[ObservedNode]) -> None:
     for path in launch.files:
         check_relative_path(path, what="a file of the working folder")
     for tree in launch.inputs:
-        _check_tree(tree)
+        _check_input_tree(tree)
     cards = {node.name: {card.index for card in node.cards} for node in nodes}
     for role in launch.roles:
         _check_role(role, cards=cards)
@@ -94,7 +94,7 @@ def check_launch(launch: Launch, *, nodes: Iterable[ObservedNode]) -> None:
             )
 
 
-def _check_tree(tree: InputTree) -> None:
+def _check_input_tree(tree: InputArtifact) -> None:
     check_relative_path(tree.name, what="an input's name")
     for path, digest in tree.files.items():
         check_relative_path(path, what=f"a file of input {tree.name!r}")
@@ -111,7 +111,7 @@ def _check_tree(tree: InputTree) -> None:
 
 
 def _check_role(role: LaunchRole, *, cards: dict[str, set[int]]) -> None:
-    check_name(role.name, what="a role's name")
+    check_launch_identifier(role.name, what="a role's name")
     if not role.argv or not role.argv[0]:
         raise LaunchRefused(
             Reason(
@@ -127,7 +127,7 @@ def _check_role(role: LaunchRole, *, cards: dict[str, set[int]]) -> None:
             )
         )
     for port in role.ports:
-        check_name(port, what="a port's name")
+        check_launch_identifier(port, what="a port's name")
     if role.probe is not None and role.probe.port not in role.ports:
         raise LaunchRefused(
             Reason(

@@ -22,9 +22,9 @@ from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.jobs.parallelism import ParallelPlan, check_plan, read_plan
+from controlplane.domain.jobs.parallelism import ParallelPlan, check_plan, parse_parallel_plan
+from controlplane.ports.adapter_registry import plugin_of_chip
 from controlplane.ports.launches import LaunchPlacement
-from controlplane.ports.registry import chip_plugin
 
 #: The arguments of ``torchrun``; ``programs/run_steps.py`` replaces a name by its value in each replica.
 TORCHRUN_ARGUMENTS = (
@@ -45,7 +45,7 @@ def parallel_plan(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
 
     :raises InvalidParallelPlan: if it does not multiply out to them.
     """
-    plan = read_plan(values, cards=cards)
+    plan = parse_parallel_plan(values, cards=cards)
     if findings := check_plan(plan, cards=cards):
         raise InvalidParallelPlan("; ".join(finding.message for finding in findings))
     return plan
@@ -94,7 +94,7 @@ def chip_variables(
     chip: Chip, placements: Sequence[LaunchPlacement]
 ) -> tuple[dict[str, str], tuple[dict[str, str], ...]]:
     """Variables that the chip requires: those shared by all replicas, and those that differ per replica."""
-    plugin = chip_plugin(chip)
+    plugin = plugin_of_chip(chip)
     each = [dict(plugin.environment(chip, cards=placement.cards)) for placement in placements]
     shared = dict(set.intersection(*(set(variables.items()) for variables in each)))
     ordered = {name: value for name, value in each[0].items() if name in shared}
@@ -129,15 +129,15 @@ class CommandStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollectStep:
+class CollectModelFilesStep:
     """The files of a model, from a folder below ``{work}`` into ``outputs``; on the first replica."""
 
     source: str
     newest: str = ""
 
 
-def render_steps(
-    steps: Sequence[CommandStep | CollectStep], *, replicas: Sequence[Mapping[str, str]]
+def render_step_files(
+    steps: Sequence[CommandStep | CollectModelFilesStep], *, replicas: Sequence[Mapping[str, str]]
 ) -> dict[str, str]:
     """The files that run the steps; ``replicas`` are variables that differ, one entry per replica."""
     plan = {
@@ -146,12 +146,12 @@ def render_steps(
     }
     return {
         "steps.json": json.dumps(plan, ensure_ascii=False, indent=2) + "\n",
-        "run_steps.py": program_text("run_steps"),
+        "run_steps.py": read_bundled_program("run_steps"),
     }
 
 
 @cache
-def program_text(name: str) -> str:
+def read_bundled_program(name: str) -> str:
     """The text of a program that a Launch brings along."""
     folder = files("controlplane.adapters.engines.programs")
     return folder.joinpath(f"{name}.py").read_text(encoding="utf-8")
@@ -160,30 +160,30 @@ def program_text(name: str) -> str:
 @cache
 def scoring_text() -> str:
     """How the product compares answers, as a module without dependencies."""
-    return files("ninefold_runtime").joinpath("scoring.py").read_text(encoding="utf-8")
+    return files("ninefold_runtime").joinpath("answer_scoring.py").read_text(encoding="utf-8")
 
 
-def shape_step(shape: str, *, split: str) -> CommandStep:
+def shape_rows_step(shape: str, *, split: str) -> CommandStep:
     """Rows of a split rewritten to ``rows/<split>.jsonl``; see ``programs/shape_rows.py``."""
     source, target = f"{{inputs}}/dataset/{split}.jsonl", f"rows/{split}.jsonl"
     return CommandStep(argv=("{python}", "shape_rows.py", shape, source, target))
 
 
-def _step_document(step: CommandStep | CollectStep) -> dict[str, Any]:
-    if isinstance(step, CollectStep):
-        render_steps: dict[str, Any] = {
+def _step_document(step: CommandStep | CollectModelFilesStep) -> dict[str, Any]:
+    if isinstance(step, CollectModelFilesStep):
+        render_step_files: dict[str, Any] = {
             "collect": step.source,
             "into": OUTPUTS,
             "leader_only": True,
         }
     else:
-        render_steps = {"run": list(step.argv)}
+        render_step_files = {"run": list(step.argv)}
         if step.resumed:
-            render_steps["resumed"] = list(step.resumed)
+            render_step_files["resumed"] = list(step.resumed)
         if step.leader_only:
-            render_steps["leader_only"] = True
+            render_step_files["leader_only"] = True
         if step.folder:
-            render_steps["folder"] = step.folder
+            render_step_files["folder"] = step.folder
     if step.newest:
-        render_steps["newest"] = step.newest
-    return render_steps
+        render_step_files["newest"] = step.newest
+    return render_step_files

@@ -23,9 +23,9 @@ from controlplane.adapters.engines import container_commands
 from controlplane.domain.common.accelerators import Chip, ChipKind, Dtype
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.ports.adapter_registry import image_template
 from controlplane.ports.engines import ROLES, EngineProfile, EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole
-from controlplane.ports.registry import image_template
 
 #: Libraries of every such image: no downloads, no telemetry, and writes only into their own folder.
 OFFLINE_ENVIRONMENT: Mapping[str, str] = {

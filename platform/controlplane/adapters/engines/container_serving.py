@@ -28,7 +28,7 @@ from controlplane.domain.serving.parallelism import (
 )
 from controlplane.domain.specs.serving import SERVE
 from controlplane.ports.engines import ROLES, EngineTask, ModelFacts, RenderRequest
-from controlplane.ports.launches import Launch, LaunchRole, Probe
+from controlplane.ports.launches import Launch, LaunchRole, ReadinessProbe
 
 #: The secret by which the gateway authenticates to the replica.
 KEY = "NINEFOLD_ENGINE_KEY"
@@ -93,7 +93,7 @@ class ContainerServingEngine(ContainerEngine):
     def translate(self, settings: ServingSettings) -> ServingCommand:
         """The command of a checked spec."""
 
-    def unsupported_weights(self, model: ModelFacts, *, chip: Chip | None) -> str:
+    def unsupported_weights_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         """Why it does not load weights of that format and scheme on the chip; empty if it does."""
         return ""
 
@@ -193,7 +193,7 @@ class ContainerServingEngine(ContainerEngine):
                     formats=loads,
                 ),
             )
-        elif model.format and (reason := self.unsupported_weights(model, chip=chip)):
+        elif model.format and (reason := self.unsupported_weights_reason(model, chip=chip)):
             yield FieldFinding(
                 field="model",
                 message=Reason(
@@ -285,7 +285,7 @@ def _serving_role(
     )
     argv, files = translation.argv, dict(translation.files)
     if _SET_ENV in shared or any(differing):
-        files |= container_commands.render_steps(
+        files |= container_commands.render_step_files(
             [container_commands.CommandStep(argv=argv)], replicas=differing
         )
         argv = container_commands.RUN_STEPS_COMMAND
@@ -295,7 +295,7 @@ def _serving_role(
         placements=request.placements,
         environment={**_ENVIRONMENT, **translation.environment, **shared, **names},
         ports=("http", *translation.ports),
-        probe=Probe(
+        probe=ReadinessProbe(
             port=translation.health_port, path=translation.health, start_within=_START_WITHIN
         ),
     )

@@ -90,7 +90,7 @@ class TrainingSettings:
 class TrainingSteps:
     """An engine's steps for a training spec."""
 
-    steps: tuple[container_commands.CommandStep | container_commands.CollectStep, ...]
+    steps: tuple[container_commands.CommandStep | container_commands.CollectModelFilesStep, ...]
     #: Text files by path relative to ``{work}``.
     files: Mapping[str, str]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -163,7 +163,7 @@ class ContainerTrainingEngine(ContainerEngine):
             request,
             spec=spec,
             files={
-                **container_commands.render_steps(translation.steps, replicas=differing),
+                **container_commands.render_step_files(translation.steps, replicas=differing),
                 **translation.files,
             },
             environment={
@@ -217,7 +217,7 @@ def _check_names(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
                     name=repr(split),
                 ),
             )
-    for layer in spec_fields.at_path(spec, "lora.target_modules") or ():
+    for layer in spec_fields.value_at_path(spec, "lora.target_modules") or ():
         if not _LAYER_NAME.fullmatch(layer):
             yield FieldFinding(
                 field="lora.target_modules",

@@ -125,18 +125,20 @@ def dataset_info(settings: TrainingSettings) -> str:
     if settings.validation_split:
         splits["validation"] = settings.validation_split
     content = {
-        name: {"file_name": _dataset_name(settings, split), **_COLUMNS[settings.objective]}
+        name: {"file_name": _dataset_file_path(settings, split), **_COLUMNS[settings.objective]}
         for name, split in splits.items()
     }
     return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
 
 
-def shape_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
+def shape_rows_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
     """The steps that rewrite rows, where the objective needs it."""
     shape = SHAPES.get(settings.objective)
     splits = [settings.spec["train_split"], settings.validation_split]
     return tuple(
-        container_commands.shape_step(shape, split=split) for split in splits if shape and split
+        container_commands.shape_rows_step(shape, split=split)
+        for split in splits
+        if shape and split
     )
 
 
@@ -153,7 +155,7 @@ def _yaml_scalar(value: Any) -> str:
     return text
 
 
-def _dataset_name(settings: TrainingSettings, split: str) -> str:
+def _dataset_file_path(settings: TrainingSettings, split: str) -> str:
     # An absolute name is taken as it is, a relative one from ``data``, the folder of the file that names it.
     folder = "{work}/rows" if settings.objective in SHAPES else "{inputs}/dataset"
     return f"{folder}/{split}.jsonl"
@@ -295,7 +297,7 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        return (*_LIMITS, *bfloat16_limits(chip), *_chip_arguments(chip))
+        return (*_LIMITS, *bfloat16_limits(chip), *_chip_field_limits(chip))
 
     def check_engine_rules(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
@@ -332,8 +334,8 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
 
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
         train = ("llamafactory-cli", "train", "train.yaml")
-        steps: list[container_commands.CommandStep | container_commands.CollectStep] = list(
-            shape_steps(settings)
+        steps: list[container_commands.CommandStep | container_commands.CollectModelFilesStep] = (
+            list(shape_rows_steps(settings))
         )
         newest = f"{CHECKPOINTS}/checkpoint-*/trainer_state.json"
         steps.append(
@@ -348,7 +350,7 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
             "data/dataset_info.json": dataset_info(settings),
         }
         if settings.objective in SHAPES:
-            files["shape_rows.py"] = container_commands.program_text("shape_rows")
+            files["shape_rows.py"] = container_commands.read_bundled_program("shape_rows")
         if container_training.uses_deepspeed(settings):
             files[container_training.DEEPSPEED_FILE] = container_training.deepspeed_configuration(
                 settings
@@ -362,7 +364,7 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
                     argv=("llamafactory-cli", "export", "merge.yaml"), leader_only=True
                 )
             )
-        steps.append(container_commands.CollectStep(source=source))
+        steps.append(container_commands.CollectModelFilesStep(source=source))
         # With one card the launcher would start no torchrun, and DeepSpeed requires it.
         return TrainingSteps(
             steps=tuple(steps),
@@ -371,7 +373,7 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
         )
 
 
-def _chip_arguments(chip: Chip | None) -> Iterator[FieldLimit]:
+def _chip_field_limits(chip: Chip | None) -> Iterator[FieldLimit]:
     if chip is None or chip.torch_device == "cuda":
         return
     yield FieldLimit(

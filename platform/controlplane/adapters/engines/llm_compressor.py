@@ -61,7 +61,7 @@ class LlmCompressorEngine:
         )
 
     def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
-        return runtime_launches.missing_torch(chip)
+        return runtime_launches.missing_torch_reason(chip)
 
     def environment(self) -> EngineEnvironment:
         return runtime_launches.runtime_environment()
@@ -72,7 +72,7 @@ class LlmCompressorEngine:
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        if chip is not None and (reason := runtime_launches.missing_torch(chip)):
+        if chip is not None and (reason := runtime_launches.missing_torch_reason(chip)):
             return (FieldLimit(field="scheme", values=SCHEMES, reason=reason),)
         if model is None:
             return ()
@@ -106,7 +106,7 @@ class LlmCompressorEngine:
         self, task: EngineTask, *, model: ModelFacts | None
     ) -> Mapping[str, Any]:
         """Rows no longer than the model's context."""
-        default = spec_fields.default_at(QUANTIZE, "max_length")
+        default = spec_fields.default_at_path(QUANTIZE, "max_length")
         if model is None or not 0 < model.context_length < default:
             return {}
         return {"max_length": model.context_length}
@@ -133,7 +133,7 @@ def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Fiel
             "engine.quantization.repeated", "quantizing it again would only reduce its quality"
         ),
     )
-    scheme = spec.get("scheme", spec_fields.default_at(QUANTIZE, "scheme"))
+    scheme = spec.get("scheme", spec_fields.default_at_path(QUANTIZE, "scheme"))
     if not model.architecture.endswith("ForCausalLM"):
         yield FieldFinding(
             field="model",
@@ -146,11 +146,11 @@ def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Fiel
             ),
         )
     elif quantization.is_calibrated(scheme):
-        yield from _check_known(scheme, model=model)
+        yield from _check_architecture_supported(scheme, model=model)
     yield from _check_sizes(spec, scheme=scheme, model=model)
 
 
-def _check_known(scheme: str, *, model: ModelFacts) -> Iterator[FieldFinding]:
+def _check_architecture_supported(scheme: str, *, model: ModelFacts) -> Iterator[FieldFinding]:
     if model.architecture not in QUANTIZABLE:
         yield FieldFinding(
             field="scheme",

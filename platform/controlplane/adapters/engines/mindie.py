@@ -106,7 +106,7 @@ def _default_configuration() -> str:
 
 
 @cache
-def start_program() -> str:
+def start_script_text() -> str:
     """The shell script that sets up the image's libraries and starts the daemon."""
     folder = files("controlplane.adapters.engines.programs")
     return folder.joinpath("start_mindie.sh").read_text(encoding="utf-8")
@@ -222,7 +222,7 @@ class MindieEngine(ContainerServingEngine):
             argv=("bash", "{work}/start.sh"),
             files={
                 "config.json": mindie_configuration(settings),
-                "start.sh": start_program(),
+                "start.sh": start_script_text(),
             },
             environment={
                 "MIES_CONFIG_JSON_PATH": "{work}/config.json",

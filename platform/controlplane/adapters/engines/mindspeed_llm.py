@@ -237,15 +237,17 @@ def merge_command(settings: TrainingSettings, model: ModelFacts) -> tuple[str, .
     return tuple(command)
 
 
-def shape_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
+def shape_rows_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
     """The step that rewrites rows, where the objective needs it."""
     shape = SHAPES.get(settings.objective)
     return (
-        (container_commands.shape_step(shape, split=settings.spec["train_split"]),) if shape else ()
+        (container_commands.shape_rows_step(shape, split=settings.spec["train_split"]),)
+        if shape
+        else ()
     )
 
 
-def joint_layers(names: list[str] | None) -> list[str]:
+def lora_target_layers(names: list[str] | None) -> list[str]:
     """Megatron's names of the layers to adapt; all of them where none is named."""
     requested = set(names or ())
     return [joint for joint, parts in JOINT_LAYERS.items() if not requested or parts <= requested]
@@ -326,7 +328,7 @@ def _lora_arguments(settings: TrainingSettings) -> list[str]:
     lora = settings.spec["lora"]
     return [
         *("--lora-r", str(lora["rank"]), "--lora-alpha", str(int(lora["alpha"]))),
-        *("--lora-target-modules", *joint_layers(lora["target_modules"])),
+        *("--lora-target-modules", *lora_target_layers(lora["target_modules"])),
     ]
 
 
@@ -476,8 +478,10 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
                 Reason("engine.mindspeed_llm.model_required", "MindSpeed-LLM requires a model")
             )
         resumes = settings.continues
-        steps: tuple[container_commands.CommandStep | container_commands.CollectStep, ...] = (
-            *shape_steps(settings),
+        steps: tuple[
+            container_commands.CommandStep | container_commands.CollectModelFilesStep, ...
+        ] = (
+            *shape_rows_steps(settings),
             container_commands.CommandStep(argv=copy_command()),
             container_commands.CommandStep(
                 argv=training_command(settings, model, resumes=False),
@@ -488,11 +492,11 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
             container_commands.CommandStep(
                 argv=merge_command(settings, model), leader_only=True, folder=COPY
             ),
-            container_commands.CollectStep(source=MERGED),
+            container_commands.CollectModelFilesStep(source=MERGED),
         )
         files: dict[str, str] = {}
         if settings.objective in SHAPES:
-            files["shape_rows.py"] = container_commands.program_text("shape_rows")
+            files["shape_rows.py"] = container_commands.read_bundled_program("shape_rows")
         return TrainingSteps(
             steps=steps, files=files, environment=_ENVIRONMENT, shares_checkpoints=True
         )
@@ -509,7 +513,7 @@ def _check_lora(lora: Mapping[str, Any]) -> Iterator[FieldFinding]:
             ),
         )
     requested = set(lora["target_modules"] or ())
-    joint = [JOINT_LAYERS[name] for name in joint_layers(sorted(requested))]
+    joint = [JOINT_LAYERS[name] for name in lora_target_layers(sorted(requested))]
     beyond = sorted(requested - frozenset().union(*joint))
     if beyond:
         groups = "; ".join(", ".join(sorted(parts)) for parts in JOINT_LAYERS.values())

@@ -158,17 +158,19 @@ def merge_command(settings: TrainingSettings) -> tuple[str, ...]:
     """Puts the adapter of the newest checkpoint into the weights as they were, unquantized."""
     return (
         *("swift", "export", "--adapters", "{newest}", "--merge_lora", "true"),
-        *("--model", _MODEL, *_split_family_name(settings)),
+        *("--model", _MODEL, *_model_type_flags(settings)),
         *("--torch_dtype", settings.precision, "--output_dir", MERGED),
     )
 
 
-def shape_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
+def shape_rows_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
     """The steps that rewrite rows, where the objective needs it."""
     shape = SHAPES.get(settings.objective)
     splits = [settings.spec["train_split"], settings.validation_split]
     return tuple(
-        container_commands.shape_step(shape, split=split) for split in splits if shape and split
+        container_commands.shape_rows_step(shape, split=split)
+        for split in splits
+        if shape and split
     )
 
 
@@ -183,7 +185,7 @@ def _model_type_arguments(settings: TrainingSettings) -> dict[str, Any]:
     return {"model_type": family.model_type, "template": family.template}
 
 
-def _split_family_name(settings: TrainingSettings) -> tuple[str, ...]:
+def _model_type_flags(settings: TrainingSettings) -> tuple[str, ...]:
     return tuple(
         word
         for name, value in _model_type_arguments(settings).items()
@@ -338,7 +340,7 @@ class MsSwiftEngine(ContainerTrainingEngine):
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        return (*_LIMITS, *bfloat16_limits(chip), *_chip_arguments(chip))
+        return (*_LIMITS, *bfloat16_limits(chip), *_chip_field_limits(chip))
 
     def check_engine_rules(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
@@ -384,17 +386,17 @@ class MsSwiftEngine(ContainerTrainingEngine):
         train = ("swift", COMMANDS[settings.objective], "train.json")
         newest = f"{CHECKPOINTS}/checkpoint-*/trainer_state.json"
         resumed = (*train, "--resume_from_checkpoint", "{newest}") if settings.continues else ()
-        steps: list[container_commands.CommandStep | container_commands.CollectStep] = [
-            *shape_steps(settings),
+        steps: list[container_commands.CommandStep | container_commands.CollectModelFilesStep] = [
+            *shape_rows_steps(settings),
             container_commands.CommandStep(
                 argv=train, newest=newest if settings.continues else "", resumed=resumed
             ),
         ]
         files = {"train.json": as_json(training_arguments(settings))}
         if settings.objective in SHAPES:
-            files["shape_rows.py"] = container_commands.program_text("shape_rows")
+            files["shape_rows.py"] = container_commands.read_bundled_program("shape_rows")
         if settings.objective == "grpo":
-            files["plugins/ninefold_rewards.py"] = container_commands.program_text(
+            files["plugins/ninefold_rewards.py"] = container_commands.read_bundled_program(
                 "ninefold_rewards"
             )
             files["plugins/ninefold_scoring.py"] = container_commands.scoring_text()
@@ -408,13 +410,13 @@ class MsSwiftEngine(ContainerTrainingEngine):
                     argv=merge_command(settings), newest=newest, leader_only=True
                 )
             )
-            steps.append(container_commands.CollectStep(source=MERGED))
+            steps.append(container_commands.CollectModelFilesStep(source=MERGED))
         else:
-            steps.append(container_commands.CollectStep(source="{newest}", newest=newest))
+            steps.append(container_commands.CollectModelFilesStep(source="{newest}", newest=newest))
         return TrainingSteps(steps=tuple(steps), files=files)
 
 
-def _chip_arguments(chip: Chip | None) -> Iterator[FieldLimit]:
+def _chip_field_limits(chip: Chip | None) -> Iterator[FieldLimit]:
     if chip is None or chip.torch_device == "cuda":
         return
     yield FieldLimit(

@@ -183,8 +183,8 @@ class MsModelSlimEngine(ContainerEngine):
             request,
             spec=spec,
             files={
-                **container_commands.render_steps(steps, replicas=differing),
-                "calibration_rows.py": container_commands.program_text("calibration_rows"),
+                **container_commands.render_step_files(steps, replicas=differing),
+                "calibration_rows.py": container_commands.read_bundled_program("calibration_rows"),
                 _RECIPE: _quantization_recipe(spec),
             },
             environment={**_ENVIRONMENT, **shared},
@@ -230,8 +230,8 @@ def _quantization_recipe(spec: Mapping[str, Any]) -> str:
                 {
                     "type": "linear_quant",
                     "qconfig": {
-                        "act": _is_eight_bit("per_token"),
-                        "weight": _is_eight_bit("per_channel"),
+                        "act": _int8_quantizer("per_token"),
+                        "weight": _int8_quantizer("per_channel"),
                     },
                     "include": ["*"],
                     # The router of a mixture decides too much to be rounded.
@@ -245,7 +245,7 @@ def _quantization_recipe(spec: Mapping[str, Any]) -> str:
     return json.dumps(recipe, indent=2, ensure_ascii=False) + "\n"
 
 
-def _is_eight_bit(scope: str) -> dict[str, Any]:
+def _int8_quantizer(scope: str) -> dict[str, Any]:
     return {"scope": scope, "dtype": "int8", "symmetric": True, "method": "minmax"}
 
 

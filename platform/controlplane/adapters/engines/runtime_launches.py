@@ -16,9 +16,9 @@ from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
+from controlplane.ports.adapter_registry import plugin_of_chip
 from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
-from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, Probe
-from controlplane.ports.registry import chip_plugin
+from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, ReadinessProbe
 
 #: Time to end the current step and write a checkpoint, or to let open requests end.
 _GRACE: Mapping[EngineTask, timedelta] = {
@@ -45,9 +45,9 @@ _ENVIRONMENT: Mapping[str, str] = {
 }
 
 
-def missing_torch(chip: Chip) -> str:
+def missing_torch_reason(chip: Chip) -> str:
     """Why torch of this environment does not reach the chip; empty if it does."""
-    profile = chip_plugin(chip).profile()
+    profile = plugin_of_chip(chip).profile()
     needed = profile.torch_plugin
     if not needed and profile.torch_build not in _TORCH_BUILDS:
         needed = f"torch for {profile.torch_build}" if profile.torch_build else ""
@@ -110,7 +110,7 @@ def _runtime_role(request: RenderRequest) -> LaunchRole:
     (placement,) = request.placements
     argv = ["{python}", "-m", "ninefold_runtime", request.task.value, "--spec", "{work}/spec.json"]
     variables = dict(_ENVIRONMENT)
-    variables |= chip_plugin(request.chip).environment(request.chip, cards=placement.cards)
+    variables |= plugin_of_chip(request.chip).environment(request.chip, cards=placement.cards)
     if request.task is not EngineTask.SCRIPT:
         # Otherwise a process that does not find its cards would hold them and work on the processor.
         variables["NINEFOLD_DEVICE"] = request.chip.torch_device
@@ -125,7 +125,9 @@ def _runtime_role(request: RenderRequest) -> LaunchRole:
         placements=request.placements,
         environment=variables,
         ports=("http",) if serves else (),
-        probe=Probe(port="http", path="/health", start_within=_START_WITHIN) if serves else None,
+        probe=ReadinessProbe(port="http", path="/health", start_within=_START_WITHIN)
+        if serves
+        else None,
     )
 
 

@@ -112,7 +112,7 @@ class SglangEngine(ContainerServingEngine):
                 ),
             )
 
-    def unsupported_weights(self, model: ModelFacts, *, chip: Chip | None) -> str:
+    def unsupported_weights_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         if chip is None:
             return ""
         npu = chip.torch_device == _NPU
@@ -168,7 +168,7 @@ class SglangEngine(ContainerServingEngine):
             argv += ["--dist-init-addr", f"{{leader}}:{settings.master_port}"]
         return ServingCommand(
             argv=tuple(argv),
-            files={_START: container_commands.program_text("start_sglang")},
+            files={_START: container_commands.read_bundled_program("start_sglang")},
         )
 
 

@@ -82,7 +82,7 @@ def multi_node_command(
         *("--master-port", str(settings.master_port)),
     ]
     command = ("{python}", f"{{work}}/{FOLLOW}", "{port:http}", *argv)
-    return command, {FOLLOW: container_commands.program_text("follow")}
+    return command, {FOLLOW: container_commands.read_bundled_program("follow")}
 
 
 def as_json(value: object) -> str:
@@ -235,7 +235,7 @@ class VllmAscendEngine(ContainerServingEngine):
     ) -> tuple[FieldLimit, ...]:
         return (*_VLLM_ASCEND_LIMITS, *bfloat16_limits(chip))
 
-    def unsupported_weights(self, model: ModelFacts, *, chip: Chip | None) -> str:
+    def unsupported_weights_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         scheme = model.scheme.lower()
         if model.format == "compressed-tensors" and not scheme.startswith("w8a8"):
             return Reason(

@@ -195,7 +195,7 @@ class FakeCluster:
             raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
         self._launches.pop(name, None)
 
-    def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
+    def disk_usage_by_launch(self, names: Collection[str]) -> Mapping[str, Bytes]:
         """Logs are all that a Launch leaves here, beside what ``leave`` says."""
         self._check_reachable()
         return {

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressTarget, parse_target
 from controlplane.ports.artifacts import ArtifactError, Blob, BlobMissing, StorageFull, StoredBlob
-from controlplane.ports.outbound import Outbound, OutboundFailed, OutboundResponse
+from controlplane.ports.outbound_http import OutboundFailed, OutboundHttpClient, OutboundResponse
 from controlplane.ports.telemetry import TelemetryBatch, TelemetryFailed
 
 
@@ -88,7 +88,7 @@ class MemoryArtifacts:
         if digest in self._aside:
             self.delete(digest)
 
-    def clear_unfinished(self, *, before: datetime) -> int:
+    def delete_unfinished_writes(self, *, before: datetime) -> int:
         return 0
 
     def _find_blob(self, digest: str) -> bytes:
@@ -112,7 +112,7 @@ Respond = Callable[[RecordedCall], tuple[int, Mapping[str, str], bytes]]
 
 
 class MemoryOutbound:
-    """Implements ``controlplane.ports.outbound.Outbound``; ``names`` replaces the resolver."""
+    """Implements ``controlplane.ports.outbound_http.Outbound``; ``names`` replaces the resolver."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class MemoryTelemetry:
     def __init__(
         self,
         *,
-        outbound: Outbound | None = None,
+        outbound: OutboundHttpClient | None = None,
         token: str = "",
         batch: TelemetryBatch | None = None,
         error: str = "",

@@ -15,10 +15,10 @@ from typing import Any
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressRefused
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.exposition_layouts import ExpositionLayout
-from controlplane.ports.expositions import MalformedExposition, telemetry_reader
-from controlplane.ports.outbound import Outbound, OutboundFailed
+from controlplane.ports.expositions import MalformedExposition, exposition_reader_of_vendor
+from controlplane.ports.outbound_http import OutboundFailed, OutboundHttpClient
 from controlplane.ports.telemetry import (
     RejectedReading,
     TelemetryBatch,
@@ -64,7 +64,7 @@ class _LayoutCacheEntry:
         self.wait, self.penalty = self.penalty, min(2 * self.penalty, _MAX_BACKOFF)
 
 
-class _CacheBudget:
+class _LayoutCacheBudget:
     """Characters that are left for texts whose forms are remembered. All threads share it."""
 
     def __init__(self, size: int) -> None:
@@ -99,7 +99,7 @@ class ExporterTelemetry:
     def __init__(
         self,
         *,
-        outbound: Outbound,
+        outbound: OutboundHttpClient,
         vendor: str,
         targets: Sequence[Mapping[str, Any]],
         token: str = "",
@@ -107,8 +107,8 @@ class ExporterTelemetry:
     ) -> None:
         """:raises TelemetryError: if an option cannot be used."""
         try:
-            self._reader = telemetry_reader(vendor)
-        except registry.UnknownAdapter as unknown:
+            self._reader = exposition_reader_of_vendor(vendor)
+        except adapter_registry.AdapterNotFound as unknown:
             raise TelemetryError(
                 Reason("telemetry_source.vendor.invalid", "vendor: {reason}", reason=str(unknown))
             ) from unknown
@@ -119,7 +119,7 @@ class ExporterTelemetry:
             self._headers["Authorization"] = f"Bearer {token}"
         self._clock = clock
         self._layouts = {target.name: _LayoutCacheEntry() for target in self._targets}
-        self._budget = _CacheBudget(_REMEMBERED)
+        self._budget = _LayoutCacheBudget(_REMEMBERED)
 
     def read(self) -> TelemetryBatch:
         with ThreadPoolExecutor(
@@ -159,7 +159,7 @@ class ExporterTelemetry:
                     status=answer.status,
                 )
                 return TelemetryBatch(unreachable={target.name: reason})
-            batch = self._batch_of_text(target, answer.body.decode("utf-8"))
+            batch = self._parse_metric_batch(target, answer.body.decode("utf-8"))
         except (EgressRefused, OutboundFailed, MalformedExposition) as error:
             return TelemetryBatch(unreachable={target.name: str(error)})
         except UnicodeDecodeError:
@@ -175,7 +175,7 @@ class ExporterTelemetry:
             return TelemetryBatch(refused=(empty,))
         return batch
 
-    def _batch_of_text(self, target: ExporterTarget, text: str) -> TelemetryBatch:
+    def _parse_metric_batch(self, target: ExporterTarget, text: str) -> TelemetryBatch:
         """:raises MalformedExposition: if the text is in another format."""
         entry, at = self._layouts[target.name], self._clock()
         if entry.layout is not None:
@@ -200,7 +200,7 @@ class ExporterTelemetry:
         return batch
 
 
-def _parse_targets(given: Any, outbound: Outbound) -> tuple[ExporterTarget, ...]:
+def _parse_targets(given: Any, outbound: OutboundHttpClient) -> tuple[ExporterTarget, ...]:
     """:raises TelemetryError: naming what is wrong with which."""
     if not isinstance(given, Sequence) or not 1 <= len(given) <= MOST_TARGETS:
         raise TelemetryError(

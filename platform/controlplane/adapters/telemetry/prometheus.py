@@ -16,9 +16,9 @@ from urllib.parse import urlencode
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressRefused
-from controlplane.ports import registry
-from controlplane.ports.expositions import ExpositionSample, telemetry_reader
-from controlplane.ports.outbound import Outbound, OutboundFailed
+from controlplane.ports import adapter_registry
+from controlplane.ports.expositions import ExpositionSample, exposition_reader_of_vendor
+from controlplane.ports.outbound_http import OutboundFailed, OutboundHttpClient
 from controlplane.ports.telemetry import TelemetryBatch, TelemetryError, TelemetryFailed
 
 LARGEST_ANSWER = 128 * 1024 * 1024
@@ -42,7 +42,7 @@ class PrometheusTelemetry:
     def __init__(
         self,
         *,
-        outbound: Outbound,
+        outbound: OutboundHttpClient,
         url: str,
         vendor: str,
         selector: str = "",
@@ -52,9 +52,9 @@ class PrometheusTelemetry:
     ) -> None:
         """:raises TelemetryError: if an option cannot be used."""
         try:
-            self._reader = telemetry_reader(vendor)
+            self._reader = exposition_reader_of_vendor(vendor)
             outbound.check(url)
-        except (registry.UnknownAdapter, EgressRefused) as refused:
+        except (adapter_registry.AdapterNotFound, EgressRefused) as refused:
             raise TelemetryError(str(refused)) from refused
         if selector and not re.fullmatch(
             rf"{_SELECTOR.pattern}(?:\s*,\s*{_SELECTOR.pattern})*", selector
@@ -75,7 +75,7 @@ class PrometheusTelemetry:
                     value=repr(window),
                 )
             )
-        exporter = registry.chip_plugins()[vendor].profile().exporter
+        exporter = adapter_registry.chip_plugins()[vendor].profile().exporter
         self._node_labels = [
             label
             for label in (node_label or (exporter.node_label if exporter else ""), _INSTANCE)

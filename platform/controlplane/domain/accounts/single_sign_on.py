@@ -1,6 +1,6 @@
 """Sign-on with the company's OpenID provider: what it says about a person, and what that grants here.
 
-    claims ──identity_of──▶ Identity ──roles_granted──▶ team → roles
+    claims ──identity_from_claims──▶ Identity ──roles_granted──▶ team → roles
                                │
                                └── (issuer, subject): the only thing by which an account is known
 
@@ -18,7 +18,7 @@ from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from controlplane.domain.common.reasons import Reason
 
 
-class ClaimsRefused(Exception):
+class SsoClaimsRefused(Exception):
     """The claims of the provider are insufficient for a sign-in."""
 
 
@@ -33,7 +33,7 @@ class GroupGrant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class SsoProvider:
     """The sign-on provider as it is configured."""
 
     #: As in its discovery document, without a trailing path.
@@ -55,7 +55,7 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class SsoIdentity:
     """A user as the provider describes them."""
 
     issuer: str
@@ -130,21 +130,21 @@ def _parse_group_grant(group: str, target: Any) -> GroupGrant:
     return GroupGrant(group=group, team=team, role=TeamRole(role))
 
 
-def identity_of(claims: Mapping[str, Any], *, provider: Provider) -> Identity:
+def identity_from_claims(claims: Mapping[str, Any], *, provider: SsoProvider) -> SsoIdentity:
     """Return the identity in a verified ID token.
 
     Missing groups count as none: an absence never grants anything.
 
-    :raises ClaimsRefused: if the subject or the user name is missing.
+    :raises SsoClaimsRefused: if the subject or the user name is missing.
     """
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject:
-        raise ClaimsRefused(
+        raise SsoClaimsRefused(
             Reason("sso.claims.subject_missing", "the identity provider did not send a subject")
         )
     username = claims.get(provider.username_claim)
     if not isinstance(username, str) or not username.strip():
-        raise ClaimsRefused(
+        raise SsoClaimsRefused(
             Reason(
                 "sso.claims.username_missing",
                 "the identity provider did not send the claim {claim}, which contains "
@@ -154,23 +154,23 @@ def identity_of(claims: Mapping[str, Any], *, provider: Provider) -> Identity:
         )
     # Some providers send booleans as text.
     verified = str(claims.get("email_verified", "")).lower() == "true"
-    return Identity(
+    return SsoIdentity(
         issuer=provider.issuer,
         subject=subject,
         username=username.strip(),
-        email=_claim_text(claims, "email") if verified else "",
-        first_name=_claim_text(claims, "given_name"),
-        last_name=_claim_text(claims, "family_name"),
-        groups=_parse_groups(claims.get(provider.groups_claim)),
+        email=_text_of_token_claim(claims, "email") if verified else "",
+        first_name=_text_of_token_claim(claims, "given_name"),
+        last_name=_text_of_token_claim(claims, "family_name"),
+        groups=_parse_groups_claim(claims.get(provider.groups_claim)),
     )
 
 
-def _claim_text(claims: Mapping[str, Any], name: str) -> str:
+def _text_of_token_claim(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
     return value.strip() if isinstance(value, str) else ""
 
 
-def _parse_groups(value: Any) -> frozenset[str]:
+def _parse_groups_claim(value: Any) -> frozenset[str]:
     if isinstance(value, str):
         return frozenset({value})
     if isinstance(value, list):
@@ -178,7 +178,7 @@ def _parse_groups(value: Any) -> frozenset[str]:
     return frozenset()
 
 
-def roles_granted(provider: Provider, groups: frozenset[str]) -> dict[str, frozenset[TeamRole]]:
+def roles_granted(provider: SsoProvider, groups: frozenset[str]) -> dict[str, frozenset[TeamRole]]:
     """Slug of a team → the roles that those groups give in it."""
     granted: dict[str, frozenset[TeamRole]] = {}
     for grant in provider.groups:
@@ -187,12 +187,12 @@ def roles_granted(provider: Provider, groups: frozenset[str]) -> dict[str, froze
     return granted
 
 
-def company_roles_granted(provider: Provider, groups: frozenset[str]) -> frozenset[CompanyRole]:
+def company_roles_granted(provider: SsoProvider, groups: frozenset[str]) -> frozenset[CompanyRole]:
     """The company roles that those groups give."""
     operates = bool(provider.operator_group) and provider.operator_group in groups
     return frozenset({CompanyRole.OPERATOR}) if operates else frozenset()
 
 
-def grants_administration(provider: Provider, groups: frozenset[str]) -> bool:
+def grants_administration(provider: SsoProvider, groups: frozenset[str]) -> bool:
     """Return whether those groups grant company administration."""
     return bool(provider.admin_group) and provider.admin_group in groups

@@ -58,7 +58,7 @@ JITTER = 0.2
 MOST_GIVEN_UP = 3
 
 
-def pause_after(*, tries: int, spread: float) -> timedelta | None:
+def delivery_retry_pause(*, tries: int, spread: float) -> timedelta | None:
     """Pause after that number of failed attempts (1, 2, …); None if there is no further one.
 
     ``spread`` is a random number from 0 to 1.

@@ -54,7 +54,7 @@ class NoticeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FiringMember:
+class FiringGroupMember:
     """An alert of the group that fires now."""
 
     silenced: bool
@@ -63,15 +63,15 @@ class FiringMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotificationEpisode:
+class AlertGroupNotificationState:
     """Notices so far; ``notified_at`` is None before the first."""
 
     notified_at: datetime | None = None
     repeat: timedelta | None = None
 
 
-def notice_due(
-    episode: NotificationEpisode, members: Collection[FiringMember], *, at: datetime
+def due_notice_kind(
+    episode: AlertGroupNotificationState, members: Collection[FiringGroupMember], *, at: datetime
 ) -> NoticeKind | None:
     """The kind of the due notice; None if none is due."""
     if not members:
@@ -114,7 +114,7 @@ class NotificationRoute:
         return severity.rank >= self.severity.rank and all_matchers_match(self.matchers, labels)
 
 
-def receivers_of(
+def matching_receivers(
     routes: Iterable[NotificationRoute], labels: Labels, *, severity: AlertSeverity
 ) -> frozenset[int]:
     """Everybody whom one of the routes names, each once."""
@@ -143,7 +143,7 @@ class AlertProgress:
     resolved_at: datetime | None = None
 
 
-def next_progress(
+def next_alert_progress(
     standing: AlertProgress | None,
     *,
     holds: bool | None,
@@ -200,7 +200,9 @@ def simulate_firings(
     standing: AlertProgress | None = None
     for at, value in values:
         holds = None if value is None else rule.op.holds(value, rule.threshold)
-        standing = next_progress(standing, holds=holds, at=at, lasts=rule.lasts, keeps=rule.keeps)
+        standing = next_alert_progress(
+            standing, holds=holds, at=at, lasts=rule.lasts, keeps=rule.keeps
+        )
         if standing is not None and standing.state is AlertState.RESOLVED:
             found.append(
                 FiringAlert(began_at=standing.fired_at or at, ended_at=standing.resolved_at)

@@ -19,7 +19,7 @@ from typing import Any
 from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.telemetry.metrics import MEASURES as METRIC_MEASURES
-from controlplane.domain.telemetry.metrics import Unit
+from controlplane.domain.telemetry.metrics import MetricUnit
 
 Labels = Mapping[str, str]
 
@@ -101,15 +101,15 @@ MEASURES: Mapping[str, AlertMeasure] = {
     # Level of an open fault, 1 to 6.
     "faults.level": AlertMeasure(
         topic=MeasureTopic.FAULTS,
-        unit=Unit.COUNT,
+        unit=MetricUnit.COUNT,
         labels=("cluster", "node", "card", "vendor", "origin", "code"),
     ),
     # Shares of a cluster's cards of one chip.
     "fleet.unknown_share": AlertMeasure(
-        topic=MeasureTopic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
+        topic=MeasureTopic.FLEET, unit=MetricUnit.PERCENT, labels=("cluster", "chip")
     ),
     "fleet.isolated_share": AlertMeasure(
-        topic=MeasureTopic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
+        topic=MeasureTopic.FLEET, unit=MetricUnit.PERCENT, labels=("cluster", "chip")
     ),
     # Time since the last metrics of a source.
     "sources.silence": AlertMeasure(
@@ -117,28 +117,30 @@ MEASURES: Mapping[str, AlertMeasure] = {
     ),
     # Decisions of the last hour that the guard suppressed.
     "decisions.held_back": AlertMeasure(
-        topic=MeasureTopic.DECISIONS, unit=Unit.COUNT, labels=("cluster",)
+        topic=MeasureTopic.DECISIONS, unit=MetricUnit.COUNT, labels=("cluster",)
     ),
     "clusters.silence": AlertMeasure(
         topic=MeasureTopic.CLUSTERS, unit=SECONDS, labels=("cluster",)
     ),
     # 1 while a controller is late, failing or stuck.
     "controllers.unhealthy": AlertMeasure(
-        topic=MeasureTopic.CONTROLLERS, unit=Unit.FLAG, labels=("controller",)
+        topic=MeasureTopic.CONTROLLERS, unit=MetricUnit.FLAG, labels=("controller",)
     ),
     "controllers.lag": AlertMeasure(
         topic=MeasureTopic.CONTROLLERS, unit=SECONDS, labels=("controller",)
     ),
     "product.disk_free": AlertMeasure(
-        topic=MeasureTopic.PRODUCT, unit=Unit.PERCENT, labels=("disk",)
+        topic=MeasureTopic.PRODUCT, unit=MetricUnit.PERCENT, labels=("disk",)
     ),
     "product.outbox_age": AlertMeasure(topic=MeasureTopic.PRODUCT, unit=SECONDS, labels=()),
     # Of the claim that has waited longest.
     "queues.wait": AlertMeasure(topic=MeasureTopic.QUEUES, unit=SECONDS, labels=("queue",)),
-    "queues.waiting": AlertMeasure(topic=MeasureTopic.QUEUES, unit=Unit.COUNT, labels=("queue",)),
+    "queues.waiting": AlertMeasure(
+        topic=MeasureTopic.QUEUES, unit=MetricUnit.COUNT, labels=("queue",)
+    ),
     # Of the calls of the last ten minutes those that a server's error ended.
     "deployments.failure_share": AlertMeasure(
-        topic=MeasureTopic.DEPLOYMENTS, unit=Unit.PERCENT, labels=("deployment", "team")
+        topic=MeasureTopic.DEPLOYMENTS, unit=MetricUnit.PERCENT, labels=("deployment", "team")
     ),
 }
 
@@ -220,7 +222,7 @@ class AlertRuleSpec:
         """None if the value is unknown."""
         return None if sample.value is None else self.op.holds(sample.value, self.threshold)
 
-    def group_of(self, labels: Labels) -> dict[str, str]:
+    def group_labels(self, labels: Labels) -> dict[str, str]:
         return {name: labels.get(name, "") for name in self.group_by}
 
     def as_json(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from controlplane.domain.architectures.architecture import (
     Architecture,
-    Attention,
+    AttentionCacheKind,
     LatentAttention,
     LinearAttention,
     MixtureOfExperts,
@@ -17,7 +17,7 @@ from controlplane.domain.architectures.config_parsing import ConfigRefused, pars
 
 __all__ = [
     "Architecture",
-    "Attention",
+    "AttentionCacheKind",
     "ConfigRefused",
     "Contradiction",
     "LatentAttention",

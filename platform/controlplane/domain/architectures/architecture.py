@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Attention(StrEnum):
+class AttentionCacheKind(StrEnum):
     """What the KV cache holds for each token."""
 
     #: A key and a value for each head.
@@ -99,7 +99,7 @@ class Architecture:
     context: int
     #: Type of the stored weights, for example ``bfloat16``; empty if not stated.
     dtype: str
-    attention: Attention
+    attention: AttentionCacheKind
     latent: LatentAttention | None = None
     experts: MixtureOfExperts | None = None
     recurrent: LinearAttention | None = None
@@ -121,7 +121,7 @@ class Architecture:
     def cached_layers(self) -> int:
         """Layers that cache something of every token, at least of those in their window."""
         recurrent = self.recurrent.layers if self.recurrent else 0
-        return 0 if self.attention is Attention.NONE else self.layers - recurrent
+        return 0 if self.attention is AttentionCacheKind.NONE else self.layers - recurrent
 
     @property
     def full_attention_layers(self) -> int:
@@ -167,7 +167,7 @@ def generic_decoder(parameters: int) -> Architecture:
         vocabulary=_VOCABULARY,
         context=0,
         dtype="",
-        attention=Attention.MHA,
+        attention=AttentionCacheKind.MHA,
         tied=False,
         parameters=parameters,
         active_parameters=parameters,

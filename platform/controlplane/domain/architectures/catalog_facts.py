@@ -215,10 +215,10 @@ def find_contradictions(
     architecture: Architecture, catalog_facts: Mapping[str, Any]
 ) -> tuple[Contradiction, ...]:
     """Every field of the catalog entry that the configuration contradicts; missing values are no contradiction."""
-    return tuple(_find_contradictions(architecture, catalog_facts))
+    return tuple(_contradicting_fields(architecture, catalog_facts))
 
 
-def _find_contradictions(built: Architecture, facts: Mapping[str, Any]) -> Iterator[Contradiction]:
+def _contradicting_fields(built: Architecture, facts: Mapping[str, Any]) -> Iterator[Contradiction]:
     for field, own in _comparable_facts(built).items():
         listed = facts.get(field)
         if listed is not None and own is not None and own != listed:

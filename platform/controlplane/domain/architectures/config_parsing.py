@@ -11,7 +11,7 @@ from typing import Any
 
 from controlplane.domain.architectures.architecture import (
     Architecture,
-    Attention,
+    AttentionCacheKind,
     LatentAttention,
     LinearAttention,
     MixtureOfExperts,
@@ -24,7 +24,7 @@ from controlplane.domain.architectures.model_classes import (
     ModelDimensions,
     SlidingWindowRule,
     class_of_family,
-    count_parameters,
+    count_architecture_parameters,
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
@@ -81,7 +81,7 @@ def parse_architecture(config: Any, *, parameters: int | None = None) -> Archite
                 value=f"{config!r:.80}",
             ),
         )
-    name, text, build = _class_of(config)
+    name, text, build = _model_class_of_config(config)
     return _ConfigParser(text, build=build, name=name).architecture(parameters)
 
 
@@ -89,7 +89,9 @@ def _config_refusal(field: str, *, message: str) -> ConfigRefused:
     return ConfigRefused((FieldFinding(field=field, message=message),))
 
 
-def _class_of(config: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], ModelClassTraits]:
+def _model_class_of_config(
+    config: Mapping[str, Any],
+) -> tuple[str, Mapping[str, Any], ModelClassTraits]:
     """Name of the model class, the configuration of its language model, and the traits of that class."""
     named = config.get("architectures")
     name = named[0] if isinstance(named, list) and named else None
@@ -155,7 +157,7 @@ class _ConfigParser:
         window, windowed = self._parse_sliding_window(size.layers)
         if self._findings:
             raise ConfigRefused(tuple(self._findings))
-        counted, active = count_parameters(size, self._build)
+        counted, active = count_architecture_parameters(size, self._build)
         whole = parameters or counted
         return Architecture(
             family=self._build.family,
@@ -404,10 +406,10 @@ class _ConfigParser:
             shared=shared or (1 if together else 0),
             intermediate=own,
             shared_intermediate=together,
-            dense_layers=self._dense_layers(layers),
+            dense_layers=self._count_dense_layers(layers),
         )
 
-    def _dense_layers(self, layers: int) -> int:
+    def _count_dense_layers(self, layers: int) -> int:
         plain = self._config.get("mlp_only_layers")
         if isinstance(plain, list) and plain:
             return min(layers, len(plain))
@@ -457,14 +459,14 @@ class _ConfigParser:
         )
         return window, layers - layers // every
 
-    def _parse_attention(self, size: ModelDimensions) -> Attention:
+    def _parse_attention(self, size: ModelDimensions) -> AttentionCacheKind:
         if not self._build.decodes:
-            return Attention.NONE
+            return AttentionCacheKind.NONE
         if size.latent is not None:
-            return Attention.MLA
+            return AttentionCacheKind.MLA
         if size.kv_heads == size.heads:
-            return Attention.MHA
-        return Attention.MQA if size.kv_heads == 1 else Attention.GQA
+            return AttentionCacheKind.MHA
+        return AttentionCacheKind.MQA if size.kv_heads == 1 else AttentionCacheKind.GQA
 
     def _parse_dtype(self) -> str:
         value = self._config.get("dtype", self._config.get("torch_dtype"))

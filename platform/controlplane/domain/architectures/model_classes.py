@@ -206,7 +206,9 @@ class ModelDimensions:
     recurrent: LinearAttention | None
 
 
-def count_parameters(size: ModelDimensions, build: ModelClassTraits) -> tuple[int, int]:
+def count_architecture_parameters(
+    size: ModelDimensions, build: ModelClassTraits
+) -> tuple[int, int]:
     """Total parameters, and parameters active per token."""
     recurrent = size.recurrent.layers if size.recurrent else 0
     norm = size.hidden * (2 if build.biases is BiasedProjections.ALL else 1)

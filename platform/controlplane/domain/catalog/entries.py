@@ -215,7 +215,7 @@ def match_entry(
     """
     known = tuple(entries)
     for name in names:
-        if (named := _match_name(known, name)) is not None:
+        if (named := _match_repository_name(known, name)) is not None:
             return named
     fitting = [
         entry for entry in known if built is not None and _matches_architecture(entry, built)
@@ -223,7 +223,7 @@ def match_entry(
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _match_name(entries: Sequence[CatalogEntry], name: str) -> CatalogEntry | None:
+def _match_repository_name(entries: Sequence[CatalogEntry], name: str) -> CatalogEntry | None:
     """By repository with its owner, else by the part after the owner if it is unambiguous."""
     wanted = name.strip().strip("/").lower()
     if not wanted:
@@ -382,7 +382,7 @@ def search_entries(
     )
 
 
-def search_with_counts(
+def search_catalog_with_counts(
     rows: Iterable[IndexedEntry], *, choice: FacetSelection, text: str = ""
 ) -> CatalogSearchResult:
     """The same, with the count of each further facet value."""

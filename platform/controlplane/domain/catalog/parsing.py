@@ -235,7 +235,7 @@ def _check_entry(place: str, given: Any, sources: Mapping[str, CatalogSource]) -
     for cell in given.get("cells", ()):
         where = f"{place}: {'/'.join(str(cell.get(name, '?')) for name in _CELL_NEEDS[:3])}"
         problems = list(_check_fields(where, cell, _CELL_RULES, _CELL_NEEDS))
-        yield from problems or _check_claim(where, cell, sources)
+        yield from problems or _check_cell_evidence(where, cell, sources)
         seen[tuple(str(cell.get(name)) for name in _CELL_NEEDS[:3])] += 1
     for cell_key, times in seen.items():
         if times > 1:
@@ -267,7 +267,7 @@ def _check_consistency(place: str, given: Mapping[str, Any]) -> Iterator[str]:
 _NO_EVIDENCE = (SupportCaveat.HEARSAY, SupportCaveat.GENERIC)
 
 
-def _check_claim(
+def _check_cell_evidence(
     place: str, cell: Mapping[str, Any], sources: Mapping[str, CatalogSource]
 ) -> Iterator[str]:
     """Claims of a cell that exceed its evidence."""

@@ -61,7 +61,7 @@ _BITS: Mapping[Dtype, int] = {
 }
 
 
-class Confidence(StrEnum):
+class ProfileConfidence(StrEnum):
     """Reliability of the values of a profile."""
 
     #: Read in the vendor's documentation or a public repository.
@@ -114,7 +114,7 @@ class Chip:
     slice_profile: str = ""
     #: Labels of nodes that bear it: name → the value that means this chip.
     node_labels: Mapping[str, str] = field(default_factory=dict)
-    confidence: Confidence = Confidence.VERIFIED
+    confidence: ProfileConfidence = ProfileConfidence.VERIFIED
     #: Names of fields that no document of the vendor confirms, such as ``memory_bandwidth``.
     unverified: frozenset[str] = frozenset()
     #: Sources of the values.
@@ -135,7 +135,7 @@ class Chip:
         )
 
 
-def check_cards(chip: Chip, cards: int) -> FieldFinding | None:
+def check_cards_per_node(chip: Chip, cards: int) -> FieldFinding | None:
     """What is wrong with asking for so many cards of one node; None if the hardware gives them out."""
     sizes = chip.legal_request_sizes
     if chip.geometry.allows(cards):

@@ -76,11 +76,11 @@ class FieldKind(StrEnum):
     GROUP = "group"
 
 
-class Required:
+class RequiredField:
     """Default of a field that is required."""
 
 
-REQUIRED = Required()
+REQUIRED = RequiredField()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ def with_defaults(fields: Sequence[SpecField], spec: Mapping[str, Any]) -> dict[
             complete[field.name] = with_defaults(field.fields, value or {})
         elif field.name in spec:
             complete[field.name] = _convert_number(field, value)
-        elif not isinstance(field.default, Required):
+        elif not isinstance(field.default, RequiredField):
             complete[field.name] = field.default
     return complete
 
@@ -162,12 +162,12 @@ def check_limits(
     """
     found = []
     for limit in limits:
-        value = at_path(spec, limit.field)
+        value = value_at_path(spec, limit.field)
         if value is None:
             continue
         asked = value if isinstance(value, list) else [value]
         field = _field_at(fields, limit.field)
-        nothing = (None, default_at(fields, limit.field), field.least if field else None)
+        nothing = (None, default_at_path(fields, limit.field), field.least if field else None)
         for each in asked:
             beyond = each in limit.values if limit.values else each not in nothing
             if beyond:
@@ -182,7 +182,7 @@ def check_limits(
     return tuple(found)
 
 
-def at_path(spec: Mapping[str, Any], path: str) -> Any:
+def value_at_path(spec: Mapping[str, Any], path: str) -> Any:
     """``lora.rank`` → ``spec["lora"]["rank"]``; None where there is none."""
     value: Any = spec
     for key in path.split("."):
@@ -190,7 +190,7 @@ def at_path(spec: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def put_at(spec: dict[str, Any], path: str, value: Any) -> None:
+def set_value_at_path(spec: dict[str, Any], path: str, value: Any) -> None:
     """``lora.rank`` → ``spec["lora"]["rank"] = value``, with the groups on the way."""
     *parents, key = path.split(".")
     for parent in parents:
@@ -198,13 +198,13 @@ def put_at(spec: dict[str, Any], path: str, value: Any) -> None:
     spec[key] = value
 
 
-def default_at(fields: Sequence[SpecField], path: str) -> Any:
+def default_at_path(fields: Sequence[SpecField], path: str) -> Any:
     """The default of the field at that path; None where there is none."""
     name, _, rest = path.partition(".")
     field = next((each for each in fields if each.name == name), None)
-    if field is None or isinstance(field.default, Required):
-        return default_at(field.fields, rest) if field and rest else None
-    return default_at(field.fields, rest) if rest else field.default
+    if field is None or isinstance(field.default, RequiredField):
+        return default_at_path(field.fields, rest) if field and rest else None
+    return default_at_path(field.fields, rest) if rest else field.default
 
 
 def _field_at(fields: Sequence[SpecField], path: str) -> SpecField | None:
@@ -247,7 +247,7 @@ def _check_group(
     for field in fields:
         at = prefix + field.name
         if field.name not in spec:
-            if isinstance(field.default, Required) and field.kind is not FieldKind.GROUP:
+            if isinstance(field.default, RequiredField) and field.kind is not FieldKind.GROUP:
                 yield FieldFinding(
                     field=at,
                     message=Reason(
@@ -280,7 +280,7 @@ def _value_error(field: SpecField, value: Any, *, at: str) -> str | None:
     if value is None and field.optional:
         return None
     if field.kind in (FieldKind.INTEGER, FieldKind.NUMBER):
-        return _wrong_number(field, value, at=at)
+        return _number_error(field, value, at=at)
     if field.kind is FieldKind.TEXT:
         right = isinstance(value, str) and value.strip() and len(value) <= _LONGEST_TEXT
         return (
@@ -307,11 +307,11 @@ def _value_error(field: SpecField, value: Any, *, at: str) -> str | None:
             )
         )
     if field.kind is FieldKind.VARIABLES:
-        return _wrong_variables(value, at=at)
-    return _wrong_list(field, value, at=at)
+        return _variables_error(value, at=at)
+    return _list_error(field, value, at=at)
 
 
-def _wrong_number(field: SpecField, value: Any, *, at: str) -> str | None:
+def _number_error(field: SpecField, value: Any, *, at: str) -> str | None:
     whole = field.kind is FieldKind.INTEGER
     right_type = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
     if right_type and math.isfinite(value) and _is_within_bounds(field, value):
@@ -364,7 +364,7 @@ def _format_bound(bound: float) -> str:
     return str(int(bound)) if bound == int(bound) else f"{bound:g}"
 
 
-def _wrong_list(field: SpecField, value: Any, *, at: str) -> str | None:
+def _list_error(field: SpecField, value: Any, *, at: str) -> str | None:
     if not isinstance(value, list) or not value:
         return Reason(
             "spec.list.not_strings",
@@ -408,7 +408,7 @@ def _wrong_list(field: SpecField, value: Any, *, at: str) -> str | None:
     return None
 
 
-def _wrong_variables(value: Any, *, at: str) -> str | None:
+def _variables_error(value: Any, *, at: str) -> str | None:
     if not isinstance(value, Mapping):
         return Reason(
             "spec.variables.not_strings",

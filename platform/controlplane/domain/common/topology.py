@@ -93,7 +93,7 @@ def parse_card_groups(text: str) -> tuple[Group, ...]:
 
     :raises MalformedGroups: if it is anything else, or names a card twice.
     """
-    groups = tuple(tuple(_take_cards(part, text)) for part in text.split("_"))
+    groups = tuple(tuple(_parse_card_spans(part, text)) for part in text.split("_"))
     named = [card for group in groups for card in group]
     if len(set(named)) < len(named):
         raise InvalidCardGroups(
@@ -111,7 +111,7 @@ def format_card_groups(groups: Sequence[Group]) -> str:
     return "_".join(".".join(map(str, group)) for group in groups)
 
 
-def _take_cards(part: str, text: str) -> Iterator[int]:
+def _parse_card_spans(part: str, text: str) -> Iterator[int]:
     for span in part.split("."):
         found = _SPAN.fullmatch(span)
         if found is None:
@@ -251,7 +251,7 @@ class CardLocality:
         }
 
     @classmethod
-    def of_document(cls, index: str, document: Mapping[str, Any]) -> CardLocality:
+    def from_document(cls, index: str, document: Mapping[str, Any]) -> CardLocality:
         """The inverse of ``document``."""
         return cls(
             index=int(index),
@@ -266,7 +266,9 @@ def card_locality(labels: Mapping[str, str]) -> CardLocality | None:
     """The locality of a card from the labels of one series; None if one of them is invalid."""
     index, address = labels.get("card", ""), labels.get("pci_address", "")
     numa_node = labels.get("numa_node", "")
-    nics = [_count_nics(labels.get(name, "")) for name in ("nics_same_switch", "nics_same_numa")]
+    nics = [
+        _parse_nic_names(labels.get(name, "")) for name in ("nics_same_switch", "nics_same_numa")
+    ]
     if not (_INDEX.fullmatch(index) and _ADDRESS.fullmatch(address)) or None in nics:
         return None
     if numa_node and not _NUMA_NODE.fullmatch(numa_node):
@@ -298,7 +300,7 @@ def _group_cards(keyed: Iterable[tuple[CardLocality, Hashable]]) -> tuple[Group,
     return found if len(found) > 1 else ()
 
 
-def _count_nics(text: str) -> tuple[str, ...] | None:
+def _parse_nic_names(text: str) -> tuple[str, ...] | None:
     names = tuple(text.split(",")) if text else ()
     fine = len(names) <= _MOST_NICS and all(_NIC.fullmatch(name) for name in names)
     return names if fine else None

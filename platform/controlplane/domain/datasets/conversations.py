@@ -41,7 +41,7 @@ class ChatMessage:
     content: str
 
 
-def require_value(record: Mapping[str, Any], column: str) -> Any:
+def require_column(record: Mapping[str, Any], column: str) -> Any:
     try:
         return record[column]
     except KeyError:
@@ -49,7 +49,7 @@ def require_value(record: Mapping[str, Any], column: str) -> Any:
             Reason(
                 "dataset.row.column_missing",
                 "is missing; the row has {columns}",
-                columns=describe_columns(record),
+                columns=format_column_names(record),
             ),
             column=column,
         ) from None
@@ -96,7 +96,7 @@ def parse_conversation(value: object, column: str, *, sharegpt: bool) -> tuple[C
     messages: list[ChatMessage] = []
     for place, item in enumerate(value):
         message = parse_message(item, f"{column}[{place}]", sharegpt=sharegpt)
-        _check_turn(message.role, messages, f"{column}[{place}]")
+        _check_role_order(message.role, messages, f"{column}[{place}]")
         messages.append(message)
     if not messages or messages[-1].role is not MessageRole.ASSISTANT:
         last = f"the {messages[-1].role}" if messages else "no message at all"
@@ -129,7 +129,7 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
                     "dataset.row.message_key_missing",
                     "{key} is missing; found {columns}",
                     key=key,
-                    columns=describe_columns(item),
+                    columns=format_column_names(item),
                 ),
                 column=place,
             )
@@ -152,7 +152,7 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
     return ChatMessage(role=role, content=require_text(item[content_key], f"{place}.{content_key}"))
 
 
-def _check_turn(role: MessageRole, before: list[ChatMessage], place: str) -> None:
+def _check_role_order(role: MessageRole, before: list[ChatMessage], place: str) -> None:
     previous = before[-1].role if before else None
     if role is MessageRole.SYSTEM:
         if previous is not None:
@@ -194,7 +194,7 @@ def shorten_value(value: object) -> str:
     return repr(value if len(value) <= 40 else value[:40] + "…")
 
 
-def describe_columns(found: Collection[str]) -> str:
+def format_column_names(found: Collection[str]) -> str:
     """Column names as text, shortened because they come from the file."""
     if not found:
         return Reason("dataset.columns.none", "no columns")
@@ -253,9 +253,9 @@ def read_preference(
 def _read_prompted(
     record: Mapping[str, Any], columns: PreferenceColumns
 ) -> tuple[tuple[ChatMessage, ...], str]:
-    rejected = _single_answer(require_value(record, columns.rejected), columns.rejected)
+    rejected = _single_answer(require_column(record, columns.rejected), columns.rejected)
     place = columns.messages or columns.prompt
-    before = require_value(record, place)
+    before = require_column(record, place)
     if columns.prompt and isinstance(before, str):
         before = [{"role": MessageRole.USER.value, "content": require_text(before, place)}]
         if (system := optional_text(record, columns.system)) is not None:
@@ -268,7 +268,7 @@ def _read_prompted(
                 type=describe_json_type(before),
             )
             raise RowRefused(message, column=place)
-        answer = _single_answer(require_value(record, columns.chosen), columns.chosen)
+        answer = _single_answer(require_column(record, columns.chosen), columns.chosen)
         names = ("from", "value") if _is_sharegpt(before) else ("role", "content")
         before = [*before, dict(zip(names, (MessageRole.ASSISTANT.value, answer), strict=True))]
     return parse_conversation(before, place, sharegpt=_is_sharegpt(before)), rejected
@@ -279,7 +279,7 @@ def _read_conversations(
 ) -> tuple[tuple[ChatMessage, ...], str]:
     parsed = []
     for column in (columns.chosen, columns.rejected):
-        value = require_value(record, column)
+        value = require_column(record, column)
         if isinstance(value, str):
             raise RowRefused(
                 Reason("dataset.row.prompt_missing", "has no prompt; add a column named prompt"),

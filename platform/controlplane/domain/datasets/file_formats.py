@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import KIB, format_bytes
-from controlplane.domain.datasets.validation import FileLimits, ProblemLog
+from controlplane.domain.datasets.validation import FileLimits, FileProblemLog
 
 _CHUNK_SIZE = 256 * KIB
 _HEAD = 4 * KIB
@@ -68,7 +68,7 @@ class FileFormat(StrEnum):
     CSV = "csv"
 
 
-class TextBroken(Exception):
+class TextDecodingFailed(Exception):
     """The bytes cannot be decoded as text from this line on."""
 
     def __init__(self, message: str, *, line: int) -> None:
@@ -81,19 +81,19 @@ class OpenedFile:
     """An opened file."""
 
     format: FileFormat
-    #: (line number from 1, text with its line feed). Raises :class:`TextBroken`.
+    #: (line number from 1, text with its line feed). Raises :class:`TextDecodingFailed`.
     lines: Iterator[tuple[int, str]]
 
 
-def open_source(
-    stream: BinaryIO | Iterable[bytes], *, filename: str, limits: FileLimits, log: ProblemLog
+def open_dataset_file(
+    stream: BinaryIO | Iterable[bytes], *, filename: str, limits: FileLimits, log: FileProblemLog
 ) -> OpenedFile:
     """Detect format and encoding of the file and open its text.
 
     :raises DatasetRefused: if it is empty, too large, or not text.
     """
     head, chunks = _peek_start(_limit_file_size(_read_chunks(stream), limits=limits, log=log))
-    _refuse_other_kinds(head, log)
+    _refuse_unsupported_file_types(head, log)
     mark, encoding = next(
         (found for found in _BYTE_ORDER_MARKS if head.startswith(found[0])), (b"", "utf-8")
     )
@@ -110,7 +110,7 @@ def open_source(
         )
     try:
         start, chunks = _peek_start(chunks)
-    except TextBroken as broken:
+    except TextDecodingFailed as broken:
         log.stop(str(broken), row=broken.line)
     if not start.strip():
         log.stop(
@@ -131,7 +131,7 @@ def _read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _limit_file_size(
-    chunks: Iterable[bytes], *, limits: FileLimits, log: ProblemLog
+    chunks: Iterable[bytes], *, limits: FileLimits, log: FileProblemLog
 ) -> Iterator[bytes]:
     size = 0
     for chunk in chunks:
@@ -164,7 +164,7 @@ def _without_prefix(chunks: Iterable[bytes], prefix: bytes) -> Iterator[bytes]:
         left = max(left - len(chunk), 0)
 
 
-def _refuse_other_kinds(head: bytes, log: ProblemLog) -> None:
+def _refuse_unsupported_file_types(head: bytes, log: FileProblemLog) -> None:
     if not head:
         log.stop(Reason("dataset.file.empty", "the file is empty (0 bytes)"))
     for magic, kind in _MAGIC:
@@ -184,7 +184,7 @@ def _wrong_format(found: str) -> Reason:
     )
 
 
-def _detect_format(start: bytes, filename: str, log: ProblemLog) -> FileFormat:
+def _detect_format(start: bytes, filename: str, log: FileProblemLog) -> FileFormat:
     """By the file name's suffix if it is known, else by the first character."""
     suffix = PurePath(filename).suffix.lower()
     by_content = {b"{": FileFormat.JSONL, b"[": FileFormat.JSON}.get(start[:1], FileFormat.CSV)
@@ -222,7 +222,7 @@ def _transcode_to_utf8(chunks: Iterable[bytes], encoding: str, *, start: int) ->
                 encoding=encoding.upper(),
                 error=error.reason,
             )
-            raise TextBroken(message, line=line) from None
+            raise TextDecodingFailed(message, line=line) from None
         offset += len(chunk)
         line += text.count("\n")
         if text:
@@ -255,7 +255,7 @@ def _split_lines(chunks: Iterable[bytes], *, longest: int, start: int) -> Iterat
 
 def _decode_line(line: bytes, *, number: int, offset: int, longest: int) -> str:
     if len(line) > longest:
-        raise TextBroken(
+        raise TextDecodingFailed(
             Reason(
                 "dataset.file.line_too_long",
                 "the line is longer than {limit}",
@@ -265,7 +265,7 @@ def _decode_line(line: bytes, *, number: int, offset: int, longest: int) -> str:
         )
     if 0 in line:
         at = offset + line.index(0)
-        raise TextBroken(
+        raise TextDecodingFailed(
             Reason(
                 "dataset.file.nul_byte",
                 "byte {position} of the file is NUL, which is not allowed in text",
@@ -295,7 +295,7 @@ def _decode_line(line: bytes, *, number: int, offset: int, longest: int) -> str:
                 value=value,
                 error=error.reason,
             )
-        raise TextBroken(message, line=number) from None
+        raise TextDecodingFailed(message, line=number) from None
 
 
 def _is_gb18030(line: bytes) -> bool:
@@ -320,7 +320,9 @@ _DECODER = json.JSONDecoder()
 _BLANK = " \t\r\n"
 
 
-def read_records(source: OpenedFile, *, limits: FileLimits, log: ProblemLog) -> Iterator[Record]:
+def read_records(
+    source: OpenedFile, *, limits: FileLimits, log: FileProblemLog
+) -> Iterator[Record]:
     """Every record of the file.
 
     :raises DatasetRefused: if the rest cannot be read, or there are too many rows.
@@ -372,7 +374,7 @@ def describe_json_type(value: object) -> str:
     return Reason("json.type.object", "an object")
 
 
-def _not_an_object(value: object) -> Reason:
+def _record_not_object_reason(value: object) -> Reason:
     return Reason(
         "dataset.row.not_a_json_object",
         "must be a JSON object, not {type}",
@@ -407,7 +409,7 @@ def _describe_limit_error(error: Exception) -> str:
     )
 
 
-def _json_lines(source: OpenedFile, log: ProblemLog) -> Iterator[Record]:
+def _json_lines(source: OpenedFile, log: FileProblemLog) -> Iterator[Record]:
     try:
         for row, line in source.lines:
             if line.isspace():
@@ -427,14 +429,14 @@ def _json_lines(source: OpenedFile, log: ProblemLog) -> Iterator[Record]:
             if isinstance(value, dict):
                 yield row, value
             else:
-                log.add(_not_an_object(value), row=row)
-    except TextBroken as broken:
+                log.add(_record_not_object_reason(value), row=row)
+    except TextDecodingFailed as broken:
         log.stop(str(broken), row=broken.line)
 
 
-def _json_array(source: OpenedFile, limits: FileLimits, log: ProblemLog) -> Iterator[Record]:
+def _json_array(source: OpenedFile, limits: FileLimits, log: FileProblemLog) -> Iterator[Record]:
     text = _whole_text(source, limits, log)
-    place = _after_blanks(text, _after_blanks(text, 0) + 1)
+    place = _skip_blanks(text, _skip_blanks(text, 0) + 1)
     row = 0
     while text[place : place + 1] != "]" or row:
         row += 1
@@ -456,21 +458,21 @@ def _json_array(source: OpenedFile, limits: FileLimits, log: ProblemLog) -> Iter
         elif isinstance(value, dict):
             yield row, value
         else:
-            log.add(_not_an_object(value), row=row)
-        place = _after_blanks(text, end)
+            log.add(_record_not_object_reason(value), row=row)
+        place = _skip_blanks(text, end)
         if text[place : place + 1] == "]":
             break
         if text[place : place + 1] != ",":
             missing = json.JSONDecodeError("Expecting ',' or ']' after a row", text, place)
             log.stop(_describe_syntax_error(missing), row=row)
-        place = _after_blanks(text, place + 1)
-    place = _after_blanks(text, place + 1)
+        place = _skip_blanks(text, place + 1)
+    place = _skip_blanks(text, place + 1)
     if place < len(text):
         excess = json.JSONDecodeError("Expecting nothing after the array", text, place)
         log.stop(_describe_syntax_error(excess))
 
 
-def _whole_text(source: OpenedFile, limits: FileLimits, log: ProblemLog) -> str:
+def _whole_text(source: OpenedFile, limits: FileLimits, log: FileProblemLog) -> str:
     lines: list[str] = []
     size = 0
     try:
@@ -487,7 +489,7 @@ def _whole_text(source: OpenedFile, limits: FileLimits, log: ProblemLog) -> str:
                     )
                 )
         return "".join(lines)
-    except TextBroken as broken:
+    except TextDecodingFailed as broken:
         log.stop(
             Reason(
                 "dataset.file.line_broken",
@@ -498,7 +500,7 @@ def _whole_text(source: OpenedFile, limits: FileLimits, log: ProblemLog) -> str:
         )
 
 
-def _after_blanks(text: str, place: int) -> int:
+def _skip_blanks(text: str, place: int) -> int:
     while place < len(text) and text[place] in _BLANK:
         place += 1
     return place
@@ -528,17 +530,19 @@ class _CsvLines:
                 "is longer than {limit}; check for an unclosed quotation mark",
                 limit=format_bytes(self._limit),
             )
-            raise TextBroken(message, line=self.line)
+            raise TextDecodingFailed(message, line=self.line)
         return text
 
 
-def _read_csv_records(source: OpenedFile, limits: FileLimits, log: ProblemLog) -> Iterator[Record]:
+def _read_csv_records(
+    source: OpenedFile, limits: FileLimits, log: FileProblemLog
+) -> Iterator[Record]:
     feed = _CsvLines(source, limits.row_size)
     row = 1
     try:
         header_line = next(line for line in feed if line.strip(_BLANK))
         delimiter = max(_DELIMITERS, key=header_line.count)
-        reader = csv.reader(_with_first(header_line, feed), delimiter=delimiter, strict=True)
+        reader = csv.reader(_prepend_line(header_line, feed), delimiter=delimiter, strict=True)
         header = _check_csv_header(next(reader), log)
         for cells in reader:
             row += 1
@@ -554,7 +558,7 @@ def _read_csv_records(source: OpenedFile, limits: FileLimits, log: ProblemLog) -
                     columns=len(header),
                 )
                 log.add(message, row=row)
-    except TextBroken as broken:
+    except TextDecodingFailed as broken:
         log.stop(str(broken), row=row + 1 if broken.line > 1 else 1)
     except csv.Error as error:
         detail, line = str(error), f"{feed.line:,}"
@@ -575,12 +579,12 @@ def _read_csv_records(source: OpenedFile, limits: FileLimits, log: ProblemLog) -
         log.stop(reason, row=row + 1)
 
 
-def _with_first(line: str, feed: _CsvLines) -> Iterator[str]:
+def _prepend_line(line: str, feed: _CsvLines) -> Iterator[str]:
     yield line
     yield from feed
 
 
-def _check_csv_header(cells: list[str], log: ProblemLog) -> list[str]:
+def _check_csv_header(cells: list[str], log: FileProblemLog) -> list[str]:
     names = [cell.strip() for cell in cells]
     if "" in names:
         log.stop(

@@ -28,10 +28,15 @@ from controlplane.domain.datasets.conversations import (
     RowRefused,
     printable_column_name,
 )
-from controlplane.domain.datasets.file_formats import FileFormat, Record, open_source, read_records
+from controlplane.domain.datasets.file_formats import (
+    FileFormat,
+    Record,
+    open_dataset_file,
+    read_records,
+)
 from controlplane.domain.datasets.schemas import ColumnMapping, RowLayout, Schema
 from controlplane.domain.datasets.splits import Split, SplitAssigner, SplitFractions
-from controlplane.domain.datasets.validation import FileLimits, ProblemLog
+from controlplane.domain.datasets.validation import FileLimits, FileProblemLog
 
 #: Lower edges of the histogram's buckets, in characters of a whole row; the last one is open.
 HISTOGRAM_EDGES = (0, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
@@ -271,7 +276,7 @@ class Inspection:
         :raises DatasetRefused: if the bytes are not those that were inspected and have a problem.
         """
         for read in _valid_rows(
-            stream, self.options, ProblemLog(limit=self.options.limits.problems)
+            stream, self.options, FileProblemLog(limit=self.options.limits.problems)
         ):
             yield read.split, read.line
 
@@ -318,11 +323,11 @@ def inspect_dataset(
     options = InspectionOptions(
         filename=filename, limits=limits, mapping=columns, fractions=fractions
     )
-    log = ProblemLog(limit=limits.problems)
+    log = FileProblemLog(limit=limits.problems)
     context = _FileState(options)
     profiler = RowStatisticsCollector(preview=limits.preview)
     warnings = RowWarnings()
-    writers = {split: _Digester() for split in Split}
+    writers = {split: _CanonicalFileDigester() for split in Split}
     for row in _valid_rows(stream, options, log, context):
         profiler.add(row.number, row.split, row.messages, rejected=row.rejected)
         warnings.add(
@@ -384,25 +389,25 @@ def canonical_line(messages: Sequence[ChatMessage], *, rejected: str = "") -> by
 def _valid_rows(
     stream: BinaryIO | Iterable[bytes],
     options: InspectionOptions,
-    log: ProblemLog,
+    log: FileProblemLog,
     context: _FileState | None = None,
 ) -> Iterator[_InspectedRow]:
     """Every valid row; refuses the file at its end if a row was invalid."""
     context = context or _FileState(options)
-    source = open_source(stream, filename=options.filename, limits=options.limits, log=log)
+    source = open_dataset_file(stream, filename=options.filename, limits=options.limits, log=log)
     context.format = source.format
     for record in read_records(source, limits=options.limits, log=log):
         if context.layout is None:
             context.layout = _detect_layout(record, options, log)
         row = _inspect_row(record, context.layout, context.splitter, log)
         if len(context.ignored) < _IGNORED_SHOWN:
-            _record_ignored(record, context.layout, context.ignored)
+            _record_ignored_columns(record, context.layout, context.ignored)
         if row is not None:
             yield row
     log.raise_if_any()
 
 
-def _detect_layout(record: Record, options: InspectionOptions, log: ProblemLog) -> RowLayout:
+def _detect_layout(record: Record, options: InspectionOptions, log: FileProblemLog) -> RowLayout:
     number, fields = record
     try:
         return schemas.detect_layout(tuple(fields), options.mapping)
@@ -417,13 +422,13 @@ def _detect_layout(record: Record, options: InspectionOptions, log: ProblemLog) 
 
 
 def _inspect_row(
-    record: Record, layout: RowLayout, splitter: SplitAssigner, log: ProblemLog
+    record: Record, layout: RowLayout, splitter: SplitAssigner, log: FileProblemLog
 ) -> _InspectedRow | None:
     number, fields = record
     try:
         messages = schemas.read_messages(fields, layout)
-        rejected = schemas.read_rejected(fields, layout)
-        given = schemas.read_split(fields, layout)
+        rejected = schemas.read_rejected_answer(fields, layout)
+        given = schemas.read_row_split(fields, layout)
         line = canonical_line(messages, rejected=rejected)
     except RowRefused as refused:
         log.add(str(refused), row=number, column=refused.column)
@@ -444,14 +449,14 @@ def _inspect_row(
     )
 
 
-def _record_ignored(record: Record, layout: RowLayout, ignored: dict[str, None]) -> None:
+def _record_ignored_columns(record: Record, layout: RowLayout, ignored: dict[str, None]) -> None:
     used = layout.columns.column_names()
     for name in record[1]:
         if name not in used and len(ignored) < _IGNORED_SHOWN:
             ignored[printable_column_name(name)] = None
 
 
-class _Digester:
+class _CanonicalFileDigester:
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self.rows = 0

@@ -31,12 +31,12 @@ from controlplane.domain.datasets.conversations import (
     MessageRole,
     PreferenceColumns,
     RowRefused,
-    describe_columns,
+    format_column_names,
     optional_text,
     parse_conversation,
     read_preference,
+    require_column,
     require_text,
-    require_value,
     shorten_value,
 )
 from controlplane.domain.datasets.splits import Split
@@ -132,7 +132,7 @@ def detect_layout(found: Collection[str], mapping: ColumnMapping | None) -> RowL
         Reason(
             "dataset.row.unknown_columns",
             "found {columns}; expected {expected}",
-            columns=describe_columns(found),
+            columns=format_column_names(found),
             expected=EXPECTED,
         )
     )
@@ -145,17 +145,17 @@ def read_messages(record: Mapping[str, Any], layout: RowLayout) -> tuple[ChatMes
     """
     columns = layout.columns
     if layout.schema is Schema.TEXT:
-        text = require_text(require_value(record, columns.text), columns.text)
+        text = require_text(require_column(record, columns.text), columns.text)
         return (ChatMessage(role=MessageRole.ASSISTANT, content=text),)
     if layout.schema is Schema.PREFERENCE:
         return read_preference(record, _preference_columns(columns))[0]
     if columns.messages:
         sharegpt = layout.schema is Schema.SHAREGPT
         return parse_conversation(
-            require_value(record, columns.messages), columns.messages, sharegpt=sharegpt
+            require_column(record, columns.messages), columns.messages, sharegpt=sharegpt
         )
-    question = require_text(require_value(record, columns.instruction), columns.instruction)
-    reply = require_text(require_value(record, columns.output), columns.output)
+    question = require_text(require_column(record, columns.instruction), columns.instruction)
+    reply = require_text(require_column(record, columns.output), columns.output)
     messages = [
         ChatMessage(role=MessageRole.USER, content=question),
         ChatMessage(role=MessageRole.ASSISTANT, content=reply),
@@ -167,7 +167,7 @@ def read_messages(record: Mapping[str, Any], layout: RowLayout) -> tuple[ChatMes
     return tuple(messages)
 
 
-def read_rejected(record: Mapping[str, Any], layout: RowLayout) -> str:
+def read_rejected_answer(record: Mapping[str, Any], layout: RowLayout) -> str:
     """The rejected answer; empty if the schema is not preference.
 
     :raises RowRefused: if there is none, or it equals the chosen one.
@@ -177,7 +177,7 @@ def read_rejected(record: Mapping[str, Any], layout: RowLayout) -> str:
     return read_preference(record, _preference_columns(layout.columns))[1]
 
 
-def read_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None:
+def read_row_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None:
     """The split that the row names; None if the file names none.
 
     :raises RowRefused: if it is not a known split.
@@ -190,7 +190,7 @@ def read_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None:
                 column="split",
             )
         return None
-    value = require_value(record, column)
+    value = require_column(record, column)
     split = _SPLITS.get(value.strip().lower()) if isinstance(value, str) else None
     if split is None:
         message = Reason(
@@ -247,7 +247,7 @@ def _layout_of_mapping(found: Collection[str], mapping: ColumnMapping) -> RowLay
             Reason(
                 "dataset.mapping.columns_missing",
                 "found {columns}; not found: {missing}",
-                columns=describe_columns(found),
+                columns=format_column_names(found),
                 missing=", ".join(missing),
             )
         )

@@ -53,7 +53,7 @@ class DatasetRefused(Exception):
         self.total = total
 
 
-class ProblemLog:
+class FileProblemLog:
     """Collects problems: keeps the first ones and counts all."""
 
     def __init__(self, *, limit: int) -> None:

@@ -42,7 +42,7 @@ UNHEALTHY = frozenset({ControllerHealth.LATE, ControllerHealth.FAILING, Controll
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunTimes:
+class ControllerRunTimes:
     """The record of one controller; None for what has not happened yet."""
 
     started_at: datetime | None = None
@@ -53,12 +53,12 @@ class RunTimes:
     failures: int = 0
 
     @property
-    def moved_at(self) -> datetime | None:
+    def last_activity_at(self) -> datetime | None:
         """When a run last began or ended."""
         return max(filter(None, (self.started_at, self.ended_at)), default=None)
 
     @property
-    def under_way_since(self) -> datetime | None:
+    def current_run_began_at(self) -> datetime | None:
         """When the run in progress began; also the run of a killed worker."""
         if self.started_at is None:
             return None
@@ -72,18 +72,20 @@ def allowed_lag(interval: timedelta) -> timedelta:
     return max(interval * INTERVALS_ALLOWED, SHORTEST_ALLOWED)
 
 
-def controller_lag(times: RunTimes, *, at: datetime) -> timedelta | None:
+def controller_lag(times: ControllerRunTimes, *, at: datetime) -> timedelta | None:
     """Since the last good end, or the first start where there was none; None if it never turned."""
     since = times.succeeded_at or times.started_at
     return None if since is None else max(at - since, timedelta())
 
 
-def controller_health(times: RunTimes, *, interval: timedelta, at: datetime) -> ControllerHealth:
+def controller_health(
+    times: ControllerRunTimes, *, interval: timedelta, at: datetime
+) -> ControllerHealth:
     """Health of the controller at that time."""
     behind = controller_lag(times, at=at)
     if behind is None:
         return ControllerHealth.UNSEEN
-    began = times.under_way_since
+    began = times.current_run_began_at
     if began is not None and at - began > max(LONGEST_TURN, allowed_lag(interval)):
         return ControllerHealth.STUCK
     overdue = behind > allowed_lag(interval)
@@ -96,7 +98,7 @@ def controller_health(times: RunTimes, *, interval: timedelta, at: datetime) -> 
     return ControllerHealth.ON_TIME
 
 
-def needs_attention(health: ControllerHealth, behind: timedelta | None) -> bool:
+def controller_needs_attention(health: ControllerHealth, behind: timedelta | None) -> bool:
     """Whether operators are warned on every page."""
     if health is ControllerHealth.LATE:
         return behind is not None and behind > MIN_REPORTED_LAG
@@ -118,21 +120,26 @@ class StalledComponent(StrEnum):
 
 
 def find_stalled_component(
-    controllers: Iterable[tuple[timedelta, RunTimes]], *, waiting: int | None, at: datetime
+    controllers: Iterable[tuple[timedelta, ControllerRunTimes]],
+    *,
+    waiting: int | None,
+    at: datetime,
 ) -> StalledComponent:
     """The component that causes the state of the controllers, each given by its interval and record.
 
     ``waiting`` is the number of queued messages; None if the broker does not respond.
     """
-    seen = [(interval, times) for interval, times in controllers if times.moved_at is not None]
+    seen = [
+        (interval, times) for interval, times in controllers if times.last_activity_at is not None
+    ]
     # Infrequent controllers are on time long after frequent ones have stopped. A run in progress may belong to
     # a worker that has died.
     quick = [
-        times.moved_at
+        times.last_activity_at
         for interval, times in seen
-        if times.moved_at is not None and allowed_lag(interval) == SHORTEST_ALLOWED
+        if times.last_activity_at is not None and allowed_lag(interval) == SHORTEST_ALLOWED
     ]
-    if any(at - moved_at <= SHORTEST_ALLOWED for moved_at in quick):
+    if any(at - last_activity_at <= SHORTEST_ALLOWED for last_activity_at in quick):
         healths = {controller_health(times, interval=interval, at=at) for interval, times in seen}
         return StalledComponent.CONTROLLERS if healths & UNHEALTHY else StalledComponent.NONE
     if waiting is None:

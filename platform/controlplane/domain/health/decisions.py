@@ -20,13 +20,14 @@ from datetime import datetime
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.guards import DecisionGuard
-from controlplane.domain.health.isolations import unsettled_reason
+from controlplane.domain.health.isolations import release_blocker_reason
 from controlplane.domain.health.recommended_actions import (
     FaultSeverities,
     RecommendedAction,
     fault_actions,
 )
 from controlplane.domain.health.snapshots import (
+    AttemptRunView,
     CardView,
     CrashOrigin,
     DecisionPolicy,
@@ -36,12 +37,12 @@ from controlplane.domain.health.snapshots import (
     HealthSnapshot,
     IsolationView,
     NodeView,
-    RunView,
 )
 from controlplane.domain.health.stale_nodes import stale_node_actions
 from controlplane.domain.health.suspicions import suspicion_actions
 
 __all__ = [
+    "AttemptRunView",
     "CardView",
     "CrashOrigin",
     "DecisionPolicy",
@@ -51,7 +52,6 @@ __all__ = [
     "HealthSnapshot",
     "IsolationView",
     "NodeView",
-    "RunView",
     "decide_actions",
 ]
 
@@ -70,14 +70,14 @@ def decide_actions(
         *stale,
         *suspicion_actions(snapshot, policy, at),
     ]
-    recommended += _whole_nodes(recommended, snapshot, policy, at)
+    recommended += _escalate_to_whole_nodes(recommended, snapshot, policy, at)
     recommended.sort(key=lambda want: want.order)
     done = tuple(_apply_guard(recommended, DecisionGuard(snapshot, policy, at)))
     returned = tuple(_release_decisions(snapshot, recommended, policy, at))
     return (*done, *stalls, *returned)
 
 
-def _whole_nodes(
+def _escalate_to_whole_nodes(
     recommended: Sequence[RecommendedAction],
     snapshot: HealthSnapshot,
     policy: DecisionPolicy,
@@ -129,7 +129,7 @@ def _apply_guard(
             continue
         followed = bool(want.node.keeper) and want.action.removes_capacity
         held = (
-            _follows_node_reason(want.node.keeper)
+            _externally_managed_reason(want.node.keeper)
             if followed
             else guard.admit(want.node, want.card, want.action)
         )
@@ -150,7 +150,7 @@ def _apply_guard(
         )
 
 
-def _follows_node_reason(keeper: str) -> str:
+def _externally_managed_reason(keeper: str) -> str:
     return Reason(
         "health.node.managed_externally",
         "{manager} handles the faults of this node; Ninefold does not perform this action",
@@ -171,7 +171,7 @@ def _release_decisions(
     severities = FaultSeverities(snapshot.faults, snapshot.released, policy, at)
     unhealthy = {want.node.uid for want in recommended if want.action.removes_capacity}
     for isolation in sorted(proved, key=lambda each: (each.node, each.card)):
-        if isolation.node in unhealthy or unsettled_reason(
+        if isolation.node in unhealthy or release_blocker_reason(
             snapshot.faults, isolation=isolation, severities=severities, policy=policy, at=at
         ):
             continue

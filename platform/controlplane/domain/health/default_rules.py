@@ -10,9 +10,9 @@ from datetime import timedelta
 
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.health.rules import (
+    HealthRuleCondition,
     HealthRuleSpec,
     MetricTransform,
-    RuleCondition,
     RuleOperator,
 )
 from controlplane.domain.telemetry.metrics import Metric
@@ -25,7 +25,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="High chip temperature",
         level=FaultLevel.NOTE,
         source="Ninefold; replace it with the slowdown temperature that the vendor's tools print",
-        condition=RuleCondition(
+        condition=HealthRuleCondition(
             metric=Metric.TEMPERATURE, op=RuleOperator.AT_LEAST, value=90, lasting=_MINUTE
         ),
     ),
@@ -34,7 +34,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="Chip overheating",
         level=FaultLevel.RESET_WHEN_IDLE,
         source="Ninefold; 10 °C above the threshold of the note",
-        condition=RuleCondition(
+        condition=HealthRuleCondition(
             metric=Metric.TEMPERATURE, op=RuleOperator.AT_LEAST, value=100, lasting=_MINUTE
         ),
     ),
@@ -44,7 +44,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         level=FaultLevel.NOTE,
         source="Ninefold; replace it with the maximum operating temperature of the memory that the vendor's "
         "tools print",
-        condition=RuleCondition(
+        condition=HealthRuleCondition(
             metric=Metric.MEMORY_TEMPERATURE, op=RuleOperator.AT_LEAST, value=95, lasting=_MINUTE
         ),
     ),
@@ -53,7 +53,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="Memory overheating",
         level=FaultLevel.RESET_WHEN_IDLE,
         source="Ninefold; 10 °C above the threshold of the note",
-        condition=RuleCondition(
+        condition=HealthRuleCondition(
             metric=Metric.MEMORY_TEMPERATURE, op=RuleOperator.AT_LEAST, value=105, lasting=_MINUTE
         ),
     ),
@@ -62,7 +62,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="Uncorrectable ECC errors",
         level=FaultLevel.RESET_NOW,
         source="NVIDIA, Xid Errors: after a Double Bit ECC Error (Xid 48), drain and reset the card",
-        condition=RuleCondition(
+        condition=HealthRuleCondition(
             metric=Metric.ECC_UNCORRECTED,
             how=MetricTransform.CHANGE,
             op=RuleOperator.ABOVE,
@@ -74,7 +74,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="High rate of correctable ECC errors",
         level=FaultLevel.NOTE,
         source="NVIDIA/DCGM, thresholds of its health checks: 10 single-bit errors per minute (provisional)",
-        condition=RuleCondition(
+        condition=HealthRuleCondition(
             metric=Metric.ECC_CORRECTED,
             how=MetricTransform.RATE,
             op=RuleOperator.ABOVE,
@@ -87,7 +87,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="Link errors between cards",
         level=FaultLevel.NOTE,
         source="NVIDIA/DCGM, thresholds of its health checks: 100 CRC errors per second",
-        condition=RuleCondition(
+        condition=HealthRuleCondition(
             metric=Metric.LINK_ERRORS,
             how=MetricTransform.RATE,
             op=RuleOperator.AT_LEAST,
@@ -101,7 +101,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         title="Network port errors",
         level=FaultLevel.NOTE,
         source="Ninefold; 100 per second, as for links between cards",
-        condition=RuleCondition(
+        condition=HealthRuleCondition(
             metric=Metric.NETWORK_ERRORS,
             how=MetricTransform.RATE,
             op=RuleOperator.AT_LEAST,
@@ -116,7 +116,7 @@ DEFAULT_RULES: tuple[HealthRuleSpec, ...] = (
         level=FaultLevel.RESET_WHEN_IDLE,
         source="Ascend npu-exporter, health_status 0: without a fault code, running workloads continue and the "
         "card is tested",
-        condition=RuleCondition(
+        condition=HealthRuleCondition(
             metric=Metric.HEALTH, op=RuleOperator.IS, value=0, lasting=timedelta(seconds=30)
         ),
     ),

@@ -8,7 +8,7 @@
         └──release──▶ …    └──────fail───────┘
 
 While it drains, workloads save and stop. Nothing is placed on it before it is RETURNED. It passes by a burn-in
-run after the causes have been absent for a while (``unsettled_reason``).
+run after the causes have been absent for a while (``release_blocker_reason``).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ISOLATION = StateMachine(
 )
 
 
-def unsettled_reason(
+def release_blocker_reason(
     faults: Iterable[FaultView],
     *,
     isolation: IsolationView,
@@ -67,7 +67,9 @@ def unsettled_reason(
     Check before a burn-in run begins, and again when it has passed: new faults count too. A whole node includes
     the faults of all of its cards, a card its own and those of its node.
     """
-    for fault, severity in _counting_faults(faults, isolation=isolation, severities=severities):
+    for fault, severity in _faults_blocking_release(
+        faults, isolation=isolation, severities=severities
+    ):
         if fault.ended_at is None:
             return Reason("health.fault.active", "{fault} is still active", fault=fault.code)
         if severity.flaps:
@@ -88,7 +90,7 @@ def unsettled_reason(
     return ""
 
 
-def disproved_reason(
+def burn_in_invalidation_reason(
     faults: Iterable[FaultView], *, isolation: IsolationView, severities: FaultSeverities
 ) -> str:
     """Why a passed burn-in run no longer counts; empty if it counts, or none was passed.
@@ -97,7 +99,7 @@ def disproved_reason(
     """
     if isolation.proved_at is None:
         return ""
-    for fault, _ in _counting_faults(faults, isolation=isolation, severities=severities):
+    for fault, _ in _faults_blocking_release(faults, isolation=isolation, severities=severities):
         if fault.began_at > isolation.proved_at:
             return Reason(
                 "health.fault.after_burn_in",
@@ -107,7 +109,7 @@ def disproved_reason(
     return ""
 
 
-def _counting_faults(
+def _faults_blocking_release(
     faults: Iterable[FaultView], *, isolation: IsolationView, severities: FaultSeverities
 ) -> Iterator[tuple[FaultView, FaultSeverity]]:
     """Faults that prevent its release, oldest first."""
@@ -115,7 +117,7 @@ def _counting_faults(
         concerns = fault.node == isolation.node and (
             not fault.card or not isolation.card or fault.card == isolation.card
         )
-        if not concerns or fault.origin == SignalOrigin.JOB or severities.is_known(fault):
+        if not concerns or fault.origin == SignalOrigin.JOB or severities.was_released_since(fault):
             continue
         severity = severities.of(fault)
         if severity.level >= FaultLevel.RESET_WHEN_IDLE:

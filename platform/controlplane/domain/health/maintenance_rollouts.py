@@ -128,7 +128,7 @@ class NodeObservation:
     returned: bool = False
 
 
-def nodes_to_begin(
+def next_maintenance_nodes(
     members: Sequence[RolloutNodeState], *, state: RolloutState, parallel: int
 ) -> tuple[int, ...]:
     """Keys of those that begin now: of the first domain, in their order, that is not done."""
@@ -147,7 +147,7 @@ def nodes_to_begin(
     return tuple(waiting[:free])
 
 
-def node_event(
+def next_node_event(
     state: NodeState, seen: NodeObservation, *, plan: MaintenancePlan
 ) -> NodeEvent | None:
     """What happens to a node that is under way; None: it stays where it is."""
@@ -156,24 +156,24 @@ def node_event(
     if seen.returned:
         return NodeEvent.FINISH
     if state is NodeState.DRAINING:
-        return _after_draining(plan) if seen.empty else None
+        return _event_after_draining(plan) if seen.empty else None
     works = state is NodeState.WORKING
     ended = seen.worked if works else seen.proved
     if ended is None:
         return None
-    following = _after_working(plan) if works else NodeEvent.FINISH
+    following = _event_after_work(plan) if works else NodeEvent.FINISH
     return following if ended else NodeEvent.FAIL
 
 
-def _after_draining(plan: MaintenancePlan) -> NodeEvent:
-    return NodeEvent.WORK if plan.command else _after_working(plan)
+def _event_after_draining(plan: MaintenancePlan) -> NodeEvent:
+    return NodeEvent.WORK if plan.command else _event_after_work(plan)
 
 
-def _after_working(plan: MaintenancePlan) -> NodeEvent:
+def _event_after_work(plan: MaintenancePlan) -> NodeEvent:
     return NodeEvent.TEST if plan.burn_in else NodeEvent.FINISH
 
 
-def rollout_event(members: Sequence[RolloutNodeState]) -> RolloutEvent | None:
+def rollout_end_event(members: Sequence[RolloutNodeState]) -> RolloutEvent | None:
     """How a rollout in progress ends; None: not yet."""
     if any(member.state in UNDER_WAY for member in members):
         return None

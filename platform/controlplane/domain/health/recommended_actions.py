@@ -69,17 +69,17 @@ def fault_actions(
             continue
         for severity in _fault_severities(fault, severities):
             want = _recommended_action(fault, node, severity)
-            if not is_answered(snapshot, fault.uid, want.action):
+            if not is_fault_handled(snapshot, fault.uid, want.action):
                 yield want
 
 
-def is_answered(snapshot: HealthSnapshot, fault: str, action: HealthAction) -> bool:
+def is_fault_handled(snapshot: HealthSnapshot, fault: str, action: HealthAction) -> bool:
     """Whether that much or more was done about the fault already."""
     done = snapshot.decided.get(fault)
     return done is not None and action.rank <= done.rank
 
 
-def is_moot(node: NodeView, card: str, action: HealthAction) -> bool:
+def is_action_redundant(node: NodeView, card: str, action: HealthAction) -> bool:
     """Whether nothing is left to do: the card, or each card of the node, is isolated as far already."""
     if action is HealthAction.NOTE:
         return False
@@ -97,7 +97,7 @@ def _fault_severities(fault: FaultView, severities: FaultSeverities) -> tuple[Fa
             fault=fault.code,
         )
         return (FaultSeverity(level=FaultLevel.NOTE, reason=reason),)
-    if severities.is_known(fault):
+    if severities.was_released_since(fault):
         reason = Reason(
             "health.fault.before_release",
             "{fault} began before the return to service, so it is ignored",
@@ -113,7 +113,7 @@ def _recommended_action(
 ) -> RecommendedAction:
     action, card = _action_target(_ACTIONS[severity.level], fault.card, node)
     reason = severity.reason
-    if is_moot(node, card, action):
+    if is_action_redundant(node, card, action):
         action, card = HealthAction.NOTE, fault.card
         reason = Reason(
             "health.action.already_applied",
@@ -169,9 +169,9 @@ class FaultSeverities:
         for fault in faults:
             self._began[_fault_identity(fault)].append(fault.began_at)
 
-    def is_known(self, fault: FaultView) -> bool:
+    def was_released_since(self, fault: FaultView) -> bool:
         """Whether its card or node was released after it began, so that it no longer counts."""
-        back = self._was_released_since(fault)
+        back = self._last_released_at(fault)
         return back is not None and fault.began_at <= back
 
     def by_code(self, fault: FaultView) -> FaultSeverity:
@@ -216,7 +216,7 @@ class FaultSeverities:
         if limit is None or level is FaultLevel.ISOLATE or len(began) < limit.times:
             return None
         since = self._at - limit.within
-        back = self._was_released_since(fault)
+        back = self._last_released_at(fault)
         times = sum(each > since and (back is None or each > back) for each in began)
         if times < limit.times:
             return None
@@ -243,7 +243,7 @@ class FaultSeverities:
             times=self._policy.min_occurrences, within=self._policy.occurrences_within
         )
 
-    def _was_released_since(self, fault: FaultView) -> datetime | None:
+    def _last_released_at(self, fault: FaultView) -> datetime | None:
         return max(
             (
                 self._released[uid]

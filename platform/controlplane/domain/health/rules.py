@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import FaultLevel
-from controlplane.domain.telemetry.metrics import MEASURES, Metric, is_possible
+from controlplane.domain.telemetry.metrics import MEASURES, Metric, is_metric_value_possible
 
 #: Between measurements that are further apart, the value is unknown.
 GAP = timedelta(minutes=5)
@@ -59,7 +59,7 @@ _HOLDS: Mapping[RuleOperator, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleCondition:
+class HealthRuleCondition:
     metric: Metric
     op: RuleOperator
     #: In the metric's unit (``telemetry.MEASURES``); of a rate, that a minute.
@@ -81,7 +81,7 @@ class HealthRuleSpec:
     #: A slug: the code of the rule's faults.
     name: str
     title: str
-    condition: RuleCondition
+    condition: HealthRuleCondition
     level: FaultLevel
     #: Source of the threshold, for display.
     source: str = ""
@@ -113,7 +113,7 @@ class RuleEvaluation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleFiring:
+class HealthRuleFiring:
     """One time that the rule would have fired."""
 
     #: When the condition was first met, and when it had lasted long enough.
@@ -126,14 +126,14 @@ class RuleFiring:
 
 
 def evaluate_condition(
-    condition: RuleCondition, series: Sequence[MetricSample], at: datetime
+    condition: HealthRuleCondition, series: Sequence[MetricSample], at: datetime
 ) -> RuleEvaluation:
     """Evaluate the condition for one card now.
 
     ``series`` are its measurements of the condition's metric, oldest first; later ones than ``at`` are ignored.
     They must reach back over ``within`` and ``lasting``: older measurements affect only the begin.
     """
-    last: _Step | None = None
+    last: _ConditionStep | None = None
     for step in _condition_steps(condition, (sample for sample in series if sample.at <= at)):
         last = step
     if last is None or last.at < at - GAP:
@@ -141,17 +141,19 @@ def evaluate_condition(
     return last.finding
 
 
-def dry_run(condition: RuleCondition, series: Iterable[MetricSample]) -> tuple[RuleFiring, ...]:
+def simulate_condition_firings(
+    condition: HealthRuleCondition, series: Iterable[MetricSample]
+) -> tuple[HealthRuleFiring, ...]:
     """When the rule would have fired on what was measured of one card, oldest first."""
-    firings: list[RuleFiring] = []
-    fired: RuleFiring | None = None
+    firings: list[HealthRuleFiring] = []
+    fired: HealthRuleFiring | None = None
     for step in _condition_steps(condition, series):
         finding = step.finding
         if fired is not None and (step.anew or finding.verdict is not RuleVerdict.FIRES):
             firings.append(_end_firing(fired, step))
             fired = None
         if finding.verdict is RuleVerdict.FIRES and finding.since and finding.value is not None:
-            fired = RuleFiring(
+            fired = HealthRuleFiring(
                 began_at=fired.began_at if fired else finding.since,
                 fired_at=fired.fired_at if fired else step.at,
                 ended_at=None,
@@ -161,7 +163,7 @@ def dry_run(condition: RuleCondition, series: Iterable[MetricSample]) -> tuple[R
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _ConditionStep:
     at: datetime
     finding: RuleEvaluation
     #: The previous measurement is too old.
@@ -169,7 +171,9 @@ class _Step:
     before: datetime | None
 
 
-def _condition_steps(condition: RuleCondition, series: Iterable[MetricSample]) -> Iterator[_Step]:
+def _condition_steps(
+    condition: HealthRuleCondition, series: Iterable[MetricSample]
+) -> Iterator[_ConditionStep]:
     """What is found at each measurement."""
     holds = _HOLDS[condition.op]
     since: datetime | None = None
@@ -180,7 +184,7 @@ def _condition_steps(condition: RuleCondition, series: Iterable[MetricSample]) -
             since = None
         if value is not None and holds(value, condition.value):
             since = since or at
-        yield _Step(
+        yield _ConditionStep(
             at=at,
             finding=_build_finding(condition, at=at, since=since, value=value),
             anew=anew,
@@ -190,7 +194,7 @@ def _condition_steps(condition: RuleCondition, series: Iterable[MetricSample]) -
 
 
 def _build_finding(
-    condition: RuleCondition, *, at: datetime, since: datetime | None, value: float | None
+    condition: HealthRuleCondition, *, at: datetime, since: datetime | None, value: float | None
 ) -> RuleEvaluation:
     if value is None:
         return RuleEvaluation(verdict=RuleVerdict.UNKNOWN)
@@ -203,7 +207,7 @@ def _build_finding(
 
 
 def _compared_values(
-    condition: RuleCondition, series: Iterable[MetricSample]
+    condition: HealthRuleCondition, series: Iterable[MetricSample]
 ) -> Iterator[tuple[datetime, float | None]]:
     """What is compared at each measurement; None where there is no earlier one to compare it with."""
     if condition.how is MetricTransform.VALUE:
@@ -231,16 +235,18 @@ def _compared_values(
             )
 
 
-def _worse_value(condition: RuleCondition, fired: RuleFiring | None, value: float) -> float:
+def _worse_value(
+    condition: HealthRuleCondition, fired: HealthRuleFiring | None, value: float
+) -> float:
     if fired is None:
         return value
     pick = min if condition.op in {RuleOperator.BELOW, RuleOperator.AT_MOST} else max
     return pick(fired.worst, value)
 
 
-def _end_firing(fired: RuleFiring, step: _Step) -> RuleFiring:
+def _end_firing(fired: HealthRuleFiring, step: _ConditionStep) -> HealthRuleFiring:
     """Ended at the measurement that no longer meets the condition; after a gap, at the last one before it."""
-    return RuleFiring(
+    return HealthRuleFiring(
         began_at=fired.began_at,
         fired_at=fired.fired_at,
         ended_at=step.before if step.anew else step.at,
@@ -259,7 +265,7 @@ _OPERATOR_SYMBOLS = {"≥": ">=", "≤": "<=", "==": "="}
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
-class RuleRefused(ValueError):
+class HealthRuleRefused(ValueError):
     """The document is no valid rule; ``field`` is the cause, the message says what is expected."""
 
     def __init__(self, field: str, message: str) -> None:
@@ -267,15 +273,15 @@ class RuleRefused(ValueError):
         self.field = field
 
 
-def condition_of(document: object) -> RuleCondition:
+def parse_health_condition(document: object) -> HealthRuleCondition:
     """The condition that the document writes down.
 
-    :raises RuleRefused: for the first thing in it that is not understood or can never hold.
+    :raises HealthRuleRefused: for the first thing in it that is not understood or can never hold.
     """
     fields = _parse_table(document, "condition", _FIELDS)
     metric = _parse_choice(Metric, fields, "metric")
     how = _parse_choice(MetricTransform, fields, "how", MetricTransform.VALUE)
-    condition = RuleCondition(
+    condition = HealthRuleCondition(
         metric=metric,
         how=how,
         op=_parse_operator(fields),
@@ -285,7 +291,7 @@ def condition_of(document: object) -> RuleCondition:
         chips=_parse_chips(fields),
     )
     if how is MetricTransform.VALUE and "within" in fields:
-        raise RuleRefused(
+        raise HealthRuleRefused(
             "within",
             Reason(
                 "health_rule.within.not_allowed",
@@ -293,7 +299,7 @@ def condition_of(document: object) -> RuleCondition:
             ),
         )
     if how is not MetricTransform.VALUE and not condition.within:
-        raise RuleRefused(
+        raise HealthRuleRefused(
             "within",
             Reason(
                 "health_rule.within.zero",
@@ -303,8 +309,8 @@ def condition_of(document: object) -> RuleCondition:
     return condition
 
 
-def document_of(condition: RuleCondition) -> dict[str, Any]:
-    """The JSON document from which ``condition_of`` reads an equal condition."""
+def health_condition_document(condition: HealthRuleCondition) -> dict[str, Any]:
+    """The JSON document from which ``parse_health_condition`` reads an equal condition."""
     document: dict[str, Any] = {
         "metric": condition.metric.value,
         "how": condition.how.value,
@@ -319,12 +325,12 @@ def document_of(condition: RuleCondition) -> dict[str, Any]:
     return document
 
 
-def rule_of(document: object) -> HealthRuleSpec:
-    """:raises RuleRefused: if it is no rule."""
+def parse_health_rule(document: object) -> HealthRuleSpec:
+    """:raises HealthRuleRefused: if it is no rule."""
     fields = _parse_table(document, "rule", _RULE_FIELDS)
     name = fields.get("name")
     if not isinstance(name, str) or not _SLUG.fullmatch(name):
-        raise RuleRefused(
+        raise HealthRuleRefused(
             "name",
             Reason(
                 "health_rule.name.invalid",
@@ -334,7 +340,7 @@ def rule_of(document: object) -> HealthRuleSpec:
         )
     for field in ("title", "source"):
         if not isinstance(fields.get(field, ""), str):
-            raise RuleRefused(
+            raise HealthRuleRefused(
                 field,
                 Reason(
                     "health_rule.field.not_text",
@@ -346,16 +352,16 @@ def rule_of(document: object) -> HealthRuleSpec:
     return HealthRuleSpec(
         name=name,
         title=fields.get("title", "") or name,
-        level=level_of(fields.get("level")),
-        condition=condition_of(fields.get("condition")),
+        level=parse_fault_level(fields.get("level")),
+        condition=parse_health_condition(fields.get("condition")),
         source=fields.get("source", ""),
     )
 
 
-def level_of(value: object) -> FaultLevel:
+def parse_fault_level(value: object) -> FaultLevel:
     """``4``, ``"L4"`` or ``"reset_when_idle"``.
 
-    :raises RuleRefused: if it is none of these.
+    :raises HealthRuleRefused: if it is none of these.
     """
     if isinstance(value, int) and not isinstance(value, bool) and value in set(FaultLevel):
         return FaultLevel(value)
@@ -364,7 +370,7 @@ def level_of(value: object) -> FaultLevel:
         if text in {f"L{level.value}", level.name}:
             return level
     known = ", ".join(f"L{level.value} ({level.name.lower()})" for level in FaultLevel)
-    raise RuleRefused(
+    raise HealthRuleRefused(
         "level",
         Reason(
             "health_rule.level.unknown",
@@ -377,7 +383,7 @@ def level_of(value: object) -> FaultLevel:
 
 def _parse_table(document: object, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(document, Mapping):
-        raise RuleRefused(
+        raise HealthRuleRefused(
             what,
             Reason(
                 "health_rule.document.not_an_object",
@@ -388,7 +394,7 @@ def _parse_table(document: object, what: str, known: tuple[str, ...]) -> Mapping
         )
     for field in document:
         if field not in known:
-            raise RuleRefused(
+            raise HealthRuleRefused(
                 str(field),
                 Reason(
                     "health_rule.field.unknown",
@@ -409,7 +415,7 @@ def _parse_choice(
         return kind(value)
     except ValueError:
         known = ", ".join(member.value for member in kind)
-        raise RuleRefused(
+        raise HealthRuleRefused(
             field,
             Reason(
                 "health_rule.field.not_a_choice",
@@ -427,7 +433,7 @@ def _parse_operator(fields: Mapping[str, Any]) -> RuleOperator:
         return RuleOperator(_OPERATOR_SYMBOLS.get(str(value), str(value)))
     except ValueError:
         known = ", ".join(op.value for op in RuleOperator)
-        raise RuleRefused(
+        raise HealthRuleRefused(
             "op",
             Reason(
                 "health_rule.op.unknown",
@@ -441,7 +447,7 @@ def _parse_operator(fields: Mapping[str, Any]) -> RuleOperator:
 def _parse_threshold(fields: Mapping[str, Any], metric: Metric, how: MetricTransform) -> float:
     value = _parse_finite_number(fields.get("value"))
     if value is None:
-        raise RuleRefused(
+        raise HealthRuleRefused(
             "value",
             Reason(
                 "health_rule.value.not_finite",
@@ -450,8 +456,8 @@ def _parse_threshold(fields: Mapping[str, Any], metric: Metric, how: MetricTrans
             ),
         )
     measure = MEASURES[metric]
-    if how is MetricTransform.VALUE and not is_possible(metric, value):
-        raise RuleRefused(
+    if how is MetricTransform.VALUE and not is_metric_value_possible(metric, value):
+        raise HealthRuleRefused(
             "value",
             Reason(
                 "health_rule.value.out_of_range",
@@ -464,7 +470,7 @@ def _parse_threshold(fields: Mapping[str, Any], metric: Metric, how: MetricTrans
             ),
         )
     if how is not MetricTransform.VALUE and measure.counter and value < 0:
-        raise RuleRefused(
+        raise HealthRuleRefused(
             "value",
             Reason(
                 "health_rule.value.negative",
@@ -482,7 +488,7 @@ def _parse_duration(fields: Mapping[str, Any], field: str, default: timedelta) -
     value = fields[field]
     seconds = _parse_seconds(value)
     if seconds is None:
-        raise RuleRefused(
+        raise HealthRuleRefused(
             field,
             Reason(
                 "health_rule.duration.invalid",
@@ -492,7 +498,7 @@ def _parse_duration(fields: Mapping[str, Any], field: str, default: timedelta) -
             ),
         )
     if not 0 <= seconds <= LONGEST.total_seconds():
-        raise RuleRefused(
+        raise HealthRuleRefused(
             field,
             Reason(
                 "health_rule.duration.out_of_range",
@@ -526,7 +532,7 @@ def _parse_chips(fields: Mapping[str, Any]) -> frozenset[str]:
     if not isinstance(value, (list, tuple)) or not all(
         isinstance(each, str) and each for each in value
     ):
-        raise RuleRefused(
+        raise HealthRuleRefused(
             "chips",
             Reason(
                 "health_rule.chips.invalid",

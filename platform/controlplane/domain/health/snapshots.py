@@ -128,7 +128,7 @@ class CrashOrigin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunView:
+class AttemptRunView:
     """One attempt of a job that has ended, where it ran and how it went."""
 
     #: Uid of the job: its attempts run the same program.
@@ -173,7 +173,7 @@ class HealthSnapshot:
     #: Last release of cards and nodes, by uid: earlier evidence no longer counts.
     released: Mapping[str, datetime] = field(default_factory=dict)
     #: Attempts that ended within ``DecisionPolicy.suspicion_within``.
-    runs: tuple[RunView, ...] = ()
+    runs: tuple[AttemptRunView, ...] = ()
     isolations: tuple[IsolationView, ...] = ()
 
 

@@ -14,7 +14,11 @@ from datetime import datetime
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
-from controlplane.domain.health.recommended_actions import RecommendedAction, is_answered, is_moot
+from controlplane.domain.health.recommended_actions import (
+    RecommendedAction,
+    is_action_redundant,
+    is_fault_handled,
+)
 from controlplane.domain.health.snapshots import (
     DecisionPolicy,
     FaultView,
@@ -68,7 +72,7 @@ def stale_node_actions(
                 )
             )
         else:
-            recommended += [_recommended_action(each, at) for each in ripe]
+            recommended += [_stale_node_isolation(each, at) for each in ripe]
     return tuple(recommended), tuple(held)
 
 
@@ -89,8 +93,8 @@ def _find_stale_nodes(snapshot: HealthSnapshot) -> Iterator[_StaleNode]:
             node=node,
             fault=fault,
             since=last_seen_at or fault.began_at,
-            answered=is_answered(snapshot, fault.uid, HealthAction.ISOLATE_NODE)
-            or is_moot(node, "", HealthAction.ISOLATE_NODE)
+            answered=is_fault_handled(snapshot, fault.uid, HealthAction.ISOLATE_NODE)
+            or is_action_redundant(node, "", HealthAction.ISOLATE_NODE)
             or (back is not None and fault.began_at <= back),
         )
         if node.uid not in seen or _stale_node_sort_key(silence) < _stale_node_sort_key(
@@ -109,7 +113,7 @@ def _is_mass_staleness(stale: int, nodes: int, policy: DecisionPolicy) -> bool:
     return stale == nodes or (stale > 1 and stale * 1000 >= policy.stall_share * nodes)
 
 
-def _recommended_action(silence: _StaleNode, at: datetime) -> RecommendedAction:
+def _stale_node_isolation(silence: _StaleNode, at: datetime) -> RecommendedAction:
     return RecommendedAction(
         node=silence.node,
         card="",

@@ -35,14 +35,18 @@ from typing import Final
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import SignalOrigin
-from controlplane.domain.health.recommended_actions import RecommendedAction, is_answered, is_moot
+from controlplane.domain.health.recommended_actions import (
+    RecommendedAction,
+    is_action_redundant,
+    is_fault_handled,
+)
 from controlplane.domain.health.snapshots import (
+    AttemptRunView,
     CrashOrigin,
     DecisionPolicy,
     HealthAction,
     HealthSnapshot,
     NodeView,
-    RunView,
 )
 
 _UNPROVEN: Mapping[CrashOrigin, float] = {
@@ -55,7 +59,7 @@ _MOST_UNPROVEN = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suspicion:
+class NodeSuspicion:
     """A node that crashes jobs, or those of its cards that all the crashes have in common."""
 
     node: str
@@ -68,14 +72,14 @@ class Suspicion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Count:
+class _JobCrashEvidence:
     """The evidence of one job about one node."""
 
     job: str
     owner: str
     weight: float
     proven: bool
-    crashes: tuple[RunView, ...]
+    crashes: tuple[AttemptRunView, ...]
 
 
 def suspicion_actions(
@@ -85,7 +89,7 @@ def suspicion_actions(
     for suspicion in suspicious_nodes(snapshot, policy, at):
         node = snapshot.nodes[suspicion.node]
         for card in suspicion.cards or ("",):
-            if not is_moot(node, card, HealthAction.RESET_WHEN_IDLE):
+            if not is_action_redundant(node, card, HealthAction.RESET_WHEN_IDLE):
                 aimed = "" if node.binds_by_node else card
                 yield RecommendedAction(
                     node=node,
@@ -99,16 +103,16 @@ def suspicion_actions(
 
 def suspicious_nodes(
     snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
-) -> tuple[Suspicion, ...]:
+) -> tuple[NodeSuspicion, ...]:
     """The nodes whose score reaches the policy's, by uid."""
     recent = [run for run in snapshot.runs if run.ended_at > at - policy.suspicion_within]
-    ran: dict[str, list[RunView]] = defaultdict(list)
+    ran: dict[str, list[AttemptRunView]] = defaultdict(list)
     for run in recent:
         for place in run.places:
             ran[place].append(run)
-    counts: dict[str, list[_Count]] = defaultdict(list)
+    counts: dict[str, list[_JobCrashEvidence]] = defaultdict(list)
     for runs in _runs_by_job(recent).values():
-        for uid, count in _crash_counts(runs):
+        for uid, count in _crash_evidence_by_node(runs):
             counts[uid].append(count)
     spread = _crashed_jobs_per_owner(counts)
     found = []
@@ -116,7 +120,7 @@ def suspicious_nodes(
         node = snapshot.nodes.get(uid)
         if node is None:
             continue
-        back = _was_released_since(snapshot, node)
+        back = _last_node_release_at(snapshot, node)
         fresh = [each for each in known if back is None or each.crashes[0].ended_at > back]
         here = [run for run in ran[uid] if back is None or run.ended_at > back]
         suspicion = _node_suspicion(node, fresh, here, spread)
@@ -125,14 +129,16 @@ def suspicious_nodes(
     return tuple(found)
 
 
-def _runs_by_job(runs: Sequence[RunView]) -> dict[str, list[RunView]]:
-    jobs: dict[str, list[RunView]] = defaultdict(list)
+def _runs_by_job(runs: Sequence[AttemptRunView]) -> dict[str, list[AttemptRunView]]:
+    jobs: dict[str, list[AttemptRunView]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.ended_at):
         jobs[run.job].append(run)
     return jobs
 
 
-def _crash_counts(runs: Sequence[RunView]) -> Iterator[tuple[str, _Count]]:
+def _crash_evidence_by_node(
+    runs: Sequence[AttemptRunView],
+) -> Iterator[tuple[str, _JobCrashEvidence]]:
     """The evidence of one job's attempts about each node in question."""
     crashes = [run for run in runs if run.failed is not None]
     if any(run.failed is CrashOrigin.PROGRAM for run in crashes):
@@ -145,7 +151,7 @@ def _crash_counts(runs: Sequence[RunView]) -> Iterator[tuple[str, _Count]]:
         base = 1.0 if proven else max(_UNPROVEN[run.failed] for run in there if run.failed)
         yield (
             node,
-            _Count(
+            _JobCrashEvidence(
                 job=there[0].job,
                 owner=there[0].owner,
                 weight=len(there) / len(crashes) / fewest * base,
@@ -155,7 +161,7 @@ def _crash_counts(runs: Sequence[RunView]) -> Iterator[tuple[str, _Count]]:
         )
 
 
-def _crashed_jobs_per_owner(counts: Mapping[str, Sequence[_Count]]) -> Mapping[str, int]:
+def _crashed_jobs_per_owner(counts: Mapping[str, Sequence[_JobCrashEvidence]]) -> Mapping[str, int]:
     """Owner → how many of its jobs crashed, wherever."""
     jobs: dict[str, set[str]] = defaultdict(set)
     for known in counts.values():
@@ -165,11 +171,14 @@ def _crashed_jobs_per_owner(counts: Mapping[str, Sequence[_Count]]) -> Mapping[s
 
 
 def _node_suspicion(
-    node: NodeView, counts: Sequence[_Count], here: Sequence[RunView], spread: Mapping[str, int]
-) -> Suspicion | None:
+    node: NodeView,
+    counts: Sequence[_JobCrashEvidence],
+    here: Sequence[AttemptRunView],
+    spread: Mapping[str, int],
+) -> NodeSuspicion | None:
     if not counts:
         return None
-    owners: dict[str, list[_Count]] = defaultdict(list)
+    owners: dict[str, list[_JobCrashEvidence]] = defaultdict(list)
     for count in counts:
         owners[count.owner].append(count)
     weight = 0.0
@@ -180,7 +189,7 @@ def _node_suspicion(
     jobs = {run.job for run in here}
     score = weight * len(counts) / len(jobs)
     elsewhere = sum(count.proven for count in counts)
-    return Suspicion(
+    return NodeSuspicion(
         node=node.uid,
         cards=_common_cards(node, counts, here),
         score=score,
@@ -198,7 +207,7 @@ def _node_suspicion(
 
 
 def _common_cards(
-    node: NodeView, counts: Sequence[_Count], here: Sequence[RunView]
+    node: NodeView, counts: Sequence[_JobCrashEvidence], here: Sequence[AttemptRunView]
 ) -> tuple[str, ...]:
     """Cards that every crashed job used and no successful one; empty if that is inconclusive."""
     common = {card.uid for card in node.cards}
@@ -210,7 +219,7 @@ def _common_cards(
     return () if len(common) == len(node.cards) else tuple(sorted(common))
 
 
-def _was_released_since(snapshot: HealthSnapshot, node: NodeView) -> datetime | None:
+def _last_node_release_at(snapshot: HealthSnapshot, node: NodeView) -> datetime | None:
     """Last release of the node or of a card of it: earlier crashes are handled."""
     uids = (node.uid, *(card.uid for card in node.cards))
     return max((snapshot.released[uid] for uid in uids if uid in snapshot.released), default=None)
@@ -224,7 +233,7 @@ def _newest_open_fault(snapshot: HealthSnapshot, node: str, card: str) -> str:
         if fault.origin == SignalOrigin.JOB
         and fault.node == node
         and (not card or fault.card in {"", card})
-        and not is_answered(snapshot, fault.uid, HealthAction.RESET_WHEN_IDLE)
+        and not is_fault_handled(snapshot, fault.uid, HealthAction.RESET_WHEN_IDLE)
     ]
     return max(left)[1] if left else ""
 
@@ -247,7 +256,7 @@ class CrashSignature:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crash:
+class LoggedCrash:
     """The signature that was found."""
 
     code: str
@@ -259,7 +268,7 @@ class Crash:
     fault: str = ""
 
 
-def _crash_signature(
+def _build_crash_signature(
     code: str, blame: CrashOrigin, pattern: str, *, vendor: str = ""
 ) -> CrashSignature:
     compiled = re.compile(pattern, re.IGNORECASE)
@@ -271,53 +280,59 @@ _XID: Final = r"\bxid\b[^\d\n]{0,40}?(?:\([^)\n]*\):?\s*)?"
 #: In the order of their weight among those of the same blame, the weakest first.
 SIGNATURES: Final = (
     # Of the program. A device-side assertion is an index out of range or a label that there is none of.
-    _crash_signature("out-of-memory", CrashOrigin.PROGRAM, r"outofmemoryerror|out of memory\b"),
-    _crash_signature("device-assert", CrashOrigin.PROGRAM, r"device-side assert triggered"),
-    _crash_signature("no-space", CrashOrigin.PROGRAM, r"no space left on device"),
+    _build_crash_signature(
+        "out-of-memory", CrashOrigin.PROGRAM, r"outofmemoryerror|out of memory\b"
+    ),
+    _build_crash_signature("device-assert", CrashOrigin.PROGRAM, r"device-side assert triggered"),
+    _build_crash_signature("no-space", CrashOrigin.PROGRAM, r"no space left on device"),
     # A collective gives up when one member is late: for a broken link, a slow card, or because its program died.
-    _crash_signature(
+    _build_crash_signature(
         "nccl-timeout", CrashOrigin.UNCLEAR, r"watchdog caught collective operation timeout"
     ),
-    _crash_signature(
+    _build_crash_signature(
         "nccl-error",
         CrashOrigin.UNCLEAR,
         r"\bnccl (?:error|warn).*|ncclSystemError|ncclRemoteError",
     ),
-    _crash_signature("hccl-timeout", CrashOrigin.UNCLEAR, r"\bhccl.*(?:time ?out|notify wait)"),
+    _build_crash_signature(
+        "hccl-timeout", CrashOrigin.UNCLEAR, r"\bhccl.*(?:time ?out|notify wait)"
+    ),
     # Codes of CANN: a letter for the kind of error, another for the module (I: collectives, J: their transport).
-    _crash_signature("cann", CrashOrigin.UNCLEAR, r"\b(E[IJ]\d{4})\b"),
-    _crash_signature(
+    _build_crash_signature("cann", CrashOrigin.UNCLEAR, r"\b(E[IJ]\d{4})\b"),
+    _build_crash_signature(
         "cuda-illegal-access", CrashOrigin.UNCLEAR, r"an illegal memory access was encountered"
     ),
-    _crash_signature("xid", CrashOrigin.UNCLEAR, rf"{_XID}(\d{{1,4}})\b", vendor="nvidia"),
-    _crash_signature(
+    _build_crash_signature("xid", CrashOrigin.UNCLEAR, rf"{_XID}(\d{{1,4}})\b", vendor="nvidia"),
+    _build_crash_signature(
         "nan",
         CrashOrigin.UNCLEAR,
         r"\bloss(?:'|\")?\s*[:=]\s*nan\b|nan (?:or inf )?(?:found|detected) in",
     ),
     # Of the card, its links or its node.
-    _crash_signature(
+    _build_crash_signature(
         "nvlink", CrashOrigin.HARDWARE, r"nvlink (?:error|failure)|uncorrectable nvlink error"
     ),
-    _crash_signature(
+    _build_crash_signature(
         "launch-failure", CrashOrigin.HARDWARE, r"unspecified launch failure|hardware stack error"
     ),
-    _crash_signature(
+    _build_crash_signature(
         "npu-error",
         CrashOrigin.HARDWARE,
         r"\b(?:hbm|aicore|ai core).*(?:ecc|multi.?bit|hardware).*(?:error|fault)",
     ),
-    _crash_signature("bus-error", CrashOrigin.HARDWARE, r"\bbus error\b|\bSIGBUS\b"),
-    _crash_signature("ecc", CrashOrigin.HARDWARE, r"uncorrectable ecc error|ecc error encountered"),
-    _crash_signature(
+    _build_crash_signature("bus-error", CrashOrigin.HARDWARE, r"\bbus error\b|\bSIGBUS\b"),
+    _build_crash_signature(
+        "ecc", CrashOrigin.HARDWARE, r"uncorrectable ecc error|ecc error encountered"
+    ),
+    _build_crash_signature(
         "device-lost",
         CrashOrigin.HARDWARE,
         r"device (?:is )?lost|no longer (?:connected|available) on the bus",
     ),
-    _crash_signature("off-the-bus", CrashOrigin.HARDWARE, r"fallen off the bus"),
+    _build_crash_signature("off-the-bus", CrashOrigin.HARDWARE, r"fallen off the bus"),
     # Codes after which the driver requires a reset or service; the others end a program, often by its own
     # fault.
-    _crash_signature(
+    _build_crash_signature(
         "xid",
         CrashOrigin.HARDWARE,
         rf"{_XID}(46|48|54|62|64|74|79|95|1(?:09|10|19|20|36|4[03-9]|5[0568]|6[02]))\b",
@@ -327,9 +342,9 @@ SIGNATURES: Final = (
 _STRENGTH: Final = {CrashOrigin.UNCLEAR: 0, CrashOrigin.HARDWARE: 1, CrashOrigin.PROGRAM: 2}
 
 
-def crash_signature(tail: str) -> Crash | None:
+def find_crash_signature(tail: str) -> LoggedCrash | None:
     """The signature at the end of a log; None if there is no known one."""
-    found: tuple[tuple[int, int], Crash] | None = None
+    found: tuple[tuple[int, int], LoggedCrash] | None = None
     for line in tail[-_LONGEST_TAIL:].splitlines():
         for place, known in enumerate(SIGNATURES):
             match = known.pattern.search(line[:_LONGEST_LINE])
@@ -341,9 +356,9 @@ def crash_signature(tail: str) -> Crash | None:
     return None if found is None else found[1]
 
 
-def _parse_crash(known: CrashSignature, match: re.Match[str], line: str) -> Crash:
+def _parse_crash(known: CrashSignature, match: re.Match[str], line: str) -> LoggedCrash:
     own = (match[1] or "") if known.pattern.groups else ""
-    return Crash(
+    return LoggedCrash(
         code=f"{known.code}-{own}".rstrip("-"),
         blame=known.blame,
         line=line.strip()[:_LONGEST_LINE],

@@ -85,19 +85,19 @@ def check_plan(
 
     Serving engines support stages of different length; training engines need equally many layers in each.
     """
-    findings = list(_check_ranges(plan))
+    findings = list(_check_parallel_degrees(plan))
     if findings:
         return tuple(findings)
-    findings += _check_product(plan, cards=cards)
+    findings += _check_degree_product(plan, cards=cards)
     if architecture is not None:
         findings += _check_divisibility(plan, architecture, serves=serves)
     if chip is not None:
-        findings += check_cards(cards, chip=chip)
-        findings += _check_ring(plan, chip=chip)
+        findings += check_card_count(cards, chip=chip)
+        findings += _check_tensor_within_ring(plan, chip=chip)
     return tuple(findings)
 
 
-def read_plan(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
+def parse_parallel_plan(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
     """The plan of a spec's group ``parallel``: empty fields are 1, an empty ``data`` uses the other cards."""
 
     def number(name: str) -> int:
@@ -116,7 +116,7 @@ def read_plan(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
     )
 
 
-def check_cards(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
+def check_card_count(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
     """Validate a number of cards against the allocation sizes of the hardware."""
     node = chip.cards_per_node
     if cards < 1 or cards > MOST_CARDS:
@@ -215,17 +215,19 @@ def smallest_plan(
     most: int = 1024,
 ) -> ParallelPlan | None:
     """The plan with the fewest allocatable cards, up to ``most``, that ``fits``; None if there is none."""
-    for cards in card_counts(chip, most=most):
+    for cards in allocatable_card_counts(chip, most=most):
         plan = propose_plan(cards=cards, architecture=architecture, chip=chip, fits=fits)
         if plan is not None:
             return plan
     return None
 
 
-def card_counts(chip: Chip, *, most: int) -> tuple[int, ...]:
+def allocatable_card_counts(chip: Chip, *, most: int) -> tuple[int, ...]:
     """Allocatable numbers of cards, ascending: every legal one of a node, then nodes by powers of two."""
     node = chip.cards_per_node or 8
-    counts = [each for each in range(1, min(node, most) + 1) if not check_cards(each, chip=chip)]
+    counts = [
+        each for each in range(1, min(node, most) + 1) if not check_card_count(each, chip=chip)
+    ]
     while node * 2 <= most:
         node *= 2
         counts.append(node)
@@ -251,7 +253,7 @@ def _divisors(number: int) -> list[int]:
     return [each for each in range(1, number + 1) if number % each == 0]
 
 
-def _check_ranges(plan: ParallelPlan) -> Iterator[FieldFinding]:
+def _check_parallel_degrees(plan: ParallelPlan) -> Iterator[FieldFinding]:
     for name in ("tensor", "pipeline", "data", "context", "expert"):
         value = getattr(plan, name)
         if not 1 <= value <= MOST_CARDS:
@@ -276,7 +278,7 @@ def _check_ranges(plan: ParallelPlan) -> Iterator[FieldFinding]:
         )
 
 
-def _check_product(plan: ParallelPlan, *, cards: int) -> Iterator[FieldFinding]:
+def _check_degree_product(plan: ParallelPlan, *, cards: int) -> Iterator[FieldFinding]:
     if plan.cards != cards:
         others = plan.tensor * plan.pipeline * plan.context
         if cards % others == 0:
@@ -405,7 +407,7 @@ def _check_divisibility(
         )
 
 
-def _check_ring(plan: ParallelPlan, *, chip: Chip) -> Iterator[FieldFinding]:
+def _check_tensor_within_ring(plan: ParallelPlan, *, chip: Chip) -> Iterator[FieldFinding]:
     ring = ring_size(chip)
     if ring and plan.tensor > ring:
         yield FieldFinding(

@@ -163,7 +163,7 @@ def check_policy(values: Mapping[str, Any]) -> tuple[FieldFinding, ...]:
     return ()
 
 
-def shows_killed_worker(log_tail: str) -> bool:
+def log_shows_killed_worker(log_tail: str) -> bool:
     """Whether a launcher of several processes reports that a signal ended one of them."""
     return _KILLED_WORKER.search(log_tail) is not None
 
@@ -219,7 +219,7 @@ OUT_OF_MEMORY_ADVICE = (
 )
 
 
-def smaller_batches(spec: Mapping[str, Any]) -> dict[str, int] | None:
+def smaller_batch_fields(spec: Mapping[str, Any]) -> dict[str, int] | None:
     """Fields of the spec for smaller batches; None if the batch is one example, or the engine has no such fields.
 
     The new batch is the largest divisor of the examples of a step that is at most half of the batch.
@@ -232,7 +232,7 @@ def smaller_batches(spec: Mapping[str, Any]) -> dict[str, int] | None:
     return {"batch_size": smaller, "gradient_accumulation": rows // smaller}
 
 
-def shows_out_of_memory(log: str) -> bool:
+def log_shows_out_of_memory(log: str) -> bool:
     """Whether the end of a log shows that a card was out of memory."""
     text = log.lower()
     return any(message in text for message in _OUT_OF_MEMORY_MESSAGES)

@@ -139,7 +139,7 @@ def parse_target(url: str) -> EgressTarget:
         )
     return EgressTarget(
         scheme=parts.scheme,
-        host=_plain_host(host),
+        host=_normalize_host(host),
         port=port or DEFAULT_PORTS[parts.scheme],
         path=path,
     )
@@ -170,7 +170,7 @@ def is_same_origin(*, before: object, after: object) -> bool:
     return url_origins(after) <= url_origins(before)
 
 
-def _plain_host(host: str) -> str:
+def _normalize_host(host: str) -> str:
     try:
         return str(ip_address(host))
     except ValueError:

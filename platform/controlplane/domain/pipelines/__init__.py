@@ -25,8 +25,8 @@ from controlplane.domain.pipelines.lifecycle import (
     StepEvent,
     StepKind,
     StepState,
+    next_pipeline_action,
     permissions_for_steps,
-    plan_next_action,
     step_order_error,
 )
 
@@ -53,7 +53,7 @@ __all__ = [
     "StepState",
     "evaluate_gate",
     "gate_error",
+    "next_pipeline_action",
     "permissions_for_steps",
-    "plan_next_action",
     "step_order_error",
 ]

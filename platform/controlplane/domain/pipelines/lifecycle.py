@@ -156,7 +156,7 @@ class NextAction:
     step_index: int | None = None
 
 
-def plan_next_action(states: Sequence[StepState], *, cancelling: bool = False) -> NextAction:
+def next_pipeline_action(states: Sequence[StepState], *, cancelling: bool = False) -> NextAction:
     """The next action for a running pipeline, given the states of its steps in order."""
     for place, state in enumerate(states):
         if state in DONE_STATES:

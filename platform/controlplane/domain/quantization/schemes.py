@@ -76,7 +76,7 @@ def check_not_quantized(*, name: str, scheme: str, reason: str) -> tuple[FieldFi
     return (FieldFinding(field="model", message=message),)
 
 
-def check_loadable(
+def check_weight_format_loadable(
     *, name: str, scheme: str, written: str, engine: str, formats: Collection[str]
 ) -> tuple[FieldFinding, ...]:
     """A finding if the engine does not read the weight format ``written``."""

@@ -189,7 +189,7 @@ class GangShape:
         return sum(role.replicas * role.amount for role in self.roles)
 
     @property
-    def fewest_amount(self) -> int:
+    def min_card_thousandths(self) -> int:
         """Thousandths of cards without which it does not start."""
         return sum(role.fewest * role.amount for role in self.roles)
 
@@ -207,7 +207,7 @@ class GangShape:
 
     def describe(self) -> str:
         """``"2 × 4 cards and 1 × 0 cards"``."""
-        return reduce(_both_shapes, map(_role_summary, self.roles))
+        return reduce(_join_shape_texts, map(_role_summary, self.roles))
 
 
 def _role_summary(role: RoleShape) -> str:
@@ -227,5 +227,5 @@ def _role_summary(role: RoleShape) -> str:
     )
 
 
-def _both_shapes(first: str, second: str) -> str:
+def _join_shape_texts(first: str, second: str) -> str:
     return Reason("claim.shape.both", "{first} and {second}", first=first, second=second)

@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.quotas.documents import (
+from controlplane.domain.quotas.queue_documents import (
     QUEUE_FIELDS,
     Documents,
     QueueDocument,
     ancestor_uids,
-    cards_label,
+    card_unit_label,
     queue_snapshots,
 )
 from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot
@@ -59,14 +59,14 @@ def permission_errors(
     return tuple(found)
 
 
-def may_change(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
+def may_change_queue(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
     """Whether there is anything about the queue that they may change."""
     return rights.everything or documents[uid].team in rights.teams
 
 
-def may_add_below(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
+def may_add_child_queue(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
     """Whether they may create queues below it; an empty uid is the top level."""
-    return rights.everything or (uid in documents and may_change(uid, documents, rights))
+    return rights.everything or (uid in documents and may_change_queue(uid, documents, rights))
 
 
 def is_topmost(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
@@ -76,12 +76,12 @@ def is_topmost(uid: str, documents: Documents, rights: QueuePermissions) -> bool
     return document.team in rights.teams and (above is None or above.team not in rights.teams)
 
 
-def is_assigned(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
+def is_assigned_queue(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
     """Whether an administrator of the company gave the queue to a team of the user."""
     return not rights.everything and is_topmost(uid, documents, rights)
 
 
-def assigned_fields(document: QueueDocument) -> frozenset[str]:
+def administrator_only_fields(document: QueueDocument) -> frozenset[str]:
     """Names of the fields of a topmost queue that its queue admins cannot change."""
     values = {name: getattr(document, name) for name in QUEUE_FIELDS if name not in _HARMLESS}
     return frozenset(
@@ -103,7 +103,7 @@ def _refused_changes(
     topmost_before = old is not None and is_topmost(old.uid, before, rights)
     topmost_after = new is not None and is_topmost(new.uid, after, rights)
     if old is not None and new is not None and topmost_before:
-        yield from _topmost_queue_change(old, new)
+        yield from _topmost_queue_change_errors(old, new)
     elif old is not None and topmost_before:
         yield Reason(
             "queue.permission.retire_assigned",
@@ -123,7 +123,7 @@ def _refused_changes(
 
 
 def _is_administered(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
-    return uid in documents and may_change(uid, documents, rights)
+    return uid in documents and may_change_queue(uid, documents, rights)
 
 
 def _not_administered_message(document: QueueDocument) -> str:
@@ -142,7 +142,7 @@ def _not_administered_message(document: QueueDocument) -> str:
     )
 
 
-def _topmost_queue_change(old: QueueDocument, new: QueueDocument) -> Iterator[str]:
+def _topmost_queue_change_errors(old: QueueDocument, new: QueueDocument) -> Iterator[str]:
     for name in (field.name for field in fields(QueueDocument)):
         value = getattr(new, name)
         if getattr(old, name) == value or name in _HARMLESS:
@@ -194,7 +194,7 @@ def _quota_increases(
                     "administrator of the company can raise it",
                     queue=top.name,
                     guaranteed=new,
-                    unit=cards_label(chip),
+                    unit=card_unit_label(chip),
                     parent_guaranteed=has,
                 )
             old, new = (
@@ -210,7 +210,7 @@ def _quota_increases(
                     "reserve less, or let them lend",
                     queue=top.name,
                     reserved=new,
-                    unit=cards_label(chip),
+                    unit=card_unit_label(chip),
                     parent_reserved=keeps,
                 )
 

@@ -16,7 +16,7 @@ from types import NoneType
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import REQUIRED, Required
+from controlplane.domain.common.spec_fields import REQUIRED, RequiredField
 
 T = TypeVar("T")
 
@@ -33,8 +33,8 @@ class QueueField:
     label: str
     #: What it controls, its unit, range and default.
     help: str
-    #: What a value must be, as it follows "must be" in messages; ``declared_fields`` sets that of a boolean. Empty
-    #: for a reference to a row.
+    #: What a value must be, as it follows "must be" in messages; ``declared_queue_fields`` sets that of a boolean.
+    #: Empty for a reference to a row.
     requirement: str = ""
     least: float = 0
     #: ``least`` itself is not allowed.
@@ -46,7 +46,7 @@ class QueueField:
     #: Regular expression that a text matches as a whole; empty for any text.
     pattern: str = ""
 
-    # Set by ``declared_fields``.
+    # Set by ``declared_queue_fields``.
     name: str = ""
     #: ``str``, ``bool``, ``int``, ``float`` or a ``StrEnum``.
     value_type: Any = str
@@ -58,7 +58,7 @@ class QueueField:
 
     @property
     def required(self) -> bool:
-        return isinstance(self.default, Required)
+        return isinstance(self.default, RequiredField)
 
     @property
     def reference(self) -> bool:
@@ -120,13 +120,13 @@ class QueueField:
         return self.value_type is float or number == int(number)
 
 
-def declared(*, default: T, **declaration: Any) -> T:
+def queue_dataclass_field(*, default: T, **declaration: Any) -> T:
     """A dataclass field with that default, declared by a ``QueueField`` with the other arguments."""
     described: T = field(default=default, metadata={DECLARATION: QueueField(**declaration)})
     return described
 
 
-def declared_fields(declaring: type) -> Mapping[str, QueueField]:
+def declared_queue_fields(declaring: type) -> Mapping[str, QueueField]:
     """The declared fields of a dataclass by name, in order."""
     hints = get_type_hints(declaring)
     found: dict[str, QueueField] = {}

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.quotas.queue_fields import declared, declared_fields
+from controlplane.domain.quotas.queue_fields import declared_queue_fields, queue_dataclass_field
 
 #: Stands where a chip does, for all chips together.
 TOTAL = ""
@@ -32,19 +32,19 @@ class QueueState(StrEnum):
 class ChipQuota:
     """Cards of one chip, or in all, that a queue may count on and may have."""
 
-    reserved: int = declared(
+    reserved: int = queue_dataclass_field(
         default=0,
         label="Reserved",
         help="Cards that are never lent, from 0 (the default) to the guarantee.",
         requirement=Reason("queue.requirement.cards", "a whole number of cards from 0"),
     )
-    guaranteed: int = declared(
+    guaranteed: int = queue_dataclass_field(
         default=0,
         label="Guaranteed",
         help="Cards that are lent while idle and reclaimed on demand, from 0 (the default) to the cap.",
         requirement=Reason("queue.requirement.cards", "a whole number of cards from 0"),
     )
-    cap: int | None = declared(
+    cap: int | None = queue_dataclass_field(
         default=None,
         label="Cap",
         help="Maximum cards in use in the queue and those below it, from 0; by default there is no limit.",
@@ -53,7 +53,7 @@ class ChipQuota:
 
 
 #: ``reserved``, ``guaranteed`` and ``cap``.
-QUOTA_FIELDS: Final = declared_fields(ChipQuota)
+QUOTA_FIELDS: Final = declared_queue_fields(ChipQuota)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

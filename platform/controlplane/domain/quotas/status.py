@@ -107,7 +107,7 @@ def queue_statuses(
         balances.get(view.parent or "", fleet).children.append(balances[uid])
     _add_up(fleet)
     fleet.right = max(capacity, fleet.used)
-    _distribute_lent(fleet)
+    _distribute_lent_cards(fleet)
     return {uid: balance.status() for uid, balance in balances.items()}
 
 
@@ -131,7 +131,7 @@ def _add_up(balance: _QueueBalance) -> None:
     balance.right = max(balance.stated.guaranteed, sum(child.right for child in balance.children))
 
 
-def _distribute_lent(balance: _QueueBalance) -> None:
+def _distribute_lent_cards(balance: _QueueBalance) -> None:
     """Distribute, from the top down, what other queues hold of the children's rights."""
     if not balance.children:
         return
@@ -149,7 +149,7 @@ def _distribute_lent(balance: _QueueBalance) -> None:
             child.lent += share
         lent -= sum(shares)
     for child in balance.children:
-        _distribute_lent(child)
+        _distribute_lent_cards(child)
 
 
 def _distribute_proportionally(cards: int, room: Sequence[int]) -> list[int]:

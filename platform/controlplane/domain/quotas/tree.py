@@ -103,7 +103,8 @@ class QueueTree:
             for chip, cards in view.used.items():
                 self.charge(uid, chip, cards)
         self._capacity = {
-            chip: account.used + self._idle_guarantee(chip) for chip, account in self._root.items()
+            chip: account.used + self._free_fleet_cards(chip)
+            for chip, account in self._root.items()
         }
 
     # -- Questions --
@@ -138,7 +139,7 @@ class QueueTree:
             known = self._dominant_shares[queue] = version, tuple(shares)
         return known[1]
 
-    def top_of(self, queue: str) -> str:
+    def topmost_queue(self, queue: str) -> str:
         """The topmost queue above it, or itself."""
         return self._paths[queue][-1]
 
@@ -230,7 +231,9 @@ class QueueTree:
             for account in accounts if lendable else accounts[:-1]:
                 account.reserved_for_pending += cards
 
-    def mark_evicting(self, queue: str, chip: str, cards: int, *, starting: bool = False) -> None:
+    def charge_evicted_cards(
+        self, queue: str, chip: str, cards: int, *, starting: bool = False
+    ) -> None:
         """Count cards of the queue's claims that are being evicted.
 
         :param starting: the claims have not started yet, and will not.
@@ -270,15 +273,15 @@ class QueueTree:
                 or _cap_shortage(
                     node, growth, cards, passes=bool(covered_by) and node is not nodes[0]
                 )
-                or (None if below else _does_not_borrow(node, chip, growth, cards))
+                or (None if below else _no_borrowing_shortage(node, chip, growth, cards))
             )
             growth = {part: node.account(part).growth(more) for part, more in growth.items()}
-        shortage = shortage or self._withheld_by_others(
+        shortage = shortage or self._shortage_by_withheld_cards(
             nodes[0], growth, cards=cards, covered=bool(covered_by)
         )
         return QuotaDecision(covered_by=covered_by, shortage=shortage)
 
-    def _withheld_by_others(
+    def _shortage_by_withheld_cards(
         self, node: QueueUsage, growth: Mapping[str, int], *, cards: int, covered: bool
     ) -> QuotaShortage | None:
         """What other queues withhold is not available. If nothing is withheld, the fleet itself is the limit."""
@@ -331,7 +334,7 @@ class QueueTree:
     def _usage_of_root(self, chip: str) -> CardUsage:
         return self._root.setdefault(chip, CardUsage(ChipQuota(), 0))
 
-    def _idle_guarantee(self, chip: str) -> int:
+    def _free_fleet_cards(self, chip: str) -> int:
         return self._free.get(chip, 0) if chip else sum(self._free.values())
 
     def _charge_withheld(self) -> None:
@@ -399,7 +402,7 @@ def _cap_shortage(
     return None
 
 
-def _does_not_borrow(
+def _no_borrowing_shortage(
     node: QueueUsage, chip: str, growth: Mapping[str, int], cards: int
 ) -> QuotaShortage | None:
     """The shortage of a queue that does not borrow, beyond its guarantee, less what pending claims have

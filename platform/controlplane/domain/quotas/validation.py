@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import (
+from controlplane.domain.quotas.queue_documents import (
     PLAIN_FIELDS,
     Documents,
     QueueDocument,
-    cards_label,
+    card_unit_label,
     queue_snapshots,
 )
 from controlplane.domain.quotas.queues import (
@@ -53,7 +53,7 @@ def tree_findings(
         if sound:
             messages += _oversubscription_errors(view, children, below)
         if view.uid in taking:
-            messages += _unusable_for_claims(view, children)
+            messages += _claim_acceptance_errors(view, children)
         findings += (FieldFinding(field=view.name, message=message) for message in messages)
     return tuple(findings)
 
@@ -79,10 +79,10 @@ class QueueChildren:
         if stated:
             return stated
         below = sum(self.guaranteed(child, chip) for child in self.children(view.uid))
-        return below if chip else max(below, single_chip_quotas(view))
+        return below if chip else max(below, sum_of_chip_guarantees(view))
 
 
-def single_chip_quotas(view: QueueSnapshot) -> int:
+def sum_of_chip_guarantees(view: QueueSnapshot) -> int:
     """Cards that the queue states as guaranteed chip by chip, added up."""
     return sum(stated.guaranteed for stated in view.entitlements.values())
 
@@ -115,7 +115,7 @@ def _parent_errors(view: QueueSnapshot, queues: Mapping[str, QueueSnapshot]) -> 
 
 def _amount_errors(view: QueueSnapshot) -> Iterator[str]:
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
-        of = cards_label(chip)
+        of = card_unit_label(chip)
         if stated.reserved > stated.guaranteed:
             yield Reason(
                 "queue.quota.reserved_above_guaranteed",
@@ -136,7 +136,7 @@ def _amount_errors(view: QueueSnapshot) -> Iterator[str]:
                 unit=of,
                 cap=stated.cap,
             )
-    single, cap = single_chip_quotas(view), view.total.cap
+    single, cap = sum_of_chip_guarantees(view), view.total.cap
     if cap is not None and single > cap:
         yield Reason(
             "queue.quota.total_guaranteed_above_cap",
@@ -148,7 +148,7 @@ def _amount_errors(view: QueueSnapshot) -> Iterator[str]:
         )
 
 
-def _unusable_for_claims(view: QueueSnapshot, children: list[QueueSnapshot]) -> Iterator[str]:
+def _claim_acceptance_errors(view: QueueSnapshot, children: list[QueueSnapshot]) -> Iterator[str]:
     if children:
         yield Reason(
             "queue.claims.not_a_leaf",
@@ -174,7 +174,7 @@ def _oversubscription_errors(
                 "cap",
                 queue=view.name,
                 guaranteed=below,
-                unit=cards_label(chip),
+                unit=card_unit_label(chip),
                 cap=cap,
             )
         elif stated and below > stated:
@@ -185,7 +185,7 @@ def _oversubscription_errors(
                 "guarantees or raise its own",
                 queue=view.name,
                 guaranteed=below,
-                unit=cards_label(chip),
+                unit=card_unit_label(chip),
                 parent_guaranteed=stated,
             )
 
@@ -195,7 +195,7 @@ def _stated_quota(view: QueueSnapshot, chip: str) -> ChipQuota:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TreeContext:
+class QueueTreeContext:
     """The teams, chips, cards and claims against which a tree is validated."""
 
     #: Slugs of the teams that there are.
@@ -223,14 +223,14 @@ class TreeValidation:
 
 
 def validate_tree_change(
-    before: Documents, after: Documents, context: TreeContext
+    before: Documents, after: Documents, context: QueueTreeContext
 ) -> TreeValidation:
     """Return findings and warnings for turning one tree into the other."""
-    known = set(_tree_issues(before, context))
+    known = set(_queue_tree_errors(before, context))
     wrong = dict.fromkeys(
         (
-            *_tree_issues(after, context),
-            *_blocked_by_claims(before, after, context),
+            *_queue_tree_errors(after, context),
+            *_changes_blocked_by_claims(before, after, context),
         )
     )
     findings = tuple(finding for finding in wrong if finding not in known)
@@ -239,7 +239,7 @@ def validate_tree_change(
     return TreeValidation(findings=findings, warnings=(*carried, *warnings))
 
 
-def _tree_issues(documents: Documents, context: TreeContext) -> Iterator[FieldFinding]:
+def _queue_tree_errors(documents: Documents, context: QueueTreeContext) -> Iterator[FieldFinding]:
     """Yield what is wrong with a tree, whatever it was before."""
     yield from tree_findings(queue_snapshots(documents, {}))
     taken: dict[str, str] = {}
@@ -260,7 +260,7 @@ def _tree_issues(documents: Documents, context: TreeContext) -> Iterator[FieldFi
         yield from (FieldFinding(field=document.name, message=message) for message in messages)
 
 
-def _field_errors(document: QueueDocument, context: TreeContext) -> Iterator[str]:
+def _field_errors(document: QueueDocument, context: QueueTreeContext) -> Iterator[str]:
     for name, declared in PLAIN_FIELDS.items():
         if message := declared.error(getattr(document, name), path=document.name):
             yield message
@@ -280,7 +280,7 @@ def _field_errors(document: QueueDocument, context: TreeContext) -> Iterator[str
 
 
 def _team_conflicts(
-    document: QueueDocument, documents: Documents, context: TreeContext
+    document: QueueDocument, documents: Documents, context: QueueTreeContext
 ) -> Iterator[str]:
     name, team = document.name, document.team
     if team and team not in context.teams:
@@ -314,8 +314,8 @@ def _team_conflicts(
         )
 
 
-def _blocked_by_claims(
-    before: Documents, after: Documents, context: TreeContext
+def _changes_blocked_by_claims(
+    before: Documents, after: Documents, context: QueueTreeContext
 ) -> Iterator[FieldFinding]:
     """Yield queues with claims that would no longer accept any: retired ones, and new parents."""
     parents = {document.parent for document in after.values()}
@@ -354,7 +354,7 @@ def _had_child_queues(uid: str, documents: Documents) -> bool:
 # -- Warnings --
 
 
-def _tree_warnings(documents: Documents, context: TreeContext) -> Iterator[FieldFinding]:
+def _tree_warnings(documents: Documents, context: QueueTreeContext) -> Iterator[FieldFinding]:
     """For a tree that nothing is wrong with."""
     tree = queue_snapshots(documents, context.used)
     below = QueueChildren(tree)
@@ -381,11 +381,11 @@ def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) 
                 "has a cap of {parent_cap}: the lower cap applies",
                 queue=view.name,
                 cap=stated.cap,
-                unit=cards_label(chip),
+                unit=card_unit_label(chip),
                 parent=above.name,
                 parent_cap=over,
             )
-    single, total = single_chip_quotas(view), view.total.guaranteed
+    single, total = sum_of_chip_guarantees(view), view.total.guaranteed
     if 0 < total < single:
         yield Reason(
             "queue.warning.guarantees_above_total",
@@ -405,7 +405,7 @@ def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) 
         )
 
 
-def _unknown_chip_warnings(view: QueueSnapshot, context: TreeContext) -> Iterator[str]:
+def _unknown_chip_warnings(view: QueueSnapshot, context: QueueTreeContext) -> Iterator[str]:
     for chip, stated in view.entitlements.items():
         if stated.guaranteed and not context.cards.get(chip):
             yield Reason(
@@ -431,13 +431,13 @@ def _usage_above_cap_warnings(
                 "the cap",
                 queue=view.name,
                 used=cards,
-                unit=cards_label(chip),
+                unit=card_unit_label(chip),
                 cap=stated.cap,
             )
 
 
 def _quota_above_fleet_warnings(
-    below: QueueChildren, context: TreeContext
+    below: QueueChildren, context: QueueTreeContext
 ) -> Iterator[FieldFinding]:
     """Warn of top-level guarantees that exceed the fleet."""
     for chip in (*sorted(context.cards), TOTAL):
@@ -449,7 +449,7 @@ def _quota_above_fleet_warnings(
                 "the guaranteed quotas of the queues total {guaranteed} {unit}, but the "
                 "fleet has {available}: they cannot all be met at the same time",
                 guaranteed=guaranteed,
-                unit=cards_label(chip),
+                unit=card_unit_label(chip),
                 available=there,
             )
             yield FieldFinding(field="", message=message)

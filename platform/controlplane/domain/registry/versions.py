@@ -363,7 +363,7 @@ def check_files(names: frozenset[str]) -> None:
         )
 
 
-def count_parameters(headers: Mapping[str, Any]) -> int:
+def count_safetensors_parameters(headers: Mapping[str, Any]) -> int:
     """Parameters named by a safetensors header: ``{tensor: {"shape": […]}}``.
 
     :raises ModelRefused: if a shape is invalid, or the total is implausible.

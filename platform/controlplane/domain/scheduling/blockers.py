@@ -19,13 +19,13 @@ from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.scheduling.network_topology import CLUSTER
 from controlplane.domain.scheduling.node_table import (
+    EmptyFleetCapacity,
     JournalPosition,
     Mask,
     NodeTable,
-    TotalCapacity,
 )
 from controlplane.domain.scheduling.placement import ChipPlacementRequest, PlacementFinder
-from controlplane.domain.scheduling.plans import PendingCode, PendingReason
+from controlplane.domain.scheduling.plans import PendingReason, PendingReasonCode
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     ReplicaDemand,
@@ -34,10 +34,10 @@ from controlplane.domain.scheduling.snapshots import (
 #: What no passing of time cures.
 PERMANENT_CODES = frozenset(
     {
-        PendingCode.NO_SUCH_CHIP,
-        PendingCode.NO_SUCH_NODE,
-        PendingCode.NO_SUCH_LEVEL,
-        PendingCode.NEVER_FITS,
+        PendingReasonCode.NO_SUCH_CHIP,
+        PendingReasonCode.NO_SUCH_NODE,
+        PendingReasonCode.NO_SUCH_LEVEL,
+        PendingReasonCode.NEVER_FITS,
     }
 )
 
@@ -45,7 +45,9 @@ PERMANENT_CODES = frozenset(
 class BlockerFinder:
     """Finds what blocks the placement of a claim."""
 
-    def __init__(self, fleet: NodeTable, placer: PlacementFinder, capacity: TotalCapacity) -> None:
+    def __init__(
+        self, fleet: NodeTable, placer: PlacementFinder, capacity: EmptyFleetCapacity
+    ) -> None:
         self._fleet = fleet
         self._placer = placer
         self._cards = np.array([len(row.cards) for row in fleet.rows], dtype=np.int64)
@@ -86,10 +88,10 @@ class BlockerFinder:
         permanent_blocker = self.permanent_blocker(claim, chip)
         if permanent_blocker is not None:
             return permanent_blocker
-        if self._fits_without_blockers(_without_node_resources(claim), chip):
+        if self._fits_without_blockers(_claim_without_node_resources(claim), chip):
             return self._insufficient_node_resources(claim, chip)
         if claim.within and self._fits_without_blockers(replace(claim, within=""), chip):
-            return self._no_domain_fits(claim, chip)
+            return self._no_domain_fits_reason(claim, chip)
         return self._insufficient_free_cards(claim, chip, largest, demand, matching)
 
     def _no_matching_node(
@@ -97,7 +99,7 @@ class BlockerFinder:
     ) -> PendingReason | None:
         if largest.cards and chip not in self._chips:
             return PendingReason(
-                code=PendingCode.NO_SUCH_CHIP,
+                code=PendingReasonCode.NO_SUCH_CHIP,
                 reason=Reason(
                     "claim.no_fit.chip_not_in_fleet",
                     "needs {chip}; chips in the fleet: {chips}",
@@ -108,7 +110,7 @@ class BlockerFinder:
         if not self._fleet.topology.knows(claim.within):
             levels = ", ".join(level.name for level in self._fleet.topology.levels)
             return PendingReason(
-                code=PendingCode.NO_SUCH_LEVEL,
+                code=PendingReasonCode.NO_SUCH_LEVEL,
                 reason=Reason(
                     "claim.no_fit.unknown_topology_level",
                     "needs nodes under one {level}; the levels of the network topology are "
@@ -121,7 +123,7 @@ class BlockerFinder:
             return None
         wanted = ", ".join(f"{name}={value}" for name, value in sorted(claim.selector.items()))
         return PendingReason(
-            code=PendingCode.NO_SUCH_NODE,
+            code=PendingReasonCode.NO_SUCH_NODE,
             reason=Reason(
                 "claim.no_fit.no_matching_node",
                 "needs a node with {chip}, the labels {labels} and only tolerated "
@@ -138,7 +140,7 @@ class BlockerFinder:
         wanted, biggest = largest.cards, int(self._cards[matching].max())
         if wanted > biggest:
             return PendingReason(
-                code=PendingCode.NEVER_FITS,
+                code=PendingReasonCode.NEVER_FITS,
                 reason=Reason(
                     "claim.no_fit.node_too_small",
                     "needs {cards} × {chip} on one node; the largest node has {largest}",
@@ -152,7 +154,7 @@ class BlockerFinder:
         if wanted and wanted not in sizes:
             given = ", ".join(map(str, sizes))
             return PendingReason(
-                code=PendingCode.NEVER_FITS,
+                code=PendingReasonCode.NEVER_FITS,
                 reason=Reason(
                     "claim.no_fit.unsupported_size",
                     "needs {cards} × {chip} on one node; the nodes support {sizes}",
@@ -188,7 +190,7 @@ class BlockerFinder:
                 )
             else:
                 continue
-            return PendingReason(code=PendingCode.NEVER_FITS, reason=reason)
+            return PendingReason(code=PendingReasonCode.NEVER_FITS, reason=reason)
         return None
 
     def _gang_too_large(self, claim: ClaimSnapshot, chip: str) -> PendingReason | None:
@@ -198,7 +200,7 @@ class BlockerFinder:
         if best >= replicas:
             return None
         return PendingReason(
-            code=PendingCode.NEVER_FITS,
+            code=PendingReasonCode.NEVER_FITS,
             reason=Reason(
                 "claim.no_fit.gang_too_large",
                 "needs {shape} of {chip} under one {level}; with all cards free, the "
@@ -215,7 +217,7 @@ class BlockerFinder:
     def _insufficient_node_resources(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
         """The cards are free, but not the memory or CPU for the largest replica."""
         replicas = sum(role.replicas for role in claim.shape.roles)
-        if self._fits_without_blockers(_cpu_only_nodes(claim, cpu=True), chip):
+        if self._fits_without_blockers(_claim_without_memory_request(claim, cpu=True), chip):
             role = max(claim.shape.roles, key=lambda role: role.limits.memory)
             free = self._most_free_resources(role, claim, chip, self._fleet.memory)
             wanted: int = role.limits.memory
@@ -236,7 +238,7 @@ class BlockerFinder:
                     free=has,
                 )
             )
-            code = PendingCode.NO_MEMORY
+            code = PendingReasonCode.NO_MEMORY
         else:
             role = max(claim.shape.roles, key=lambda role: role.limits.cpu)
             free = self._most_free_resources(role, claim, chip, self._fleet.cpu)
@@ -258,15 +260,15 @@ class BlockerFinder:
                     free=has,
                 )
             )
-            code = PendingCode.NO_CPU
+            code = PendingReasonCode.NO_CPU
         numbers = {"wanted": wanted, "free": free, "replicas": replicas}
         return PendingReason(code=code, reason=reason, numbers=numbers)
 
-    def _no_domain_fits(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
+    def _no_domain_fits_reason(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
         replicas = sum(role.fewest for role in claim.shape.roles)
         best = self._replicas_in_best_domain(claim, chip)
         return PendingReason(
-            code=PendingCode.NO_DOMAIN,
+            code=PendingReasonCode.NO_DOMAIN,
             reason=Reason(
                 "claim.no_fit.topology_domain",
                 "needs {shape} of {chip} under one {level}; the best {level} fits "
@@ -289,11 +291,11 @@ class BlockerFinder:
         matching: Mask,
     ) -> PendingReason:
         eligible = self._fleet.eligible(demand)
-        whole = np.where(eligible, self._fleet.whole_cards(), 0)
+        whole = np.where(eligible, self._fleet.free_whole_cards(), 0)
         free, best = int(whole.sum()), int(whole.max())
         if largest.cards and best >= largest.cards and not self._fleet.replica_counts(demand).any():
             return PendingReason(
-                code=PendingCode.NOT_TOGETHER,
+                code=PendingReasonCode.NOT_TOGETHER,
                 reason=Reason(
                     "claim.no_fit.card_groups",
                     "needs {cards} × {chip} with direct links on one node; {free} are free "
@@ -306,7 +308,7 @@ class BlockerFinder:
             )
         total = int(self._cards[matching].sum())
         return PendingReason(
-            code=PendingCode.NO_FREE_CARDS,
+            code=PendingReasonCode.NO_FREE_CARDS,
             reason=Reason(
                 "claim.no_fit.free_cards",
                 "needs {shape} of {chip}; {free} of {total} are free, at most "
@@ -376,11 +378,11 @@ class BlockerFinder:
         return self._sizes[key]
 
 
-def _without_node_resources(claim: ClaimSnapshot) -> ClaimSnapshot:
-    return _cpu_only_nodes(claim, cpu=False)
+def _claim_without_node_resources(claim: ClaimSnapshot) -> ClaimSnapshot:
+    return _claim_without_memory_request(claim, cpu=False)
 
 
-def _cpu_only_nodes(claim: ClaimSnapshot, *, cpu: bool) -> ClaimSnapshot:
+def _claim_without_memory_request(claim: ClaimSnapshot, *, cpu: bool) -> ClaimSnapshot:
     """The claim without its memory request, and with CPU only where that is requested."""
     roles = tuple(
         replace(role, limits=Resources(cpu=role.limits.cpu) if cpu else Resources())

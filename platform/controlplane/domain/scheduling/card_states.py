@@ -179,7 +179,7 @@ class CardStates:
         positions = (
             _fullest_fitting_card(left, shape.share)
             if shape.shares
-            else _whole_cards(left, shape.cards, self._layouts[layout])
+            else _choose_whole_cards(left, shape.cards, self._layouts[layout])
         )
         if positions is None:
             return None
@@ -210,7 +210,7 @@ def _fullest_fitting_card(left: Left, share: int) -> tuple[int, ...] | None:
     return (min(fitting)[1],) if fitting else None
 
 
-def _whole_cards(left: Left, cards: int, layout: CardLayout) -> tuple[int, ...] | None:
+def _choose_whole_cards(left: Left, cards: int, layout: CardLayout) -> tuple[int, ...] | None:
     free = {
         index: position
         for position, (index, rest) in enumerate(zip(layout.indices, left, strict=True))

@@ -36,17 +36,17 @@ from typing import NamedTuple
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.tree import QueueTree, QuotaLimit, QuotaShortage
 from controlplane.domain.scheduling.blockers import PERMANENT_CODES, BlockerFinder
-from controlplane.domain.scheduling.early_evictions import withdraw_early_evictions
+from controlplane.domain.scheduling.early_evictions import withdraw_soon_evicted_starts
 from controlplane.domain.scheduling.explanations import (
     explain_awaiting_evictions,
     explain_awaiting_faster_chip,
-    explain_not_evaluated,
     explain_placement,
     explain_reserved,
     explain_shortage,
+    explain_unevaluated_claim,
     explain_user_limit,
 )
-from controlplane.domain.scheduling.node_table import NodeTable, TotalCapacity
+from controlplane.domain.scheduling.node_table import EmptyFleetCapacity, NodeTable
 from controlplane.domain.scheduling.pending_queues import (
     ClaimOrder,
     PendingQueue,
@@ -57,45 +57,49 @@ from controlplane.domain.scheduling.pending_queues import (
 from controlplane.domain.scheduling.per_user_limits import UserClaimCounts
 from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.plans import (
+    ClaimEviction,
     ClaimPlacement,
     EquivalenceClassReason,
+    NoOpPlan,
     PendingClaims,
-    PendingCode,
     PendingGroup,
     PendingReason,
+    PendingReasonCode,
     Reservation,
-    Revocation,
     SchedulerState,
     SchedulingPlan,
     SchedulingPolicy,
-    UnchangedPlan,
 )
 from controlplane.domain.scheduling.preemption import PreemptionPlan, Preemptor
-from controlplane.domain.scheduling.reservations import Reservations
-from controlplane.domain.scheduling.runtime_estimates import runtime_on
+from controlplane.domain.scheduling.reservations import ReservationPlanner
+from controlplane.domain.scheduling.runtime_estimates import expected_runtime_on_chip
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     EquivalenceClass,
     ReplicaPlacement,
     RunningClaim,
     SchedulingSnapshot,
-    limited_claim,
+    shrink_claim_to_amount,
 )
 from controlplane.domain.scheduling.typical_requests import typical_requests
 
 #: Reasons of one claim alone: others of its class may be placed.
 _PER_CLAIM_CODES = frozenset(
-    {PendingCode.AWAITING_EVICTIONS, PendingCode.AWAITING_FASTER_CHIP, PendingCode.USER_LIMIT}
+    {
+        PendingReasonCode.AWAITING_EVICTIONS,
+        PendingReasonCode.AWAITING_FASTER_CHIP,
+        PendingReasonCode.USER_LIMIT,
+    }
 )
 #: While a round of attempts goes on, the part of them for the first claims in order.
 _IN_ORDER = 0.5
 #: How long the plan of a no-op cycle is valid.
 NO_OP_PLAN_VALID_FOR = timedelta(seconds=1)
 #: Reasons for which neither eviction nor a reservation helps on a chip.
-_HOPELESS_CODES = PERMANENT_CODES | {PendingCode.AWAITING_FASTER_CHIP}
+_HOPELESS_CODES = PERMANENT_CODES | {PendingReasonCode.AWAITING_FASTER_CHIP}
 
 
-def plan(
+def plan_incrementally(
     snapshot: SchedulingSnapshot, policy: SchedulingPolicy, state: SchedulerState, at: datetime
 ) -> SchedulingPlan:
     """Plan as ``plan_cycle`` does; after a no-op cycle, only the claims that arrived since the last plan.
@@ -113,14 +117,14 @@ def plan(
         )
     decided = plan_cycle(snapshot, policy, at, state)
     moved = decided.placements or decided.revocations
-    if moved or state.deferred or decided.state.deferred or decided.any_not_evaluated:
+    if moved or state.deferred or decided.state.deferred or decided.has_unevaluated_claims:
         return decided
-    no_op = UnchangedPlan(snapshot, policy, at, decided.class_reasons)
+    no_op = NoOpPlan(snapshot, policy, at, decided.class_reasons)
     return replace(decided, state=replace(decided.state, no_op=no_op))
 
 
 def _reasons_for_new_claims(
-    last: UnchangedPlan, snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
+    last: NoOpPlan, snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
 ) -> PendingClaims | None:
     """Return why claims that arrived since are pending; None if a new plan is needed."""
     before = last.snapshot
@@ -157,7 +161,7 @@ def plan_cycle(
     decided = _plan_once(snapshot, policy, at, state or SchedulerState())
     if not policy.preemption:
         return decided
-    return withdraw_early_evictions(
+    return withdraw_soon_evicted_starts(
         decided,
         snapshot,
         at,
@@ -169,7 +173,7 @@ def _plan_once(
     snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime, state: SchedulerState
 ) -> SchedulingPlan:
     untried, deferred = state.untried, state.deferred
-    accounts, decisions = account(snapshot, policy, at), Decisions()
+    accounts, decisions = build_cycle_accounts(snapshot, policy, at), Decisions()
     now = snapshot.claims
     if deferred:
         now = tuple(claim for claim in snapshot.claims if claim.uid not in deferred)
@@ -186,7 +190,7 @@ def _plan_once(
     left: set[SearchKey] = set()
     for line in lines:
         left.update(key for key in line.search_keys() if key not in decisions.class_reasons)
-        _leave_pending(line, accounts, decisions)
+        _leave_queue_pending(line, accounts, decisions)
     # Whoever is left because enough were placed needs no round: those in front go first again.
     begins = not untried and _attempts(accounts, decisions) >= policy.attempts_per_cycle
     return SchedulingPlan(
@@ -210,7 +214,7 @@ class Decisions:
     #: Claims that have lost their place to such a claim.
     cancelled: set[str] = field(default_factory=set)
     pending: list[PendingGroup] = field(default_factory=list)
-    revocations: list[Revocation] = field(default_factory=list)
+    revocations: list[ClaimEviction] = field(default_factory=list)
     nominations: list[Reservation] = field(default_factory=list)
     class_reasons: dict[EquivalenceClass, EquivalenceClassReason] = field(default_factory=dict)
     #: Queues of the claims with reservations, by claim.
@@ -241,7 +245,7 @@ def _decide_in_order(
     most = policy.attempts_per_cycle * part
     if most and len(decisions.placements) < policy.placements_per_cycle:
         for claim in claims:
-            decide(claim, accounts, decisions)
+            decide_claim(claim, accounts, decisions)
             if (
                 len(decisions.placements) >= policy.placements_per_cycle
                 or _attempts(accounts, decisions) >= most
@@ -249,10 +253,10 @@ def _decide_in_order(
                 break
 
 
-def decide(claim: ClaimSnapshot, accounts: CycleAccounts, decisions: Decisions) -> bool:
+def decide_claim(claim: ClaimSnapshot, accounts: CycleAccounts, decisions: Decisions) -> bool:
     """Place the claim or record why it is pending; return whether it was placed."""
     before = _attempts(accounts, decisions)
-    reason = _consider(claim, accounts, decisions)
+    reason = _try_to_place_claim(claim, accounts, decisions)
     decisions.unsearched += _attempts(accounts, decisions) == before
     if reason is None:
         return True
@@ -264,7 +268,7 @@ def decide(claim: ClaimSnapshot, accounts: CycleAccounts, decisions: Decisions) 
     return False
 
 
-def _consider(
+def _try_to_place_claim(
     claim: ClaimSnapshot, accounts: CycleAccounts, decisions: Decisions
 ) -> PendingReason | None:
     """Take steps 3 to 6 for one claim; return None if it was placed.
@@ -279,9 +283,9 @@ def _consider(
     if limit is not None and not _is_queue_closed(claim, accounts):
         return explain_user_limit(limit)
     before = accounts.fleet.mark()
-    accounts.fleet.use_nominated(claim.uid)
+    accounts.fleet.release_nominated_cards(claim.uid)
     _charge_nominated(claim, accounts, -1)
-    options, reasons = check_quota(claim, accounts)
+    options, reasons = find_admissible_chips(claim, accounts)
     may_reserve = len(decisions.reserving_queues) < accounts.policy.reservations
     placed, slower = find_placement(options, accounts, may_reserve=may_reserve)
     if placed is not None:
@@ -305,7 +309,7 @@ def _consider(
         if room is not None:
             decisions.reclaims += 1
             decisions.revocations += accounts.preemptor.stop(room, claim)
-        elif may_reserve and reserve(
+        elif may_reserve and reserve_nodes(
             claim, [each for each in options if each.chip in usable], accounts
         ):
             decisions.reserving_queues[claim.uid] = claim.queue
@@ -314,7 +318,9 @@ def _consider(
     if room is not None:
         _record_nomination(claim, room, accounts, decisions)
         return explain_awaiting_evictions(room.chip, room.victims)
-    awaiting = (each for each in reasons.values() if each.code is PendingCode.AWAITING_FASTER_CHIP)
+    awaiting = (
+        each for each in reasons.values() if each.code is PendingReasonCode.AWAITING_FASTER_CHIP
+    )
     # Otherwise the reason of the chip that it prefers of those that may ever do.
     useful = (chip for chip in claim.chips if reasons[chip].code not in _HOPELESS_CODES)
     return next(awaiting, reasons[next(useful, claim.chips[0])])
@@ -339,7 +345,7 @@ class CycleAccounts:
     tree_without_usage: QueueTree
     blockers: BlockerFinder
     preemptor: Preemptor
-    reservations: Reservations
+    reservations: ReservationPlanner
     user_counts: UserClaimCounts
     node_names: Mapping[str, str]
     nominated_cards: Mapping[str, Counter[str]]
@@ -349,11 +355,13 @@ class CycleAccounts:
     unique_claims: frozenset[str]
 
 
-def account(snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime) -> CycleAccounts:
+def build_cycle_accounts(
+    snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
+) -> CycleAccounts:
     """Count what each queue holds, up the tree, and what is free in the fleet."""
     fleet = NodeTable(snapshot)
     placer = PlacementFinder(fleet, typical_requests(snapshot))
-    capacity = TotalCapacity(fleet)
+    capacity = EmptyFleetCapacity(fleet)
     nominated_cards = find_nominated_cards(snapshot)
     tree = queue_tree(snapshot, nominated_cards)
     running = snapshot.running
@@ -370,7 +378,7 @@ def account(snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
         tree_without_usage=tree.without_usage(),
         blockers=BlockerFinder(fleet, placer, capacity),
         preemptor=Preemptor(fleet=fleet, placer=placer, tree=tree, running=running, at=at),
-        reservations=Reservations(
+        reservations=ReservationPlanner(
             fleet=fleet,
             placer=placer,
             capacity=capacity,
@@ -395,7 +403,7 @@ def _charge_nominated(claim: ClaimSnapshot, accounts: CycleAccounts, sign: int) 
 def _lacking_cards(claim: ClaimSnapshot, chip: str, accounts: CycleAccounts) -> int:
     """Thousandths of cards that it needs to start beyond those nominated for it."""
     nominated_cards = accounts.nominated_cards.get(claim.uid, Counter())[chip]
-    return max(0, claim.shape.fewest_amount - nominated_cards)
+    return max(0, claim.shape.min_card_thousandths - nominated_cards)
 
 
 # -- 2: order --
@@ -425,9 +433,9 @@ def claim_order(
     )
 
 
-def _leave_pending(line: PendingQueue, accounts: CycleAccounts, decisions: Decisions) -> None:
+def _leave_queue_pending(line: PendingQueue, accounts: CycleAccounts, decisions: Decisions) -> None:
     """Leave the whole queue pending, for the reason of its classes or because it was not evaluated."""
-    spent = explain_not_evaluated(len(decisions.placements), _attempts(accounts, decisions))
+    spent = explain_unevaluated_claim(len(decisions.placements), _attempts(accounts, decisions))
     while line:
         known = line.equivalence_class and decisions.class_reasons.get(line.equivalence_class)
         decisions.pending.append(PendingGroup(known.reason if known else spent, line.drop()))
@@ -446,7 +454,7 @@ class _CandidateChip(NamedTuple):
     within_guarantee: bool
 
 
-def check_quota(
+def find_admissible_chips(
     claim: ClaimSnapshot, accounts: CycleAccounts
 ) -> tuple[list[_CandidateChip], dict[str, PendingReason]]:
     """Return the chips that its queue may have it on, preferred first, and why not for each other chip."""
@@ -455,11 +463,11 @@ def check_quota(
     equivalence_class = claim.equivalence_class
     for chip in claim.chips:
         decision = accounts.tree.check(claim.queue, chip, equivalence_class.fewest)
-        if decision.shortage is None or _no_free_cards_reason(decision.shortage):
+        if decision.shortage is None or _is_blocked_by_fleet(decision.shortage):
             narrowed = claim
             if equivalence_class.most > equivalence_class.fewest:
                 most = accounts.tree.max_admissible(claim.queue, chip, equivalence_class.most)
-                narrowed = limited_claim(claim, most)
+                narrowed = shrink_claim_to_amount(claim, most)
             options.append(_CandidateChip(chip, narrowed, bool(decision.covered_by)))
         else:
             reasons[chip] = explain_shortage(decision.shortage)
@@ -518,11 +526,11 @@ def _faster_chip(
     placed: ClaimSnapshot, on: str, preferred: Sequence[_CandidateChip], accounts: CycleAccounts
 ) -> str:
     """Return the faster, busy chip on which it would end sooner; empty if none, or none can be reserved."""
-    slow = runtime_on(placed, on)
+    slow = expected_runtime_on_chip(placed, on)
     if slow is None:
         return ""
     for chip, claim, within_guarantee in preferred:
-        fast = runtime_on(claim, chip)
+        fast = expected_runtime_on_chip(claim, chip)
         if fast is not None and fast < slow:
             starts_at = accounts.reservations.starts_at(
                 claim, chip, within_guarantee=within_guarantee
@@ -536,7 +544,7 @@ def _record_start(placed: _FoundPlacement, accounts: CycleAccounts, decisions: D
     claim, chip, replicas = placed
     decisions.placements[claim.uid] = explain_placement(claim, chip, replicas, accounts.node_names)
     accounts.user_counts.start(claim)
-    runtime = runtime_on(claim, chip)
+    runtime = expected_runtime_on_chip(claim, chip)
     view = RunningClaim(
         uid=claim.uid,
         queue=claim.queue,
@@ -585,7 +593,7 @@ def find_evictions(
         decision = accounts.tree.check(claim.queue, chip, claim.equivalence_class.fewest)
         within_guarantee = bool(decision.covered_by)
         avoid = accounts.reservations.avoid(claim, chip, within_guarantee=within_guarantee)
-        room = accounts.preemptor.make_room(claim, chip, avoid=avoid)
+        room = accounts.preemptor.plan_preemption(claim, chip, avoid=avoid)
         if room is not None:
             return room
     return None
@@ -605,9 +613,9 @@ def _replace_starts(
         accounts.reservations.cancel(view)
         accounts.user_counts.cancel(view)
         accounts.fleet.free(view)
-    reason = _consider(claim, accounts, decisions)
+    reason = _try_to_place_claim(claim, accounts, decisions)
     for view in others:
-        decide(decisions.starting.pop(view.uid), accounts, decisions)
+        decide_claim(decisions.starting.pop(view.uid), accounts, decisions)
     return reason
 
 
@@ -616,7 +624,7 @@ def _record_nomination(
 ) -> None:
     """Keep what it will get from other claims, and its queue's quota for it."""
     accounts.user_counts.nominate(claim)
-    accounts.fleet.cap_free(room.then)
+    accounts.fleet.limit_free_capacity(room.then)
     decisions.nominations.append(Reservation(claim=claim.uid, nodes=room.nodes, starts_at=None))
     accounts.tree.nominate(claim.queue, room.chip, _lacking_cards(claim, room.chip, accounts))
 
@@ -624,7 +632,7 @@ def _record_nomination(
 # -- 6: reserve --
 
 
-def reserve(
+def reserve_nodes(
     claim: ClaimSnapshot, options: Sequence[_CandidateChip], accounts: CycleAccounts
 ) -> bool:
     """Reserve nodes for one of the first pending claims, and its queue's quota for them.
@@ -648,7 +656,7 @@ def _reserve_quota(claim: ClaimSnapshot, accounts: CycleAccounts) -> bool:
     tree, amount = accounts.tree, claim.equivalence_class.fewest
     for chip in claim.chips:
         shortage = tree.check(claim.queue, chip, amount).shortage
-        if shortage is None or _no_free_cards_reason(shortage):
+        if shortage is None or _is_blocked_by_fleet(shortage):
             continue
         if accounts.tree_without_usage.check(claim.queue, chip, amount).shortage is not None:
             continue
@@ -670,20 +678,20 @@ def _group_equal_chips(options: Sequence[_CandidateChip]) -> list[list[_Candidat
     A chip within the queue's guarantee is better than one that it has to borrow.
     """
     equal = [each for each in options if each.chip in each.claim.chips[: each.claim.equal_chips]]
-    members = groupby(sorted(equal, key=_sort_borrowing_last), key=_group_key)
+    members = groupby(sorted(equal, key=_borrowing_last_sort_key), key=_equal_chip_key)
     return [*(list(group) for _, group in members), *([each] for each in options[len(equal) :])]
 
 
-def _sort_borrowing_last(option: _CandidateChip) -> bool:
+def _borrowing_last_sort_key(option: _CandidateChip) -> bool:
     return not option.within_guarantee
 
 
-def _group_key(option: _CandidateChip) -> Hashable:
+def _equal_chip_key(option: _CandidateChip) -> Hashable:
     claim = option.claim
-    return option.within_guarantee, claim.shape.cards, runtime_on(claim, option.chip)
+    return option.within_guarantee, claim.shape.cards, expected_runtime_on_chip(claim, option.chip)
 
 
-def _no_free_cards_reason(shortage: QuotaShortage) -> bool:
+def _is_blocked_by_fleet(shortage: QuotaShortage) -> bool:
     """Return whether others keep what is free, but fewer are free anyway: then the fleet is the reason."""
     limited = shortage.limit in (QuotaLimit.NOTHING_TO_BORROW, QuotaLimit.RESERVED_BY_OTHERS)
     return limited and shortage.wanted > shortage.bound

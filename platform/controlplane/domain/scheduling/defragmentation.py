@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape
-from controlplane.domain.scheduling.fragmentation import Fragmentation
+from controlplane.domain.scheduling.fragmentation import FragmentationCalculator
 from controlplane.domain.scheduling.network_topology import CLUSTER, NODE
 from controlplane.domain.scheduling.node_table import Mask, NodeTable
 from controlplane.domain.scheduling.placement import PlacementFinder
@@ -121,7 +121,7 @@ def plan_defragmentation(
         case EmptyNodesGoal():
             return search.whole_nodes(goal)
         case FitClaimGoal():
-            return search.room_for(goal)
+            return search.plan_room_for_claim(goal)
         case ReduceFragmentsGoal():
             return search.fewer_fragments()
 
@@ -135,7 +135,7 @@ class _PlanSearch:
         typical = typical_requests(snapshot)
         self._fleet = NodeTable(snapshot)
         self._placer = PlacementFinder(self._fleet, typical)
-        self._fragmentation = Fragmentation(self._fleet, typical)
+        self._fragmentation = FragmentationCalculator(self._fleet, typical)
         self._mover = Relocator(self._placer, snapshot.running, at=at, restart=bounds.restart)
         self._bounds = bounds
         self._worth = bounds.worth.total_seconds()
@@ -153,7 +153,7 @@ class _PlanSearch:
                 dtype=np.int64,
             )
         )
-        self._whole_before = int(self._evacuable_nodes().sum())
+        self._whole_before = int(self._empty_nodes().sum())
         self._fragments_before = self._fragmentation_amount()
 
     # -- Whole nodes --
@@ -196,7 +196,7 @@ class _PlanSearch:
 
     def _free_one_node(self, chip: str) -> int | None:
         """The node that was emptied for the best net gain; None if none is worth it."""
-        evacuable = self._evacuable_nodes()
+        evacuable = self._empty_nodes()
         options: list[tuple[float, int, tuple[RunningClaim, ...]]] = []
         for node in np.flatnonzero((self._usable > 0) & ~evacuable).tolist():
             rows = np.flatnonzero(self._nodes.rows(node))
@@ -204,17 +204,17 @@ class _PlanSearch:
                 continue
             leaving = self._mover.relocatable_on_node(self._nodes.names[node])
             net = self._usable[node] * self._worth - self._mover.cost(leaving)
-            if net > 0 and self._whole_nodes_without(leaving, node):
+            if net > 0 and self._is_node_empty_without(leaving, node):
                 options.append((-net, node, leaving))
         for _, node, leaving in sorted(options, key=lambda option: option[:2])[
             : self._bounds.tries
         ]:
             avoid = evacuable[self._nodes.domain] | self._nodes.rows(node)
-            if self._within_limits(leaving) and self._mover.move(leaving, avoid=avoid):
+            if self._is_within_move_limit(leaving) and self._mover.move(leaving, avoid=avoid):
                 return node
         return None
 
-    def _evacuable_nodes(self) -> Mask:
+    def _empty_nodes(self) -> Mask:
         """[nodes]: nothing runs there, and all cards that are not faulty are available."""
         empty = np.array(
             [not self._mover.replicas_on_node[uid] for uid in self._nodes.names], dtype=bool
@@ -222,7 +222,7 @@ class _PlanSearch:
         whole: Mask = empty & (self._usable > 0) & (self._free_cards_per_node() == self._usable)
         return whole
 
-    def _whole_nodes_without(self, leaving: tuple[RunningClaim, ...], node: int) -> bool:
+    def _is_node_empty_without(self, leaving: tuple[RunningClaim, ...], node: int) -> bool:
         uid = self._nodes.names[node]
         left = self._mover.replicas_on_node[uid] - sum(
             replica.node == uid for each in leaving for replica in each.replicas
@@ -234,11 +234,11 @@ class _PlanSearch:
 
     def _free_cards_per_node(self) -> NDArray[np.int64]:
         """[nodes]: cards that are entirely free."""
-        return self._nodes.totals(self._fleet.whole_cards())
+        return self._nodes.totals(self._fleet.free_whole_cards())
 
     # -- Room for a claim --
 
-    def room_for(self, goal: FitClaimGoal) -> DefragmentationPlan:
+    def plan_room_for_claim(self, goal: FitClaimGoal) -> DefragmentationPlan:
         mark = self._fleet.mark()
         if self._placer.place(goal.claim, goal.chip) is not None:
             self._fleet.undo(mark)
@@ -270,7 +270,7 @@ class _PlanSearch:
         fragments = self._fragments_before
         for each in self._mover.relocatable()[: self._bounds.tries]:
             mark = self._fleet.mark()
-            if not (self._within_limits((each,)) and self._mover.move((each,))):
+            if not (self._is_within_move_limit((each,)) and self._mover.move((each,))):
                 continue
             left = self._fragmentation_amount()
             if (fragments - left) * self._worth > self._mover.cost((each,)):
@@ -302,7 +302,7 @@ class _PlanSearch:
 
     # -- What comes of it --
 
-    def _within_limits(self, leaving: tuple[RunningClaim, ...]) -> bool:
+    def _is_within_move_limit(self, leaving: tuple[RunningClaim, ...]) -> bool:
         return len(self._mover.moves) + len(leaving) <= self._bounds.moves
 
     def _plan_result(
@@ -312,7 +312,7 @@ class _PlanSearch:
         return DefragmentationPlan(
             moves=moves,
             whole_before=self._whole_before,
-            whole_after=int(self._evacuable_nodes().sum()),
+            whole_after=int(self._empty_nodes().sum()),
             fragments_before=self._fragments_before,
             fragments_after=self._fragmentation_amount(),
             cost=sum(move.cost for move in moves),
@@ -390,7 +390,9 @@ class CapacityPlanner:
                 placed += 1
             if placed < role.fewest:
                 demand = ReplicaDemand.of(one, replica_claim, chip)
-                if not self._evacuate_rows(replica_claim, demand, outside, role.fewest - placed):
+                if not self._evacuate_node_rows(
+                    replica_claim, demand, outside, role.fewest - placed
+                ):
                     return False
         return True
 
@@ -400,7 +402,7 @@ class CapacityPlanner:
         self._steps_by_section += [(mark, seat) for seat in seats or ()]
         return seats is not None
 
-    def _evacuate_rows(
+    def _evacuate_node_rows(
         self, replica_claim: ClaimSnapshot, demand: ReplicaDemand, outside: Mask, missing: int
     ) -> bool:
         """Whether the rows could be cleared for the placed replicas.

@@ -170,7 +170,7 @@ def relocation_event(state: RelocationState, status: RelocationStatus) -> Reloca
 # -- Cards by name --
 
 
-def with_named_cards(
+def assign_cards_to_relocations(
     moves: Sequence[Relocation],
     room: Sequence[ReplicaPlacement],
     snapshot: SchedulingSnapshot,
@@ -200,7 +200,7 @@ def with_named_cards(
 
     settled_moves = []
     for move in moves:
-        free |= card_uids(move.source)
+        free |= card_uids_of_replicas(move.source)
         settled_moves.append(replace(move, target=settle(move.target, move.chip)))
     return tuple(settled_moves), settle(room, chip)
 
@@ -248,11 +248,13 @@ class _RelocationChecker:
                     reason=problem,
                 )
                 found.append(reason)
-            self._freed |= card_uids(move.source)
-            self._taken |= card_uids(move.target)
+            self._freed |= card_uids_of_replicas(move.source)
+            self._taken |= card_uids_of_replicas(move.target)
         for node in self._nodes.values():
             busy = [
-                card.uid for card in node.cards if card.uid in room and not self._is_on_card(card)
+                card.uid
+                for card in node.cards
+                if card.uid in room and not self._is_card_snapshot_free(card)
             ]
             if busy:
                 reason = Reason(
@@ -264,11 +266,13 @@ class _RelocationChecker:
         return tuple(found)
 
     def _check_relocation(self, move: Relocation) -> list[str]:
-        if blocker := self._check_workload(move):
+        if blocker := self._workload_change_reason(move):
             return [blocker]
-        return [problem for replica in move.target if (problem := self._check_target(replica))]
+        return [
+            problem for replica in move.target if (problem := self._target_blocker_reason(replica))
+        ]
 
-    def _check_workload(self, move: Relocation) -> str:
+    def _workload_change_reason(self, move: Relocation) -> str:
         """What has become of it; empty where it is as it was."""
         running = self._running.get(move.claim)
         if running is None:
@@ -285,7 +289,7 @@ class _RelocationChecker:
             )
         return ""
 
-    def _check_target(self, replica: ReplicaPlacement) -> str:
+    def _target_blocker_reason(self, replica: ReplicaPlacement) -> str:
         """Why it cannot come there; empty where it can."""
         node = self._nodes.get(replica.node)
         if node is None:
@@ -298,14 +302,14 @@ class _RelocationChecker:
                 "node {node} no longer accepts workloads",
                 node=node.name,
             )
-        busy = [uid for uid in replica.cards if not self._is_free(uid)]
+        busy = [uid for uid in replica.cards if not self._is_card_uid_free(uid)]
         return _no_longer_free_reason(node, busy) if busy else ""
 
-    def _is_free(self, uid: str) -> bool:
+    def _is_card_uid_free(self, uid: str) -> bool:
         card = self._cards.get(uid)
-        return card is not None and self._is_on_card(card)
+        return card is not None and self._is_card_snapshot_free(card)
 
-    def _is_on_card(self, card: CardSnapshot) -> bool:
+    def _is_card_snapshot_free(self, card: CardSnapshot) -> bool:
         if card.uid in self._taken or (
             card.nominated_for and card.nominated_for not in self._nominees
         ):
@@ -336,7 +340,7 @@ def _no_longer_free_reason(node: NodeSnapshot, uids: Sequence[str]) -> str:
     )
 
 
-def card_uids(replicas: Iterable[ReplicaPlacement]) -> set[str]:
+def card_uids_of_replicas(replicas: Iterable[ReplicaPlacement]) -> set[str]:
     """Return the uids of their cards; those that a node's plug-in chooses are not among them."""
     return {uid for replica in replicas for uid in replica.cards}
 
@@ -350,7 +354,7 @@ class CardOccupancy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeBeforeAfter:
+class NodeRelocationPreview:
     """A node that relocations lead from or to; cards in index order."""
 
     node: str
@@ -362,19 +366,19 @@ class NodeBeforeAfter:
     room: tuple[int, ...]
 
 
-def nodes_before_after(
+def preview_relocated_nodes(
     snapshot: SchedulingSnapshot, moves: Sequence[Relocation], room: Iterable[ReplicaPlacement]
-) -> tuple[NodeBeforeAfter, ...]:
+) -> tuple[NodeRelocationPreview, ...]:
     """Return the touched nodes, before and after all relocations, in the order of the snapshot."""
     leaving = _relocation_numbers([move.source for move in moves])
     coming = _relocation_numbers([move.target for move in moves])
-    reserved = card_uids(room)
+    reserved = card_uids_of_replicas(room)
     touched = {
         replica.node for move in moves for replica in (*move.source, *move.target) if replica.count
     } | {replica.node for replica in room if replica.count}
     numbers = {move.claim: str(number) for number, move in enumerate(moves, 1)}
     return tuple(
-        _before_and_after(node, leaving, coming, reserved, numbers)
+        _preview_relocated_node(node, leaving, coming, reserved, numbers)
         for node in snapshot.nodes
         if node.uid in touched
     )
@@ -382,16 +386,20 @@ def nodes_before_after(
 
 def _relocation_numbers(places: Sequence[Sequence[ReplicaPlacement]]) -> dict[str, str]:
     """The number of the relocation on each card."""
-    return {uid: str(number) for number, each in enumerate(places, 1) for uid in card_uids(each)}
+    return {
+        uid: str(number)
+        for number, each in enumerate(places, 1)
+        for uid in card_uids_of_replicas(each)
+    }
 
 
-def _before_and_after(
+def _preview_relocated_node(
     node: NodeSnapshot,
     leaving: Mapping[str, str],
     coming: Mapping[str, str],
     reserved: set[str],
     numbers: Mapping[str, str],
-) -> NodeBeforeAfter:
+) -> NodeRelocationPreview:
     cards = sorted(node.cards, key=lambda card: card.index)
     before = []
     for card in cards:
@@ -403,7 +411,7 @@ def _before_and_after(
         coming.get(card.uid) or (CardOccupancy.FREE.value if card.uid in leaving else was)
         for card, was in zip(cards, before, strict=True)
     ]
-    return NodeBeforeAfter(
+    return NodeRelocationPreview(
         node=node.uid,
         name=node.name,
         before=tuple(before),

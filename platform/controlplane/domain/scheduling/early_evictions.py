@@ -24,7 +24,7 @@ from itertools import islice
 from controlplane.domain.scheduling.explanations import explain_reserved
 from controlplane.domain.scheduling.pending_queues import queue_tree
 from controlplane.domain.scheduling.plans import PendingClaims, PendingGroup, SchedulingPlan
-from controlplane.domain.scheduling.runtime_estimates import runtime_on
+from controlplane.domain.scheduling.runtime_estimates import expected_runtime_on_chip
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
@@ -42,7 +42,7 @@ _ByQueue = Mapping[tuple[str, str], ClaimSnapshot]
 NextPlan = Callable[[SchedulingSnapshot, SchedulingPlan], SchedulingPlan]
 
 
-def withdraw_early_evictions(
+def withdraw_soon_evicted_starts(
     decided: SchedulingPlan, snapshot: SchedulingSnapshot, at: datetime, next_plan: NextPlan
 ) -> SchedulingPlan:
     """Return the plan without the starts that the next cycle would evict, if only this plan changes the snapshot.
@@ -75,7 +75,7 @@ def _snapshot_after_commit(
     for uid in decided.state.deferred:
         timeline.release_nominated(uid)
     for placement in decided.placements:
-        runtime = runtime_on(timeline.claim(placement.claim), placement.chip)
+        runtime = expected_runtime_on_chip(timeline.claim(placement.claim), placement.chip)
         timeline.start(placement, at=at, ends_at=None if runtime is None else at + runtime)
     for revocation in decided.revocations:
         timeline.revoke(revocation)
@@ -97,7 +97,7 @@ def _starts_at_risk(decided: SchedulingPlan, after: SchedulingSnapshot) -> Mappi
     tree = queue_tree(after, {})
     for view in after.running:
         if view.revoking:
-            tree.mark_evicting(view.queue, view.chip, view.amount)
+            tree.charge_evicted_cards(view.queue, view.chip, view.amount)
     first, fewest = _first_pending_claims(after)
     reclaiming: dict[str, list[ClaimSnapshot]] = {}
     for (queue, chip), claim in fewest.items():

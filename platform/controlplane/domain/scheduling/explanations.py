@@ -12,10 +12,10 @@ from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.quotas.tree import QuotaLimit, QuotaShortage
 from controlplane.domain.scheduling.per_user_limits import UserLimitReached
 from controlplane.domain.scheduling.plans import (
+    ClaimEviction,
     ClaimPlacement,
-    PendingCode,
     PendingReason,
-    Revocation,
+    PendingReasonCode,
     cards_of_replicas,
 )
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, ReplicaPlacement, RunningClaim
@@ -71,14 +71,17 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
     :param shortage: in thousandths of cards.
     """
     queue, kind = shortage.queue, shortage.chip or ANY_CHIP
-    wanted, used = _format_in_cards(shortage.wanted), _format_in_cards(shortage.used)
-    bound, reserved = _format_in_cards(shortage.bound), _format_in_cards(shortage.reserved)
-    lendable = _format_in_cards(shortage.lendable)
+    wanted, used = _thousandths_as_cards(shortage.wanted), _thousandths_as_cards(shortage.used)
+    bound, reserved = (
+        _thousandths_as_cards(shortage.bound),
+        _thousandths_as_cards(shortage.reserved),
+    )
+    lendable = _thousandths_as_cards(shortage.lendable)
     numbers = {"wanted": wanted, "used": used}
     match shortage.limit:
         case QuotaLimit.CLOSED:
             return PendingReason(
-                code=PendingCode.QUEUE_CLOSED,
+                code=PendingReasonCode.QUEUE_CLOSED,
                 reason=Reason(
                     "queue.state.closed",
                     "queue {queue} is closed; it admits no claims until it is opened",
@@ -87,7 +90,7 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
             )
         case QuotaLimit.CAP if shortage.reserved:
             return PendingReason(
-                code=PendingCode.QUEUE_CAP,
+                code=PendingReasonCode.QUEUE_CAP,
                 reason=Reason(
                     "queue.cap.reached_with_reservation",
                     "needs {needed} × {chip}; queue {queue} uses {used} of its cap of {cap}, "
@@ -103,7 +106,7 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
             )
         case QuotaLimit.CAP:
             return PendingReason(
-                code=PendingCode.QUEUE_CAP,
+                code=PendingReasonCode.QUEUE_CAP,
                 reason=Reason(
                     "queue.cap.reached",
                     "needs {needed} × {chip}; queue {queue} uses {used} of its cap of {cap}",
@@ -117,7 +120,7 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
             )
         case QuotaLimit.DOES_NOT_BORROW:
             return PendingReason(
-                code=PendingCode.NO_BORROWING,
+                code=PendingReasonCode.NO_BORROWING,
                 reason=Reason(
                     "queue.guarantee.reached_with_reservation",
                     "needs {needed} × {chip}; queue {queue} uses {used} of its guaranteed "
@@ -149,7 +152,7 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
             )
         case QuotaLimit.NOTHING_TO_BORROW:
             return PendingReason(
-                code=PendingCode.NO_BORROWING,
+                code=PendingReasonCode.NO_BORROWING,
                 reason=Reason(
                     "queue.borrowing.insufficient",
                     "needs {needed} × {chip}, more than the guaranteed quota of queue "
@@ -163,9 +166,9 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
                 numbers={**numbers, "free": bound, "lendable": lendable},
             )
         case QuotaLimit.RESERVED_BY_OTHERS:
-            reserved = _format_in_cards(shortage.bound - shortage.lendable)
+            reserved = _thousandths_as_cards(shortage.bound - shortage.lendable)
             return PendingReason(
-                code=PendingCode.NO_BORROWING,
+                code=PendingReasonCode.NO_BORROWING,
                 reason=Reason(
                     "queue.borrowing.reserved_by_others",
                     "needs {needed} × {chip}; {free} are free, but {reserved} of them are "
@@ -179,7 +182,7 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
             )
 
 
-def _format_in_cards(amount: int) -> float:
+def _thousandths_as_cards(amount: int) -> float:
     """A whole number of cards as one."""
     return amount / WHOLE_CARD if amount % WHOLE_CARD else amount // WHOLE_CARD
 
@@ -190,7 +193,7 @@ def explain_user_limit(limit: UserLimitReached) -> PendingReason:
     numbers = {"held": held, "limit": bound}
     if limit.first:
         return PendingReason(
-            code=PendingCode.USER_LIMIT,
+            code=PendingReasonCode.USER_LIMIT,
             reason=Reason(
                 "claim.user_limit.others_first",
                 "{user} has {admitted} of at most {limit} admitted claims in queue "
@@ -204,7 +207,7 @@ def explain_user_limit(limit: UserLimitReached) -> PendingReason:
             numbers={**numbers, "first": limit.first},
         )
     return PendingReason(
-        code=PendingCode.USER_LIMIT,
+        code=PendingReasonCode.USER_LIMIT,
         reason=Reason(
             "claim.user_limit.reached",
             "{user} has {admitted} of at most {limit} admitted claims in queue {queue}",
@@ -220,7 +223,7 @@ def explain_user_limit(limit: UserLimitReached) -> PendingReason:
 def explain_reserved(claim: ClaimSnapshot, chip: str, *, queue: str) -> PendingReason:
     """:param queue: name of the queue whose claim has the reservation."""
     return PendingReason(
-        code=PendingCode.RESERVED,
+        code=PendingReasonCode.RESERVED,
         reason=Reason(
             "claim.no_fit.reserved",
             "needs {shape} of {chip}; the free capacity is reserved for a claim of "
@@ -236,7 +239,7 @@ def explain_reserved(claim: ClaimSnapshot, chip: str, *, queue: str) -> PendingR
 def explain_awaiting_faster_chip(claim: ClaimSnapshot, chip: str, faster: str) -> PendingReason:
     """:param chip: that it could have now."""
     return PendingReason(
-        code=PendingCode.AWAITING_FASTER_CHIP,
+        code=PendingReasonCode.AWAITING_FASTER_CHIP,
         reason=Reason(
             "claim.pending.faster_chip",
             "needs {shape}; {chip} has free capacity, but waiting for {faster_chip} "
@@ -254,7 +257,7 @@ def explain_awaiting_evictions(chip: str, running: Iterable[RunningClaim]) -> Pe
     stopping = list(running)
     cards = sum(cards_of_replicas(view.replicas) for view in stopping)
     return PendingReason(
-        code=PendingCode.AWAITING_EVICTIONS,
+        code=PendingReasonCode.AWAITING_EVICTIONS,
         reason=Reason(
             "claim.pending.evictions",
             "waiting for {cards} × {chip} from claims that are being evicted: {claims}",
@@ -268,9 +271,9 @@ def explain_awaiting_evictions(chip: str, running: Iterable[RunningClaim]) -> Pe
 
 def explain_reclaim(
     victim: RunningClaim, claim: ClaimSnapshot, *, queue: str, guaranteed: int, owner: str
-) -> Revocation:
+) -> ClaimEviction:
     """:param queue: name of the victim's queue, which is guaranteed so many; ``owner``: that of the claim's."""
-    return Revocation(
+    return ClaimEviction(
         claim=victim.uid,
         beneficiary=claim.uid,
         reason=Reason(
@@ -285,8 +288,8 @@ def explain_reclaim(
     )
 
 
-def explain_preemption(victim: RunningClaim, claim: ClaimSnapshot) -> Revocation:
-    return Revocation(
+def explain_preemption(victim: RunningClaim, claim: ClaimSnapshot) -> ClaimEviction:
+    return ClaimEviction(
         claim=victim.uid,
         beneficiary=claim.uid,
         reason=Reason(
@@ -299,9 +302,9 @@ def explain_preemption(victim: RunningClaim, claim: ClaimSnapshot) -> Revocation
     )
 
 
-def explain_not_evaluated(placed: int, looked_at: int) -> PendingReason:
+def explain_unevaluated_claim(placed: int, looked_at: int) -> PendingReason:
     return PendingReason(
-        code=PendingCode.NOT_EVALUATED,
+        code=PendingReasonCode.NOT_EVALUATED,
         reason=Reason(
             "claim.pending.cycle_budget_exhausted",
             "not evaluated in this scheduling cycle; claims placed before it: "

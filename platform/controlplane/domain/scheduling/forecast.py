@@ -27,7 +27,10 @@ from controlplane.domain.scheduling.plans import (
     SchedulingPolicy,
     nodes_of_replicas,
 )
-from controlplane.domain.scheduling.runtime_estimates import RuntimeHistory, runtime_on
+from controlplane.domain.scheduling.runtime_estimates import (
+    RuntimeHistory,
+    expected_runtime_on_chip,
+)
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
 
@@ -88,7 +91,7 @@ class _Scenario(NamedTuple):
 _EARLY, _EXPECTED, _LATE = _Scenario(0.25, -1), _Scenario(0.5, 0), _Scenario(0.75, 1)
 
 
-class _Event(NamedTuple):
+class _SimulatedEvent(NamedTuple):
     """What will happen to a claim, unless something else does before."""
 
     at: datetime
@@ -112,17 +115,17 @@ def forecast_starts(
     """Return, by uid, when each pending claim, each arrival and each claim evicted for one will start."""
     assumed = assumptions or ForecastAssumptions()
     early, expected, late = (
-        _Simulation(snapshot, policy, at=at, assumed=assumed, scenario=scenario).run()
+        _QueueSimulation(snapshot, policy, at=at, assumed=assumed, scenario=scenario).run()
         for scenario in (_EARLY, _EXPECTED, _LATE)
     )
     waiting = [claim.uid for claim in (*snapshot.claims, *assumed.arrivals)]
     return {
-        uid: _claim_forecast(uid, early, expected, late, horizon=assumed.horizon)
+        uid: _combine_predicted_starts(uid, early, expected, late, horizon=assumed.horizon)
         for uid in dict.fromkeys((*waiting, *expected.stopped))
     }
 
 
-class _Simulation:
+class _QueueSimulation:
     """One simulation of the queues in virtual time."""
 
     def __init__(
@@ -142,7 +145,7 @@ class _Simulation:
         self._timeline = SnapshotSimulator(snapshot)
         self._state = SchedulerState()
         #: What is still to come, as a heap.
-        self._events: list[_Event] = []
+        self._events: list[_SimulatedEvent] = []
         self._arrivals = {claim.uid: claim for claim in assumed.arrivals}
         self._awaited = {claim.uid for claim in (*snapshot.claims, *assumed.arrivals)}
         #: The first of each.
@@ -153,16 +156,19 @@ class _Simulation:
         #: Who held a card last, of those that ended meanwhile.
         self._left: dict[str, str] = {}
         for claim in assumed.arrivals:
-            heappush(self._events, _Event(max(at, claim.created_at), _EventKind.ARRIVES, claim.uid))
+            heappush(
+                self._events,
+                _SimulatedEvent(max(at, claim.created_at), _EventKind.ARRIVES, claim.uid),
+            )
         for running in snapshot.running:
             if running.revoking:
                 # Evicted for a claim it is requeued; stopped by its owner it is gone.
                 what = _EventKind.STOPS if running.revoked_for else _EventKind.ENDS
-                heappush(self._events, _Event(at + assumed.grace, what, running.uid))
+                heappush(self._events, _SimulatedEvent(at + assumed.grace, what, running.uid))
             elif (ends_at := self._expected_end(running)) is not None:
-                heappush(self._events, _Event(ends_at, _EventKind.ENDS, running.uid))
+                heappush(self._events, _SimulatedEvent(ends_at, _EventKind.ENDS, running.uid))
 
-    def run(self) -> _Simulation:
+    def run(self) -> _QueueSimulation:
         """Run until every pending claim has started, the horizon, or the limit of cycles."""
         just_ended: tuple[str, ...] = ()
         for _ in range(self._assumed.cycles):
@@ -187,7 +193,9 @@ class _Simulation:
             self._timeline.revoke(revocation)
             heappush(
                 self._events,
-                _Event(self._now + self._assumed.grace, _EventKind.STOPS, revocation.claim),
+                _SimulatedEvent(
+                    self._now + self._assumed.grace, _EventKind.STOPS, revocation.claim
+                ),
             )
         for refusal in decided.pending:
             self.pending[refusal.claim] = refusal.reason
@@ -196,10 +204,10 @@ class _Simulation:
     def _start_claim(self, placement: ClaimPlacement, just_ended: Sequence[str]) -> None:
         uid = placement.claim
         claim = self._timeline.claim(uid)
-        ends_at = self._predicted_end(claim, placement)
+        ends_at = self._simulated_end_of_start(claim, placement)
         cards = self._timeline.start(placement, at=self._now, ends_at=ends_at)
         if ends_at is not None:
-            heappush(self._events, _Event(ends_at, _EventKind.ENDS, uid))
+            heappush(self._events, _SimulatedEvent(ends_at, _EventKind.ENDS, uid))
         if uid in self._awaited:
             self._awaited.discard(uid)
             # Cards that were free all along were not the cause; then it was the order of its queue.
@@ -247,8 +255,10 @@ class _Simulation:
             return self._now + remaining
         return None if running.ends_at is None else self._now
 
-    def _predicted_end(self, claim: ClaimSnapshot, placement: ClaimPlacement) -> datetime | None:
-        runtime = runtime_on(claim, placement.chip)
+    def _simulated_end_of_start(
+        self, claim: ClaimSnapshot, placement: ClaimPlacement
+    ) -> datetime | None:
+        runtime = expected_runtime_on_chip(claim, placement.chip)
         if runtime is not None:
             return self._now + runtime * self._overdue_factor()
         remaining = self._assumed.runtimes.remaining(
@@ -260,8 +270,13 @@ class _Simulation:
         return 1 + self._scenario.late * self._assumed.uncertainty
 
 
-def _claim_forecast(
-    uid: str, early: _Simulation, expected: _Simulation, late: _Simulation, *, horizon: timedelta
+def _combine_predicted_starts(
+    uid: str,
+    early: _QueueSimulation,
+    expected: _QueueSimulation,
+    late: _QueueSimulation,
+    *,
+    horizon: timedelta,
 ) -> PredictedStartTime:
     runs = (early, expected, late)
     starts = [run_of.starts[uid].at for run_of in runs if uid in run_of.starts]
@@ -273,7 +288,7 @@ def _claim_forecast(
         reason = Reason(
             "forecast.start.not_within_horizon",
             "not within {horizon}: {reason}",
-            horizon=_format_reasons(horizon),
+            horizon=_horizon_reason(horizon),
             reason=cause,
         )
         return PredictedStartTime(
@@ -287,11 +302,11 @@ def _claim_forecast(
         chip=start.placement.chip,
         nodes=nodes_of_replicas(start.placement.replicas),
         blocked_by=start.waited_for,
-        reason=_wait_reason(start.waited_for),
+        reason=_start_forecast_reason(start.waited_for),
     )
 
 
-def _wait_reason(waited_for: Sequence[str]) -> str:
+def _start_forecast_reason(waited_for: Sequence[str]) -> str:
     if not waited_for:
         return Reason("forecast.start.now", "starts now: enough capacity is free")
     if len(waited_for) == 1:
@@ -307,7 +322,7 @@ def _wait_reason(waited_for: Sequence[str]) -> str:
     return Reason("forecast.start.after_claims", "starts when {claims} have ended", claims=some)
 
 
-def _format_reasons(horizon: timedelta) -> str:
+def _horizon_reason(horizon: timedelta) -> str:
     hours = horizon.total_seconds() / 3600
     if hours < 48:
         return Reason("forecast.horizon.hours", "the next {hours} hours", hours=round(hours))

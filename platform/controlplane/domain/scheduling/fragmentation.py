@@ -29,7 +29,7 @@ from controlplane.domain.scheduling.typical_requests import TypicalRequest
 CardAmounts = NDArray[np.float64]
 
 
-class Fragmentation:
+class FragmentationCalculator:
     """Fragments of the nodes of a fleet, measured against its typical requests."""
 
     def __init__(self, fleet: NodeTable, typical: Sequence[TypicalRequest]) -> None:
@@ -80,7 +80,7 @@ class Fragmentation:
         added: CardAmounts = (then - before) / self._weight
         return added
 
-    def gradient_on(self, demand: ReplicaDemand, row: int) -> float:
+    def added_fragments_on_row(self, demand: ReplicaDemand, row: int) -> float:
         """``gradient`` for one row, to the last digit, in a tenth of the time."""
         fleet, shape = self._fleet, demand.shape
         state, cpu, memory = int(fleet.state[row]), int(fleet.cpu[row]), int(fleet.memory[row])
@@ -118,7 +118,7 @@ class Fragmentation:
         fragments: CardAmounts = self._current_amounts() @ self._weights / self._weight
         return fragments
 
-    def to_takers(self) -> CardAmounts:
+    def fragments_for_accepting_requests(self) -> CardAmounts:
         """[rows]: the same for requests that accept the row's chip; 0 if there are none.
 
         For a request for another chip every card of a row is a fragment: right for a gradient, which compares
@@ -213,13 +213,15 @@ class NodeFreeCapacity:
     whole: bool
 
 
-def free_capacity(
+def node_free_capacities(
     snapshot: SchedulingSnapshot, typical: Sequence[TypicalRequest]
 ) -> tuple[NodeFreeCapacity, ...]:
     """Return the free capacity of each node, in the order of the snapshot; claims and queues are not read."""
     fleet = NodeTable(snapshot)
-    fragments = Fragmentation(fleet, typical).to_takers() / WHOLE_CARD
-    free = fleet.whole_cards()
+    fragments = (
+        FragmentationCalculator(fleet, typical).fragments_for_accepting_requests() / WHOLE_CARD
+    )
+    free = fleet.free_whole_cards()
     by_node: dict[str, list[int]] = {}
     for number, row in enumerate(fleet.rows):
         by_node.setdefault(row.node.uid, []).append(number)

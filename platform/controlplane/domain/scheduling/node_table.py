@@ -19,7 +19,7 @@ from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.card_states import CardStates
 from controlplane.domain.scheduling.network_topology import CLUSTER, NetworkTopology
 from controlplane.domain.scheduling.snapshots import (
-    CardBinding,
+    CardSelection,
     CardSnapshot,
     ClaimSnapshot,
     NodeChipCards,
@@ -45,7 +45,7 @@ class NodeTableRow(NamedTuple):
     part: NodeChipCards
 
 
-def rows_of(snapshot: SchedulingSnapshot) -> list[NodeTableRow]:
+def node_table_rows(snapshot: SchedulingSnapshot) -> list[NodeTableRow]:
     """Return the rows in the order of the snapshot's nodes."""
     return [
         NodeTableRow(node, part.chip, part.cards, part)
@@ -96,7 +96,7 @@ class RowState(NamedTuple):
     memory: int
 
 
-class _Entry(NamedTuple):
+class _JournalEntry(NamedTuple):
     row: int
     state: int
     cpu: int
@@ -116,12 +116,12 @@ class _Release(NamedTuple):
     memory: int
 
 
-class _Releases(NamedTuple):
+class _ClaimReleases(NamedTuple):
     running: RunningClaim
     each: tuple[_Release, ...]
 
 
-class _Times(NamedTuple):
+class _CachedReplicaCounts(NamedTuple):
     #: The number of changes before it was found.
     changes: int
     replica_counts: NDArray[np.int64]
@@ -131,10 +131,10 @@ class NodeTable:
     """The arrays, one entry per row."""
 
     def __init__(self, snapshot: SchedulingSnapshot) -> None:
-        self.rows = tuple(rows_of(snapshot))
+        self.rows = tuple(node_table_rows(snapshot))
         self.states = CardStates(width=max((len(row.cards) for row in self.rows), default=0))
         self.topology = NetworkTopology([row.node for row in self.rows])
-        self.state = np.array(self._first_states(), dtype=np.int32)
+        self.state = np.array(self._initial_row_states(), dtype=np.int32)
         self.cpu = np.array([free_cpu_on(row.node) for row in self.rows], dtype=np.int64)
         self.memory = np.array([free_memory_on(row.node) for row in self.rows], dtype=np.int64)
         #: Rows in the order in which they changed; caches of row values continue from their last position.
@@ -142,7 +142,7 @@ class NodeTable:
         self._schedulable = np.array(
             [row.node.accepts_workloads for row in self.rows], dtype=np.bool_
         )
-        self._journal: list[_Entry] = []
+        self._journal: list[_JournalEntry] = []
         self._serial = 0
         self._frees = 0
         self._rows_of: dict[str, list[int]] = {}
@@ -154,9 +154,9 @@ class NodeTable:
                 for_it.setdefault(number, []).append(position)
         self._card_locations: dict[str, tuple[int, int]] | None = None
         self._matching: dict[tuple[object, ...], Mask] = {}
-        self._replica_counts: dict[ReplicaDemand, _Times] = {}
+        self._replica_counts: dict[ReplicaDemand, _CachedReplicaCounts] = {}
         #: By the identity of the claim, which is kept with them.
-        self._releases: dict[int, _Releases] = {}
+        self._releases: dict[int, _ClaimReleases] = {}
 
     # -- Questions --
 
@@ -173,7 +173,7 @@ class NodeTable:
             self._matching[key] = mask
         return mask
 
-    def whole_cards(self) -> NDArray[np.int64]:
+    def free_whole_cards(self) -> NDArray[np.int64]:
         """[rows]: cards that are entirely free."""
         whole: NDArray[np.int64] = (self.states.lefts == WHOLE_CARD).sum(axis=1)[self.state]
         return whole
@@ -181,7 +181,7 @@ class NodeTable:
     def whole_cards_on(self, row: int) -> int:
         return self.states.left(int(self.state[row])).count(WHOLE_CARD)
 
-    def most_left(self, chip: str) -> tuple[int, int]:
+    def largest_free_capacity(self, chip: str) -> tuple[int, int]:
         """Of the rows of the chip that accept workloads: the maximum of whole free cards, and of free
         thousandths of one card.
         """
@@ -240,7 +240,7 @@ class NodeTable:
         """[rows]: how many replicas each row can run now; read-only."""
         known = self._replica_counts.get(demand)
         if known is None or known.changes != len(self.changed_rows):
-            known = self._replica_counts[demand] = _Times(
+            known = self._replica_counts[demand] = _CachedReplicaCounts(
                 len(self.changed_rows), self._count_replicas(demand)
             )
         return known.replica_counts
@@ -266,7 +266,7 @@ class NodeTable:
     def free_cards(self, chip: str) -> int:
         """Whole cards of the chip that a claim could be given now."""
         mask = self._schedulable & np.array([row.chip == chip for row in self.rows], dtype=np.bool_)
-        return int(self.whole_cards()[mask].sum())
+        return int(self.free_whole_cards()[mask].sum())
 
     # -- Changes --
 
@@ -284,13 +284,13 @@ class NodeTable:
                 )
             )
         self._set_state(row, step.to)
-        self._charge_node(found.node.uid, demand.shape, 1)
+        self._update_node_usage(found.node.uid, demand.shape, 1)
         uids = tuple(found.cards[position].uid for position in step.positions)
         return ReplicaPlacement(
             role=role,
             index=index,
             node=found.node.uid,
-            cards=uids if found.node.binding is CardBinding.CARD else (),
+            cards=uids if found.node.binding is CardSelection.CARD else (),
             count=len(uids),
         )
 
@@ -298,7 +298,9 @@ class NodeTable:
         """Release the claim's cards, CPU and memory, as if it had ended."""
         known = self._releases.get(id(running))
         if known is None:
-            known = self._releases[id(running)] = _Releases(running, self._release_times(running))
+            known = self._releases[id(running)] = _ClaimReleases(
+                running, self._releases_of_claim(running)
+            )
         for row, positions, share, cpu, memory in known.each:
             self._record_undo(row)
             if positions:
@@ -312,7 +314,7 @@ class NodeTable:
                 self._release_unnamed(replica, running)
         self._frees += 1
 
-    def use_nominated(self, claim: str) -> None:
+    def release_nominated_cards(self, claim: str) -> None:
         """Make cards available that are nominated for that claim, until it is undone."""
         if claim not in self._nominated:
             return
@@ -323,7 +325,7 @@ class NodeTable:
             self._set_state(row, self.states.changed(int(self.state[row]), tuple(left)))
         self._frees += 1
 
-    def changed_since(self, mark: int) -> dict[int, RowState]:
+    def rows_changed_since(self, mark: int) -> dict[int, RowState]:
         """Return the current state of the rows that changed since that mark."""
         rows = dict.fromkeys(entry.row for entry in self._journal[mark:])
         return {
@@ -331,7 +333,7 @@ class NodeTable:
             for row in rows
         }
 
-    def cap_free(self, then: Mapping[int, RowState]) -> None:
+    def limit_free_capacity(self, then: Mapping[int, RowState]) -> None:
         """Keep free only what is free in the given row states too: the rest is reserved for a claim."""
         for row, (state, cpu, memory) in then.items():
             left = zip(self.states.left(int(self.state[row])), self.states.left(state), strict=True)
@@ -357,7 +359,7 @@ class NodeTable:
             self._frees = entry.frees
             self.changed_rows.append(entry.row)
 
-    def only_shrunk_since(self, moment: JournalPosition) -> bool:
+    def has_only_allocated_since(self, moment: JournalPosition) -> bool:
         """Return whether only allocations happened since: what did not fit then does not fit now."""
         length, serial, frees = moment
         if self._frees != frees or len(self._journal) < length:
@@ -368,7 +370,7 @@ class NodeTable:
         self._record_undo(row)
         self.state[row] = state
 
-    def _charge_node(self, node: str, shape: ReplicaShape, replicas: int) -> None:
+    def _update_node_usage(self, node: str, shape: ReplicaShape, replicas: int) -> None:
         if shape.cpu or shape.memory:
             for row in self._rows_of[node]:
                 self._record_undo(row)
@@ -378,7 +380,7 @@ class NodeTable:
     def _record_undo(self, row: int) -> None:
         self._serial += 1
         self._journal.append(
-            _Entry(
+            _JournalEntry(
                 row,
                 int(self.state[row]),
                 int(self.cpu[row]),
@@ -389,7 +391,7 @@ class NodeTable:
         )
         self.changed_rows.append(row)
 
-    def _release_times(self, running: RunningClaim) -> tuple[_Release, ...]:
+    def _releases_of_claim(self, running: RunningClaim) -> tuple[_Release, ...]:
         roles = {role.name: role for role in running.shape.roles}
         releases: list[_Release] = []
         for replica in running.replicas:
@@ -439,7 +441,7 @@ class NodeTable:
     def _is_usable(self, row: int, position: int) -> bool:
         return self.rows[row].cards[position].state is CardState.USABLE
 
-    def _first_states(self) -> list[int]:
+    def _initial_row_states(self) -> list[int]:
         states = self.states
         #: By indices and the identity of the geometry, which many nodes share: computing its hash takes long.
         layouts: dict[tuple[tuple[int, ...], int], int] = {}
@@ -454,7 +456,7 @@ class NodeTable:
         return numbers
 
 
-class TotalCapacity:
+class EmptyFleetCapacity:
     """The rows as if the fleet were empty and healthy: what does not fit there is never placed."""
 
     def __init__(self, fleet: NodeTable) -> None:

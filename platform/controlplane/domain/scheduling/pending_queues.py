@@ -123,19 +123,19 @@ class PendingQueue:
         """Yield the search key of each class in the queue."""
         return (members.key for _, members in self._firsts)
 
-    def split_first(self) -> PendingQueue:
+    def split_next_class(self) -> PendingQueue:
         """Move the next class into a queue of its own and return it."""
-        return PendingQueue._from_first_claims([heappop(self._firsts)])
+        return PendingQueue._from_class_heap([heappop(self._firsts)])
 
     def split(self, keys: Collection[SearchKey]) -> PendingQueue:
         """Move the classes with one of the keys into a queue of their own and return it."""
         chosen = [first for first in self._firsts if first[1].key in keys]
         self._firsts = [first for first in self._firsts if first[1].key not in keys]
         heapify(self._firsts)
-        return PendingQueue._from_first_claims(chosen)
+        return PendingQueue._from_class_heap(chosen)
 
     @classmethod
-    def _from_first_claims(cls, firsts: list[tuple[QueuePosition, _ClassClaims]]) -> PendingQueue:
+    def _from_class_heap(cls, firsts: list[tuple[QueuePosition, _ClassClaims]]) -> PendingQueue:
         line = cls()
         line._firsts = firsts
         heapify(firsts)
@@ -198,7 +198,7 @@ def find_nominated_cards(snapshot: SchedulingSnapshot) -> Nominated:
 
 def queue_tree(snapshot: SchedulingSnapshot, nominated_cards: Nominated) -> QueueTree:
     """Return the queue tree of the snapshot; cards nominated for a claim count as if it had started."""
-    views = {uid: _cards_in_thousandths(view) for uid, view in snapshot.queues.items()}
+    views = {uid: _queue_in_thousandths(view) for uid, view in snapshot.queues.items()}
     tree = QueueTree(views, free=_free_cards_by_chip(snapshot))
     nominees = (
         [claim for claim in snapshot.claims if claim.uid in nominated_cards]
@@ -211,7 +211,7 @@ def queue_tree(snapshot: SchedulingSnapshot, nominated_cards: Nominated) -> Queu
     return tree
 
 
-def _cards_in_thousandths(view: QueueSnapshot) -> QueueSnapshot:
+def _queue_in_thousandths(view: QueueSnapshot) -> QueueSnapshot:
     """With what is stated and held in thousandths of cards, those of shared cards among them."""
     held = Counter({chip: cards * WHOLE_CARD for chip, cards in view.used.items()})
     held.update(view.shared)
@@ -318,13 +318,15 @@ class ClaimOrder:
             if self._drop_refused:
                 self._drop_refused(line)
             if line:
-                turn[queue] = line.split_first()
+                turn[queue] = line.split_next_class()
         return turn
 
     def __iter__(self) -> Iterator[ClaimSnapshot]:
         self._heads.clear()
         for queue in self._lines:
-            self._heads.setdefault(self._tree.top_of(queue), []).append(self._queue_head(queue))
+            self._heads.setdefault(self._tree.topmost_queue(queue), []).append(
+                self._queue_head(queue)
+            )
         for heads in self._heads.values():
             heapify(heads)
         firsts = [self._first_below(top) for top in self._heads]
@@ -356,7 +358,7 @@ class ClaimOrder:
     def rank(self, claim: ClaimSnapshot) -> Rank:
         """Return the rank of the claim among the first of each queue, as the tree is now."""
         dominant_shares = self._tree.dominant_shares(claim.queue)
-        return -claim.priority, self._best_right(claim), dominant_shares, claim.position
+        return -claim.priority, self._best_quota_right(claim), dominant_shares, claim.position
 
     def _queue_head(self, queue: str) -> _QueueHead:
         whole = priority, right, dominant_shares, position = self.rank(self._lines[queue].next)
@@ -374,7 +376,7 @@ class ClaimOrder:
                 heads[0] = now
         return _TreeHead(heads[0].whole, top, version)
 
-    def _best_right(self, claim: ClaimSnapshot) -> int:
+    def _best_quota_right(self, claim: ClaimSnapshot) -> int:
         """The best right that it has on any of its chips; nominated cards need no further quota."""
         amount, queue, best = claim.equivalence_class.fewest, claim.queue, BORROWED
         nominated_cards: Mapping[str, int] = (

@@ -41,7 +41,7 @@ class ChipPlacementRequest:
     parts: tuple[RoleDemand, ...]
 
 
-class _MostFree(NamedTuple):
+class _LargestFreeCapacity(NamedTuple):
     """On one row at that moment: whole cards, and thousandths of a card."""
 
     moment: JournalPosition
@@ -59,7 +59,7 @@ class _ReplicaSlot(NamedTuple):
     score: int
 
 
-class _Option(NamedTuple):
+class _ChipPlacementOption(NamedTuple):
     """Room for a gang on one chip; the smallest is the best."""
 
     #: Replicas short of what the gang wants.
@@ -85,7 +85,7 @@ class PlacementFinder:
         self._equal_searches: dict[Hashable, ChipPlacementRequest] = {}
         self._failed: dict[tuple[ChipPlacementRequest, bytes | None], JournalPosition] = {}
         #: The maximum that one row had free when a search failed, by chip and number of releases before.
-        self._left: dict[tuple[str, int], _MostFree] = {}
+        self._left: dict[tuple[str, int], _LargestFreeCapacity] = {}
         #: Searches, cached results not counted.
         self.searches = 0
 
@@ -136,7 +136,7 @@ class PlacementFinder:
         if not options:
             return None
         best = min(options)
-        return best.chip, tuple(self._reallocate_cards(slot) for slot in best.slots)
+        return best.chip, tuple(self._allocate_slot(slot) for slot in best.slots)
 
     def _find_slots(
         self, claim: ClaimSnapshot, chip: str, avoid: Mask | None
@@ -145,7 +145,7 @@ class PlacementFinder:
         parts = search.parts
         key = search, None if avoid is None else avoid.tobytes()
         failed = self._failed.get(key)
-        if failed is not None and self.fleet.only_shrunk_since(failed):
+        if failed is not None and self.fleet.has_only_allocated_since(failed):
             return None
         if self._lacks_cards(parts):
             return None
@@ -153,19 +153,21 @@ class PlacementFinder:
         slots = self._search_levels(parts, claim, avoid)
         if slots is None:
             moment = self._failed[key] = self.fleet.moment()
-            self._left[chip, moment.frees] = _MostFree(moment, *self.fleet.most_left(chip))
+            self._left[chip, moment.frees] = _LargestFreeCapacity(
+                moment, *self.fleet.largest_free_capacity(chip)
+            )
         return slots
 
     def _build_option(
         self, claim: ClaimSnapshot, chip: str, slots: tuple[_ReplicaSlot, ...]
-    ) -> _Option:
+    ) -> _ChipPlacementOption:
         rows = [slot.row for slot in slots]
         level = 0
         if len(slots) > 1:
             levels = self.fleet.topology.between(claim.near or NODE, claim.within or CLUSTER)
             together = (len(set(each.domain[rows].tolist())) == 1 for each in levels)
             level = next((number for number, one in enumerate(together) if one), len(levels))
-        return _Option(
+        return _ChipPlacementOption(
             missing=sum(role.replicas for role in claim.shape.roles) - len(slots),
             level=level,
             score=sum(slot.score for slot in slots),
@@ -174,7 +176,7 @@ class PlacementFinder:
             slots=slots,
         )
 
-    def _reallocate_cards(self, slot: _ReplicaSlot) -> ReplicaPlacement:
+    def _allocate_slot(self, slot: _ReplicaSlot) -> ReplicaPlacement:
         role, index = slot.placement.role, slot.placement.index
         return self.fleet.take(slot.row, slot.demand, role=role, index=index)
 
@@ -183,13 +185,15 @@ class PlacementFinder:
         for part in parts:
             shape = part.demand.shape
             left = self._left.get((part.demand.chip, self.fleet.moment().frees))
-            if left is not None and self.fleet.only_shrunk_since(left.moment):
+            if left is not None and self.fleet.has_only_allocated_since(left.moment):
                 enough = left.share >= shape.share if shape.shares else left.cards >= shape.cards
                 if not enough:
                     return True
         return False
 
-    def could_hold(self, claim: ClaimSnapshot, chip: str, *, avoid: Mask | None = None) -> Mask:
+    def rows_in_fitting_domains(
+        self, claim: ClaimSnapshot, chip: str, *, avoid: Mask | None = None
+    ) -> Mask:
         """[rows]: those under a domain with enough for each role, and for all of them in sum.
 
         For equal replicas that is where they fit; for several roles they may not fit even there.
@@ -206,7 +210,7 @@ class PlacementFinder:
     ) -> tuple[_ReplicaSlot, ...] | None:
         if claim.within:
             # Also if one node holds it: a node without a leaf is no leaf of its own.
-            avoid = _excluded_nodes(self.fleet.topology.inside(claim.within), avoid)
+            avoid = _rows_to_exclude(self.fleet.topology.inside(claim.within), avoid)
         if len(parts) == 1 and parts[0].wanted == 1:
             # One replica has no network between its parts.
             return self._place_within(None, parts, avoid)
@@ -215,7 +219,7 @@ class PlacementFinder:
         whole = tuple(part._replace(fewest=part.wanted) for part in parts)
         placed = self._smallest_domain(levels, whole, avoid)
         if placed is None and whole != parts:
-            placed = self._largest_fit(levels, parts, avoid)
+            placed = self._place_partial_gang(levels, parts, avoid)
         return placed
 
     def _smallest_domain(
@@ -229,7 +233,7 @@ class PlacementFinder:
                     return placed
         return None
 
-    def _largest_fit(
+    def _place_partial_gang(
         self, levels: Sequence[TopologyLevel], parts: Sequence[RoleDemand], avoid: Mask | None
     ) -> tuple[_ReplicaSlot, ...] | None:
         """Place an elastic gang that fits nowhere completely where most of it fits."""
@@ -256,11 +260,11 @@ class PlacementFinder:
             spare += room * part.demand.shape.cards
             some |= replica_counts > 0
         if len(parts) > 1:
-            enough &= self._has_room_for_all(level, parts, some)
+            enough &= self._domains_fit_all_roles(level, parts, some)
         domains = np.flatnonzero(enough)
         return domains, spare[domains]
 
-    def _has_room_for_all(
+    def _domains_fit_all_roles(
         self, level: TopologyLevel, parts: Sequence[RoleDemand], some: Mask
     ) -> Mask:
         """[domains]: whether what all roles need together is free there, on rows with room for some of them."""
@@ -283,7 +287,7 @@ class PlacementFinder:
         """
         mark = self.fleet.mark()
         placed: list[_ReplicaSlot] = []
-        excluded = _excluded_nodes(inside, avoid)
+        excluded = _rows_to_exclude(inside, avoid)
         for part in parts:
             for index in range(part.fewest):
                 slot = self._find_slot(part, index, excluded)
@@ -316,7 +320,7 @@ class PlacementFinder:
         return _ReplicaSlot(row, part.demand, placement, score)
 
 
-def _excluded_nodes(inside: Mask | None, avoid: Mask | None) -> NDArray[np.bool_] | None:
+def _rows_to_exclude(inside: Mask | None, avoid: Mask | None) -> NDArray[np.bool_] | None:
     if inside is None:
         return avoid
     return ~inside if avoid is None else ~inside | avoid

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from controlplane.domain.scheduling.pending_queues import SearchKey
 
 
-class PendingCode(StrEnum):
+class PendingReasonCode(StrEnum):
     #: No node has enough free cards now.
     NO_FREE_CARDS = "no_free_cards"
     #: Enough are free on a node, but not such as hang together.
@@ -80,7 +80,7 @@ class ClaimPlacement:
 class PendingReason:
     """Why a claim is pending; the same for all claims of an equivalence class."""
 
-    code: PendingCode
+    code: PendingReasonCode
     #: Why it is pending.
     reason: str
     #: The numbers of the reason, for programs.
@@ -101,7 +101,7 @@ class PendingGroup(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingClaim:
     claim: str
-    code: PendingCode
+    code: PendingReasonCode
     #: Why it is pending.
     reason: str
     #: The numbers of the reason, for programs.
@@ -170,7 +170,7 @@ class PendingClaims(Sequence[PendingClaim]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revocation:
+class ClaimEviction:
     """An eviction: a claim that has to save and stop so that another gets its cards."""
 
     claim: str
@@ -197,7 +197,7 @@ class EquivalenceClassReason(NamedTuple):
     behind: QueuePosition
 
 
-class UnchangedPlan(NamedTuple):
+class NoOpPlan(NamedTuple):
     """A plan that changed nothing, and its inputs; the snapshot includes claims that arrived since."""
 
     snapshot: SchedulingSnapshot
@@ -217,7 +217,7 @@ class SchedulerState:
     #: cards that are nominated for them are released.
     deferred: frozenset[str] = frozenset()
     #: The last plan, if it changed nothing: what did not change since need not be planned again (``cycle.plan``).
-    no_op: UnchangedPlan | None = field(default=None, repr=False, compare=False)
+    no_op: NoOpPlan | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +226,7 @@ class SchedulingPlan:
 
     placements: tuple[ClaimPlacement, ...] = ()
     pending: PendingClaims = field(default_factory=PendingClaims)
-    revocations: tuple[Revocation, ...] = ()
+    revocations: tuple[ClaimEviction, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     #: What holds for others of a kind too, were there more of them.
     class_reasons: Mapping[EquivalenceClass, EquivalenceClassReason] = field(
@@ -241,12 +241,12 @@ class SchedulingPlan:
         moved = bool(self.placements or self.revocations)
         if self.state.untried or (moved and self.state.deferred):
             return True
-        return bool(self.placements) and self.any_not_evaluated
+        return bool(self.placements) and self.has_unevaluated_claims
 
     @property
-    def any_not_evaluated(self) -> bool:
+    def has_unevaluated_claims(self) -> bool:
         groups = self.pending.groups
-        return any(group.reason.code is PendingCode.NOT_EVALUATED for group in groups)
+        return any(group.reason.code is PendingReasonCode.NOT_EVALUATED for group in groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

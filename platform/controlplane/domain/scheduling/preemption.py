@@ -32,19 +32,19 @@ from controlplane.domain.quotas.tree import QueueTree
 from controlplane.domain.scheduling.explanations import explain_preemption, explain_reclaim
 from controlplane.domain.scheduling.node_table import Mask, NodeTable, RowState
 from controlplane.domain.scheduling.placement import PlacementFinder
-from controlplane.domain.scheduling.plans import Revocation, nodes_of_replicas
+from controlplane.domain.scheduling.plans import ClaimEviction, nodes_of_replicas
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     ReplicaPlacement,
     RunningClaim,
-    minimal_claim,
+    shrink_claim_to_minimum,
 )
 from controlplane.domain.scheduling.victims import (
     NetworkRegion,
     Victim,
-    victim_order,
     victim_rank,
     victim_regions,
+    victim_sort_key,
 )
 
 #: Parts of the network that are tried, those with the least to lose first.
@@ -67,7 +67,7 @@ class PreemptionPlan(NamedTuple):
         return nodes_of_replicas(self.replicas)
 
 
-class _Fit(NamedTuple):
+class _PreemptionFit(NamedTuple):
     """A place that was found by trying, and the rows that changed."""
 
     replicas: tuple[ReplicaPlacement, ...]
@@ -114,7 +114,7 @@ class Preemptor:
             if view.revoking:
                 # Its queue would be within its guarantee without it, or more than the borrowed amount would be
                 # reclaimed.
-                tree.mark_evicting(view.queue, view.chip, view.amount)
+                tree.charge_evicted_cards(view.queue, view.chip, view.amount)
             if view.revoking and not view.revoked_for:
                 self._stopping.setdefault(view.chip, []).append(view)
             elif view.preemptible and not view.revoking and view.amount:
@@ -129,7 +129,7 @@ class Preemptor:
         if places is not None and view.queue not in places:
             places[view.queue] = len(places)
             below = self._below[view.chip]
-            below.setdefault(self._tree.top_of(view.queue), []).append(view.queue)
+            below.setdefault(self._tree.topmost_queue(view.queue), []).append(view.queue)
 
     def cancel(self, view: RunningClaim) -> None:
         """Remove a claim that the plan no longer places."""
@@ -137,7 +137,7 @@ class Preemptor:
         starting = self._starting[view.chip]
         starting[view.queue] = [each for each in starting[view.queue] if each.view is not view]
 
-    def make_room(
+    def plan_preemption(
         self, claim: ClaimSnapshot, chip: str, *, avoid: Mask | None
     ) -> PreemptionPlan | None:
         """The fewest and cheapest that have to stop for the claim; None if that would not help.
@@ -148,7 +148,7 @@ class Preemptor:
         candidates = list(self._candidate_victims(claim, chip, rights))
         if not candidates:
             return None
-        least = minimal_claim(claim)
+        least = shrink_claim_to_minimum(claim)
         before = self._fleet.mark()
         try:
             for view in self._stopping.get(chip, ()):
@@ -156,9 +156,9 @@ class Preemptor:
             if self._find_fit(least, chip, (), avoid) is not None:
                 return None
             for region in self._evictable_regions(least, chip, candidates, avoid):
-                cleared = self._clear_region(least, chip, region, rights)
+                cleared = self._find_victims_in_region(least, chip, region, rights)
                 if cleared is not None:
-                    return self._fewest_victims(least, chip, *cleared, avoid=region.avoid)
+                    return self._minimize_victims(least, chip, *cleared, avoid=region.avoid)
         finally:
             self._fleet.undo(before)
         return None
@@ -166,14 +166,16 @@ class Preemptor:
     def awaited(self, claim: ClaimSnapshot, stopping: Sequence[RunningClaim]) -> PreemptionPlan:
         """Return what was nominated for the claim in an earlier cycle, without choosing new victims."""
         chip = stopping[0].chip
-        fit = placement_after(self._fleet, self._placer, stopping, minimal_claim(claim), chip)
-        return PreemptionPlan(chip, tuple(stopping), *(fit or _Fit((), {})))
+        fit = placement_after(
+            self._fleet, self._placer, stopping, shrink_claim_to_minimum(claim), chip
+        )
+        return PreemptionPlan(chip, tuple(stopping), *(fit or _PreemptionFit((), {})))
 
-    def stop(self, room: PreemptionPlan, claim: ClaimSnapshot) -> tuple[Revocation, ...]:
+    def stop(self, room: PreemptionPlan, claim: ClaimSnapshot) -> tuple[ClaimEviction, ...]:
         """Mark the victims as evicted for the claim; return the evictions with their reasons."""
         revocations = []
         for view in room.victims:
-            self._tree.mark_evicting(view.queue, view.chip, view.amount)
+            self._tree.charge_evicted_cards(view.queue, view.chip, view.amount)
             ranked = self._ranked[view.chip]
             ranked[view.queue] = [each for each in ranked[view.queue] if each.view is not view]
             if view.queue == claim.queue:
@@ -195,14 +197,16 @@ class Preemptor:
 
     def _preemption_rights(self, claim: ClaimSnapshot, chip: str) -> _Rights:
         queue = self._tree.view(claim.queue)
-        covered_by = self._tree.check(claim.queue, chip, claim.shape.fewest_amount).covered_by
+        covered_by = self._tree.check(
+            claim.queue, chip, claim.shape.min_card_thousandths
+        ).covered_by
         return _Rights(covered_by if queue.reclaims else "", queue.preempts)
 
     def _candidate_victims(
         self, claim: ClaimSnapshot, chip: str, rights: _Rights
     ) -> Iterator[Victim]:
         """Whom it may have stopped now, borrowers of other queues first."""
-        if not claim.shape.fewest_amount:
+        if not claim.shape.min_card_thousandths:
             return
         queues, starting = self._ranked.get(chip, {}), self._starting.get(chip, {})
         if rights.covered_by:
@@ -235,7 +239,7 @@ class Preemptor:
             self._places[chip] = places
             below = self._below[chip] = {}
             for queue in places:
-                below.setdefault(self._tree.top_of(queue), []).append(queue)
+                below.setdefault(self._tree.topmost_queue(queue), []).append(queue)
         # Ancestors of the claim's queue are always included: what they hold themselves is not compared.
         found = {queue for queue in self._tree.path_to_root(covered_by) if queue in places}
         for top, queues in self._below[chip].items():
@@ -264,14 +268,14 @@ class Preemptor:
             before = self._fleet.mark()
             for victim in candidates:
                 self._fleet.free(victim.view)
-            could = self._placer.could_hold(claim, chip, avoid=avoid)
+            could = self._placer.rows_in_fitting_domains(claim, chip, avoid=avoid)
             self._fleet.undo(before)
             found = [region for region in found if (could & ~region.avoid).any()]
         return found[:MOST_REGIONS]
 
-    def _clear_region(
+    def _find_victims_in_region(
         self, claim: ClaimSnapshot, chip: str, region: NetworkRegion, rights: _Rights
-    ) -> tuple[list[Victim], _Fit] | None:
+    ) -> tuple[list[Victim], _PreemptionFit] | None:
         """Victims without which the claim fits, and where; None if it does not fit even so."""
         chosen: dict[str, Victim] = {}
         fit, next_try = None, region.lacking
@@ -284,7 +288,7 @@ class Preemptor:
                 own = view.queue == claim.queue
                 if own or self._may_evict(rights, victim, chip):
                     chosen[view.uid] = victim
-                    self._tree.mark_evicting(
+                    self._tree.charge_evicted_cards(
                         view.queue, chip, view.amount, starting=victim.starting
                     )
             if number >= min(next_try, len(region.bundles)):
@@ -294,11 +298,17 @@ class Preemptor:
                 next_try = 2 * number - region.lacking + 1
         for victim in chosen.values():
             amount = -victim.view.amount
-            self._tree.mark_evicting(victim.queue, chip, amount, starting=victim.starting)
+            self._tree.charge_evicted_cards(victim.queue, chip, amount, starting=victim.starting)
         return None if fit is None else (list(chosen.values()), fit)
 
-    def _fewest_victims(
-        self, claim: ClaimSnapshot, chip: str, victims: list[Victim], fit: _Fit, *, avoid: Mask
+    def _minimize_victims(
+        self,
+        claim: ClaimSnapshot,
+        chip: str,
+        victims: list[Victim],
+        fit: _PreemptionFit,
+        *,
+        avoid: Mask,
     ) -> PreemptionPlan:
         """The minimal subset of the victims: without any one of them the claim would not fit."""
         used = set(nodes_of_replicas(fit.replicas))
@@ -307,7 +317,7 @@ class Preemptor:
         ]
         if (found := self._find_fit(claim, chip, near, avoid)) is not None:
             victims, fit = near, found
-        for victim in sorted(victims, key=partial(victim_order, claim), reverse=True):
+        for victim in sorted(victims, key=partial(victim_sort_key, claim), reverse=True):
             without = [other for other in victims if other is not victim]
             if (found := self._find_fit(claim, chip, without, avoid)) is not None:
                 victims, fit = without, found
@@ -317,7 +327,7 @@ class Preemptor:
 
     def _find_fit(
         self, claim: ClaimSnapshot, chip: str, victims: Sequence[Victim], avoid: Mask | None
-    ) -> _Fit | None:
+    ) -> _PreemptionFit | None:
         """Where the claim would go without those victims; the fleet and the tree stay as they are."""
         if not self._is_within_quota(claim, chip, victims):
             return None
@@ -348,13 +358,13 @@ def placement_after(
     chip: str,
     *,
     avoid: Mask | None = None,
-) -> _Fit | None:
+) -> _PreemptionFit | None:
     """Where the claim would go once those have ended; the fleet stays as it is."""
     before, fit = fleet.mark(), None
     for view in victims:
         fleet.free(view)
     replicas = placer.place(claim, chip, avoid=avoid)
     if replicas is not None:
-        fit = _Fit(replicas, fleet.changed_since(before))
+        fit = _PreemptionFit(replicas, fleet.rows_changed_since(before))
     fleet.undo(before)
     return fit

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import Documents, QueueDifference, queue_snapshots
+from controlplane.domain.quotas.queue_documents import Documents, QueueDifference, queue_snapshots
 from controlplane.domain.quotas.queues import TOTAL
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
 
 
-def preview_policy(policy: SchedulingPolicy) -> SchedulingPolicy:
+def queue_preview_policy(policy: SchedulingPolicy) -> SchedulingPolicy:
     """Return the policy with limits as if several cycles ran in a row."""
     return replace(
         policy, placements_per_cycle=400, attempts_per_cycle=4000, reclaims_per_cycle=128
@@ -27,7 +27,7 @@ def preview_policy(policy: SchedulingPolicy) -> SchedulingPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueGain:
+class QueueCapacityChange:
     """Entitlements and cards of one queue and chip, or in all, before and after; the change may be negative."""
 
     uid: str
@@ -79,7 +79,7 @@ class QueueChangePreview:
     #: What forbids it; while there is any, gains and evictions are not computed.
     findings: tuple[FieldFinding, ...] = ()
     warnings: tuple[FieldFinding, ...] = ()
-    gains: tuple[QueueGain, ...] = ()
+    gains: tuple[QueueCapacityChange, ...] = ()
     reclaims: tuple[PreviewedEviction, ...] = ()
     #: Fingerprint of the tree on which it is based.
     fingerprint: str = ""
@@ -89,7 +89,7 @@ class QueueChangePreview:
 class QueueChangeEffects:
     """Gains and evictions."""
 
-    gains: tuple[QueueGain, ...]
+    gains: tuple[QueueCapacityChange, ...]
     reclaims: tuple[PreviewedEviction, ...]
 
 
@@ -107,18 +107,20 @@ def preview_effects(
     """
     used = {uid: view.used for uid, view in snapshot.queues.items()}
     plans = [
-        plan_cycle(_snapshot_under(snapshot, documents, used), policy, at)
+        plan_cycle(_snapshot_with_queues(snapshot, documents, used), policy, at)
         for documents in (before, after)
     ]
     running = {claim.uid: claim for claim in snapshot.running}
     names = {uid: document.name for uid, document in {**before, **after}.items()}
     return QueueChangeEffects(
-        gains=tuple(_queue_gains(before, after, _Starts(snapshot, plans, running))),
+        gains=tuple(
+            _queue_capacity_changes(before, after, _StartsBeforeAfter(snapshot, plans, running))
+        ),
         reclaims=tuple(_new_evictions(*plans, running=running, names=names, at=at)),
     )
 
 
-def _snapshot_under(
+def _snapshot_with_queues(
     snapshot: SchedulingSnapshot, documents: Documents, used: Mapping[str, Mapping[str, int]]
 ) -> SchedulingSnapshot:
     """The snapshot with that tree; claims of queues that it lacks are left out."""
@@ -126,7 +128,7 @@ def _snapshot_under(
     return replace(snapshot, queues=queue_snapshots(documents, used), claims=claims)
 
 
-class _Starts:
+class _StartsBeforeAfter:
     """Which pending claims get cards under each of the two trees, and how many of which chip."""
 
     def __init__(
@@ -140,7 +142,7 @@ class _Starts:
 
     def cards(self, queue: str, chip: str) -> int:
         """More cards of the chip, or of all chips, for claims of the queue than anyway."""
-        return self._gained_cards(self._after, queue, chip) - self._gained_cards(
+        return self._count_started_cards(self._after, queue, chip) - self._count_started_cards(
             self._before, queue, chip
         )
 
@@ -168,7 +170,7 @@ class _Starts:
             if self.cards(queue, chip) or self.claims(queue, chip)
         }
 
-    def _gained_cards(self, got: Mapping[str, Counter[str]], queue: str, chip: str) -> int:
+    def _count_started_cards(self, got: Mapping[str, Counter[str]], queue: str, chip: str) -> int:
         return sum(
             cards.total() if chip == TOTAL else cards[chip]
             for claim, cards in got.items()
@@ -191,7 +193,9 @@ class _Starts:
         return got
 
 
-def _queue_gains(before: Documents, after: Documents, starts: _Starts) -> Iterator[QueueGain]:
+def _queue_capacity_changes(
+    before: Documents, after: Documents, starts: _StartsBeforeAfter
+) -> Iterator[QueueCapacityChange]:
     keys = starts.chips()
     for uid, document in {**before, **after}.items():
         old, new = before.get(uid), after.get(uid)
@@ -204,7 +208,7 @@ def _queue_gains(before: Documents, after: Documents, starts: _Starts) -> Iterat
         for chip in sorted(chip for queue, chip in keys if queue == uid):
             was = old.entitlement(chip) if old else None
             now = new.entitlement(chip) if new else None
-            yield QueueGain(
+            yield QueueCapacityChange(
                 uid=uid,
                 queue=document.name,
                 chip=chip,

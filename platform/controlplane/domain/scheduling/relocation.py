@@ -142,7 +142,7 @@ class Relocator:
         for each in running:
             mark = self._fleet.mark()
             self._fleet.free(each)
-            target = self.placer.place(_current_claim(each), each.chip, avoid=avoid)
+            target = self.placer.place(_fixed_size_claim(each), each.chip, avoid=avoid)
             if target is None:
                 self.undo(before)
                 return False
@@ -156,7 +156,7 @@ class Relocator:
             )
             self._moves.append((mark, move))
             self._moved.add(each.uid)
-            self._count_replicas(move.target, instead_of=move.source)
+            self._update_replica_counts(move.target, instead_of=move.source)
         return True
 
     def relocate_by_swap(self, running: RunningClaim, *, avoid: Mask, tries: int) -> bool:
@@ -187,9 +187,9 @@ class Relocator:
         while self._moves and self._moves[-1][0] >= mark:
             _, move = self._moves.pop()
             self._moved.remove(move.claim)
-            self._count_replicas(move.source, instead_of=move.target)
+            self._update_replica_counts(move.source, instead_of=move.target)
 
-    def _count_replicas(
+    def _update_replica_counts(
         self, here: Iterable[ReplicaPlacement], *, instead_of: Iterable[ReplicaPlacement]
     ) -> None:
         self.replicas_on_node.update(replica.node for replica in here)
@@ -197,7 +197,8 @@ class Relocator:
 
     def _relocation_cost(self, running: RunningClaim) -> float:
         return (
-            _requested_amount(running) * (running.lost_at(self._at) + self._restart).total_seconds()
+            _allocated_card_amount(running)
+            * (running.lost_at(self._at) + self._restart).total_seconds()
         )
 
 
@@ -211,7 +212,7 @@ def can_relocate(running: RunningClaim) -> bool:
     )
 
 
-def _requested_amount(running: RunningClaim) -> float:
+def _allocated_card_amount(running: RunningClaim) -> float:
     """Cards that it holds; a share counts as that part of a card."""
     shares = {role.name: role.share for role in running.shape.roles}
     return sum(
@@ -220,7 +221,7 @@ def _requested_amount(running: RunningClaim) -> float:
     )
 
 
-def _current_claim(running: RunningClaim) -> ClaimSnapshot:
+def _fixed_size_claim(running: RunningClaim) -> ClaimSnapshot:
     """Return a claim to exactly what it holds: an elastic gang neither grows nor shrinks when relocated."""
     held = {role.name: 0 for role in running.shape.roles}
     for replica in running.replicas:

@@ -20,16 +20,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from controlplane.domain.scheduling.node_table import Mask, NodeTable, TotalCapacity
+from controlplane.domain.scheduling.node_table import EmptyFleetCapacity, Mask, NodeTable
 from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.plans import Reservation, nodes_of_replicas
-from controlplane.domain.scheduling.runtime_estimates import LONGEST, runtime_on
+from controlplane.domain.scheduling.runtime_estimates import LONGEST, expected_runtime_on_chip
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     EquivalenceClass,
     ReplicaPlacement,
     RunningClaim,
-    minimal_claim,
+    shrink_claim_to_minimum,
 )
 
 #: Limit of the work for looking ahead in one plan, about a second.
@@ -53,13 +53,13 @@ class _HeldReservation:
     rows: Mask
 
 
-class _Start(NamedTuple):
+class _EarliestStart(NamedTuple):
     replicas: tuple[ReplicaPlacement, ...]
     #: None if unknown.
     starts_at: datetime | None
 
 
-class Reservations:
+class ReservationPlanner:
     """The reservations of one plan."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Reservations:
         *,
         fleet: NodeTable,
         placer: PlacementFinder,
-        capacity: TotalCapacity,
+        capacity: EmptyFleetCapacity,
         running: Sequence[RunningClaim],
         at: datetime,
         backfill: bool,
@@ -118,7 +118,7 @@ class Reservations:
         """Return the rows that the claim may not use, as it would delay the claims they are reserved for."""
         if not self._held:
             return None
-        key = (chip, runtime_on(claim, chip), within_guarantee)
+        key = (chip, expected_runtime_on_chip(claim, chip), within_guarantee)
         if key not in self._avoided:
             mask = None
             for held in self._held:
@@ -131,7 +131,7 @@ class Reservations:
         """Return the uid of the first claim whose nodes it has to avoid; empty if there is none."""
         if not self._held:
             return ""
-        key = (chip, runtime_on(claim, chip), within_guarantee)
+        key = (chip, expected_runtime_on_chip(claim, chip), within_guarantee)
         if key not in self._first:
             binding = (
                 held
@@ -147,11 +147,11 @@ class Reservations:
 
         :param rights: the chips, and whether the claim is within a guarantee on each.
         """
-        least, best = minimal_claim(claim), None
+        least, best = shrink_claim_to_minimum(claim), None
         for chip, within_guarantee in rights.items():
             found = self._earliest_start(least, chip, within_guarantee=within_guarantee)
             if found is not None:
-                ends_at = _latest_end(found.starts_at, runtime_on(claim, chip))
+                ends_at = _latest_end(found.starts_at, expected_runtime_on_chip(claim, chip))
                 if best is None or ends_at < best[0]:
                     best = ends_at, chip, found
         if best is None:
@@ -177,14 +177,14 @@ class Reservations:
         key = (claim.equivalence_class, chip)
         if key not in self._starts:
             found = self._earliest_start(
-                minimal_claim(claim), chip, within_guarantee=within_guarantee
+                shrink_claim_to_minimum(claim), chip, within_guarantee=within_guarantee
             )
             self._starts[key] = found.starts_at if found else None
         return self._starts[key]
 
     def _earliest_start(
         self, claim: ClaimSnapshot, chip: str, *, within_guarantee: bool
-    ) -> _Start | None:
+    ) -> _EarliestStart | None:
         """Where and when it fits if all running claims end as expected."""
         if self._work <= 0:
             return None
@@ -205,7 +205,7 @@ class Reservations:
             self.searches += self._placer.searches - searches
         if replicas is None:
             return None
-        return _Start(replicas, self._expected_end(ends[last]))
+        return _EarliestStart(replicas, self._expected_end(ends[last]))
 
     def _earliest_fit(
         self, claim: ClaimSnapshot, chip: str, ends: Sequence[RunningClaim], avoid: Mask | None
@@ -250,7 +250,7 @@ class Reservations:
         return not self._ends_in_time(claim, chip, held.reservation)
 
     def _ends_in_time(self, claim: ClaimSnapshot, chip: str, reservation: Reservation) -> bool:
-        runtime = runtime_on(claim, chip)
+        runtime = expected_runtime_on_chip(claim, chip)
         if runtime is None or reservation.starts_at is None:
             return False
         return runtime <= reservation.starts_at - self._at

@@ -81,7 +81,7 @@ def _quantile_from(seconds: list[float], first: int, quantile: float) -> float:
     return seconds[first + max(0, ceil(quantile * known) - 1)]
 
 
-def runtime_on(claim: ClaimSnapshot, chip: str) -> timedelta | None:
+def expected_runtime_on_chip(claim: ClaimSnapshot, chip: str) -> timedelta | None:
     """How long it is expected to run on that chip, at most ``LONGEST``; None if unknown."""
     if claim.runtime is None:
         return None

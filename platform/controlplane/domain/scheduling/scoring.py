@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.scheduling.fragmentation import Fragmentation
+from controlplane.domain.scheduling.fragmentation import FragmentationCalculator
 from controlplane.domain.scheduling.node_table import NodeTable, Rows
 from controlplane.domain.scheduling.snapshots import ReplicaDemand
 from controlplane.domain.scheduling.typical_requests import TypicalRequest
@@ -65,7 +65,7 @@ class ResidualCapacityValues:
         return sum(count * self.of.get(share, 0.0) for share, count in asked.items())
 
 
-def residual_values(asked: Mapping[int, float]) -> ResidualCapacityValues:
+def compute_residual_capacity_values(asked: Mapping[int, float]) -> ResidualCapacityValues:
     """Return the prices of shares, in thousandths of a card, given how many of each are requested.
 
     A whole card is worth one even if no share is requested.
@@ -78,7 +78,7 @@ def residual_values(asked: Mapping[int, float]) -> ResidualCapacityValues:
     costs: Amounts = np.zeros(len(shares))
     for _ in range(_STEPS * len(shares)):
         costs = np.linalg.solve(ways.T, np.ones(len(shares))).astype(np.float64)
-        way = _most_valuable(shares, costs)
+        way = _most_valuable_packing(shares, costs)
         if way @ costs <= 1 + _SLIGHT:
             break
         enters = np.linalg.solve(ways, way)
@@ -86,13 +86,15 @@ def residual_values(asked: Mapping[int, float]) -> ResidualCapacityValues:
         until = np.divide(used, enters, out=np.full(len(used), np.inf), where=enters > _SLIGHT)
         ways[:, until.argmin()] = way
     # Where it stopped before the end, a card would still be worth more than one.
-    costs = np.maximum(costs, 0) / max(1.0, _residual_values(shares, np.maximum(costs, 0))[-1][-1])
-    worth = _residual_values(shares, costs)[-1]
+    costs = np.maximum(costs, 0) / max(
+        1.0, _maximum_share_prices(shares, np.maximum(costs, 0))[-1][-1]
+    )
+    worth = _maximum_share_prices(shares, costs)[-1]
     worth[WHOLE_CARD] = 1.0
     return ResidualCapacityValues(of=dict(zip(shares, costs.tolist(), strict=True)), worth=worth)
 
 
-def _residual_values(shares: list[int], costs: Amounts) -> list[Amounts]:
+def _maximum_share_prices(shares: list[int], costs: Amounts) -> list[Amounts]:
     """[free thousandths]: the maximum total price of shares that fit: of none, of the first one, and so on."""
     stages = [np.zeros(WHOLE_CARD + 1)]
     for share, cost in zip(shares, costs, strict=True):
@@ -105,9 +107,9 @@ def _residual_values(shares: list[int], costs: Amounts) -> list[Amounts]:
     return stages
 
 
-def _most_valuable(shares: list[int], costs: Amounts) -> Amounts:
+def _most_valuable_packing(shares: list[int], costs: Amounts) -> Amounts:
     """[shares]: how many of each fill a card so that they cost most."""
-    stages = _residual_values(shares, costs)
+    stages = _maximum_share_prices(shares, costs)
     way = np.zeros(len(shares))
     left = WHOLE_CARD
     for place in reversed(range(len(shares))):
@@ -142,7 +144,9 @@ class PlacementCosts:
         self._counted = counted
         self._pressure = _demand_pressure(fleet, typical, cards)
         #: [thousandths that are left of a card]: what they are worth, in thousandths.
-        self._worth = WHOLE_CARD * residual_values(_share_frequencies(typical)).worth
+        self._worth = (
+            WHOLE_CARD * compute_residual_capacity_values(_share_frequencies(typical)).worth
+        )
 
     def of(self, demand: ReplicaDemand, rows: Rows) -> Amounts:
         """[rows]: of serving the demand on each of those, which has room for it."""
@@ -238,7 +242,7 @@ class PlacementScores:
 
     def __init__(self, fleet: NodeTable, typical: Sequence[TypicalRequest]) -> None:
         self._fleet = fleet
-        self._fragmentation = Fragmentation(fleet, typical)
+        self._fragmentation = FragmentationCalculator(fleet, typical)
         self._costs = PlacementCosts(fleet, typical)
         self._cached: dict[ReplicaDemand, _CachedScores] = {}
 
@@ -277,5 +281,5 @@ class PlacementScores:
         """The same for one row, to the last digit."""
         if not self._fleet.fits_on(demand, row):
             return NO_ROOM
-        cost = self._fragmentation.gradient_on(demand, row) + self._costs.on(demand, row)
+        cost = self._fragmentation.added_fragments_on_row(demand, row) + self._costs.on(demand, row)
         return round(cost * _FINE)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.claims import WHOLE_CARD, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
-from controlplane.domain.scheduling.plans import ClaimPlacement, Revocation, cards_of_replicas
+from controlplane.domain.scheduling.plans import ClaimEviction, ClaimPlacement, cards_of_replicas
 from controlplane.domain.scheduling.snapshots import (
     CardSnapshot,
     ClaimSnapshot,
@@ -74,7 +74,7 @@ class SnapshotSimulator:
     def submit(self, claim: ClaimSnapshot) -> None:
         self._claims[claim.uid] = claim
 
-    def withdraw(self, uid: str) -> None:
+    def delete_launch_objects(self, uid: str) -> None:
         """Remove the pending claim; cards nominated for it become available."""
         del self._claims[uid]
         self.release_nominated(uid)
@@ -120,10 +120,10 @@ class SnapshotSimulator:
             speeds=claim.speeds,
             user=claim.user,
         )
-        self._count_usage(self._running[claim.uid], 1)
+        self._update_queue_usage(self._running[claim.uid], 1)
         return tuple(held)
 
-    def revoke(self, revocation: Revocation) -> None:
+    def revoke(self, revocation: ClaimEviction) -> None:
         """Mark the claim as being evicted; it holds its cards until it ``end``s."""
         self._running[revocation.claim] = replace(
             self._running[revocation.claim], revoking=True, revoked_for=revocation.beneficiary
@@ -144,7 +144,7 @@ class SnapshotSimulator:
         released: list[str] = []
         for replica in running.replicas:
             released += self._release_replica(replica, roles[replica.role], uid, nominee)
-        self._count_usage(running, -1)
+        self._update_queue_usage(running, -1)
         return tuple(released)
 
     # -- What operators and hardware do --
@@ -167,12 +167,12 @@ class SnapshotSimulator:
         node = self._nodes[replica.node]
         taken = set(replica.cards)
         if not taken and replica.count:
-            taken = _nominee_of_card(node, role, chip)
+            taken = _cards_chosen_by_node(node, role, chip)
             self._chosen[uid, replica.role, replica.index] = taken
         self._nodes[node.uid] = replace(
             node,
             cards=tuple(
-                _allocated_card(card, role, uid) if card.uid in taken else card
+                _card_after_allocation(card, role, uid) if card.uid in taken else card
                 for card in node.cards
             ),
             allocated=node.allocated.plus(role.limits),
@@ -196,14 +196,14 @@ class SnapshotSimulator:
         self._nodes[node.uid] = replace(
             node,
             cards=tuple(
-                _released_card(card, role, nominee) if card.uid in named else card
+                _card_after_release(card, role, nominee) if card.uid in named else card
                 for card in node.cards
             ),
             allocated=_subtract_resources(node.allocated, role.limits),
         )
         return released
 
-    def _count_usage(self, running: RunningClaim, sign: int) -> None:
+    def _update_queue_usage(self, running: RunningClaim, sign: int) -> None:
         queue, chip = self._queues[running.queue], running.chip
         # Only single cards are shared: what whole ones do not account for are shares.
         sharing = {role.name for role in running.shape.roles if role.share < WHOLE_CARD}
@@ -244,7 +244,7 @@ def requeued_claim(running: RunningClaim, *, at: datetime) -> ClaimSnapshot:
     )
 
 
-def _nominee_of_card(node: NodeSnapshot, role: RoleShape, chip: str) -> set[str]:
+def _cards_chosen_by_node(node: NodeSnapshot, role: RoleShape, chip: str) -> set[str]:
     """Cards that a node which chooses itself gives to one replica."""
     if role.share < WHOLE_CARD:
         fitting = [
@@ -257,13 +257,13 @@ def _nominee_of_card(node: NodeSnapshot, role: RoleShape, chip: str) -> set[str]
     return {card.uid for card in node.pick(untouched, chip=chip, count=role.cards) or ()}
 
 
-def _allocated_card(card: CardSnapshot, role: RoleShape, uid: str) -> CardSnapshot:
+def _card_after_allocation(card: CardSnapshot, role: RoleShape, uid: str) -> CardSnapshot:
     if role.share < WHOLE_CARD:
         return replace(card, shared=card.shared + role.share)
     return replace(card, held_by=uid)
 
 
-def _released_card(card: CardSnapshot, role: RoleShape, nominee: str) -> CardSnapshot:
+def _card_after_release(card: CardSnapshot, role: RoleShape, nominee: str) -> CardSnapshot:
     if role.share < WHOLE_CARD:
         return replace(card, shared=card.shared - role.share, nominated_for=nominee)
     return replace(card, held_by=None, nominated_for=nominee)

@@ -18,7 +18,7 @@ from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
 
 
-class CardBinding(StrEnum):
+class CardSelection(StrEnum):
     """Who chooses the cards of a node."""
 
     #: The scheduler: an allocation names each card.
@@ -93,7 +93,7 @@ class NodeSnapshot:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Only claims that tolerate all of them are placed there.
     taints: frozenset[str] = frozenset()
-    binding: CardBinding = CardBinding.CARD
+    binding: CardSelection = CardSelection.CARD
     #: CPU is owned like memory and can refuse; otherwise it is shared among what runs there.
     owns_cpu: bool = False
     #: Its cards by chip, in the order of the first card of each; one empty group where it has no cards.
@@ -101,7 +101,7 @@ class NodeSnapshot:
 
     def __post_init__(self) -> None:
         chips = dict.fromkeys(card.chip for card in self.cards) or ("",)
-        object.__setattr__(self, "parts", tuple(_chip_group(self, chip) for chip in chips))
+        object.__setattr__(self, "parts", tuple(_chip_cards_of_node(self, chip) for chip in chips))
 
     @property
     def accepts_workloads(self) -> bool:
@@ -110,7 +110,7 @@ class NodeSnapshot:
         A device plug-in that chooses the cards chooses among all that it still counts.
         """
         return self.schedulable and not (
-            self.binding is CardBinding.NODE
+            self.binding is CardSelection.NODE
             and any(card.state in _STILL_COUNTED for card in self.cards)
         )
 
@@ -128,7 +128,7 @@ class NodeSnapshot:
         return tuple(card for card in matching if card.index in chosen)
 
 
-def _chip_group(node: NodeSnapshot, chip: str) -> NodeChipCards:
+def _chip_cards_of_node(node: NodeSnapshot, chip: str) -> NodeChipCards:
     theirs = (card for card in node.cards if card.chip == chip)
     cards = tuple(sorted(theirs, key=attrgetter("index")))
     indices = tuple(card.index for card in cards)
@@ -233,7 +233,7 @@ class EquivalenceClass:
         self.shape = claim.shape
         self.chips = claim.chips
         #: Thousandths of cards.
-        self.fewest = claim.shape.fewest_amount
+        self.fewest = claim.shape.min_card_thousandths
         self.most = claim.shape.amount
         self._request = (
             claim.queue,
@@ -404,17 +404,17 @@ class SchedulingSnapshot:
             object.__setattr__(self, "claims", claims)
 
 
-def minimal_claim(claim: ClaimSnapshot) -> ClaimSnapshot:
+def shrink_claim_to_minimum(claim: ClaimSnapshot) -> ClaimSnapshot:
     """Return the claim with no more replicas than it needs to start."""
-    return limited_claim(claim, claim.shape.fewest_amount)
+    return shrink_claim_to_amount(claim, claim.shape.min_card_thousandths)
 
 
-def limited_claim(claim: ClaimSnapshot, amount: int) -> ClaimSnapshot:
+def shrink_claim_to_amount(claim: ClaimSnapshot, amount: int) -> ClaimSnapshot:
     """Return the claim with no more replicas than fit into the amount, but at least those that it needs to start.
 
     :param amount: thousandths of cards.
     """
-    fewest = claim.shape.fewest_amount
+    fewest = claim.shape.min_card_thousandths
     if claim.shape.amount <= max(amount, fewest):
         return claim
     return replace(

@@ -97,7 +97,7 @@ def victim_rank(at: datetime, view: RunningClaim) -> Rank:
     return view.priority, lost, -view.admitted_at.timestamp(), view.uid
 
 
-def victim_order(claim: ClaimSnapshot, victim: Victim) -> tuple[bool, Rank]:
+def victim_sort_key(claim: ClaimSnapshot, victim: Victim) -> tuple[bool, Rank]:
     """Those of the claim's own queue may be within their guarantee, so borrowers go before them."""
     return victim.view.queue == claim.queue, victim.rank
 
@@ -118,7 +118,7 @@ def victim_regions(
     largest = max(claim.shape.roles, key=lambda role: (role.cards, role.share))
     demand = ReplicaDemand.of(largest, claim, chip)
     eligible = fleet.eligible(demand) if avoid is None else fleet.eligible(demand) & ~avoid
-    held = _on_rows(eligible, _order_candidates(candidates, claim))
+    held = _victims_by_row(eligible, _sort_victims(candidates, claim))
     now = np.where(eligible, fleet.replica_counts(demand), 0)
     # By role: with all of them gone each has room by itself, or there is no point in trying.
     most = [
@@ -152,18 +152,20 @@ def victim_regions(
                     max(1, replicas - int(has[domain])),
                 )
             )
-    found.sort(key=lambda region: _total_loss(region.bundles[: region.lacking]))
+    found.sort(key=lambda region: _total_eviction_cost(region.bundles[: region.lacking]))
     return found
 
 
-def _order_candidates(candidates: Sequence[Victim], claim: ClaimSnapshot) -> list[Victim]:
+def _sort_victims(candidates: Sequence[Victim], claim: ClaimSnapshot) -> list[Victim]:
     """Sorted by ``order``. The claims of each queue are sorted already, which the sort exploits."""
     own = [victim for victim in candidates if victim.queue == claim.queue]
     others = [victim for victim in candidates if victim.queue != claim.queue]
     return sorted(others, key=_RANK) + sorted(own, key=_RANK)
 
 
-def _on_rows(eligible: Mask, ordered: Sequence[Victim]) -> dict[int, list[tuple[Victim, int]]]:
+def _victims_by_row(
+    eligible: Mask, ordered: Sequence[Victim]
+) -> dict[int, list[tuple[Victim, int]]]:
     """Who holds how many cards on each row, in their order."""
     held: dict[int, list[tuple[Victim, int]]] = {}
     for victim in ordered:
@@ -187,7 +189,7 @@ def _replicas_after_eviction(
     elif held:
         rows = np.fromiter(held, dtype=np.int64, count=len(held))
         given = [sum([count for _, count in holders]) for holders in held.values()]
-        most[rows] = (fleet.whole_cards()[rows] + given) // shape.cards
+        most[rows] = (fleet.free_whole_cards()[rows] + given) // shape.cards
     return most
 
 
@@ -222,7 +224,7 @@ def _append_bundles(
             spare, place, victims = spare % cards, place + 1, []
 
 
-def _total_loss(bundles: Sequence[VictimBundle]) -> EvictionCost:
+def _total_eviction_cost(bundles: Sequence[VictimBundle]) -> EvictionCost:
     losses = [bundle.loss for bundle in bundles]
     return EvictionCost(
         any(loss.own_queue for loss in losses),

@@ -24,9 +24,9 @@ from controlplane.domain.scheduling.forecast import (
     forecast_starts,
 )
 from controlplane.domain.scheduling.plans import (
+    ClaimEviction,
     ClaimPlacement,
     PendingClaim,
-    Revocation,
     SchedulingPolicy,
 )
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
@@ -41,7 +41,7 @@ from controlplane.domain.scheduling.snapshots import (
 Subject = TypeVar("Subject")
 
 
-class UnknownSubject(ValueError):
+class UnknownWhatIfObject(ValueError):
     """A change names something that the snapshot does not contain."""
 
 
@@ -54,14 +54,14 @@ class AddGuaranteedCards:
     cards: int
 
     def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
-        _require_subject(self.queue, snapshot.queues, "queue")
+        _require_in_snapshot(self.queue, snapshot.queues, "queue")
         queues = dict(snapshot.queues)
         # What a queue is given, those above it have to have.
         for uid in path_to_root(self.queue, snapshot.queues):
-            queues[uid] = self._queue_with_cards(queues[uid])
+            queues[uid] = self._add_to_guarantee(queues[uid])
         return replace(snapshot, queues=queues)
 
-    def _queue_with_cards(self, queue: QueueSnapshot) -> QueueSnapshot:
+    def _add_to_guarantee(self, queue: QueueSnapshot) -> QueueSnapshot:
         now = queue.entitlements.get(self.chip, ChipQuota())
         own = queue.uid == self.queue or now.guaranteed > 0
         cap = None if now.cap is None else max(0, now.cap + self.cards)
@@ -81,7 +81,7 @@ class AddNodes:
     nodes: int = 1
 
     def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
-        model = _require_subject(self.like, {node.uid: node for node in snapshot.nodes}, "node")
+        model = _require_in_snapshot(self.like, {node.uid: node for node in snapshot.nodes}, "node")
         more = tuple(
             _empty_node_like(model, f"{model.uid}+{each + 1}") for each in range(self.nodes)
         )
@@ -95,7 +95,7 @@ class DrainNode:
     node: str
 
     def applied(self, snapshot: SchedulingSnapshot, at: datetime) -> SchedulingSnapshot:
-        node = _require_subject(self.node, {node.uid: node for node in snapshot.nodes}, "node")
+        node = _require_in_snapshot(self.node, {node.uid: node for node in snapshot.nodes}, "node")
         timeline = SnapshotSimulator(snapshot)
         timeline.change_node(replace(node, schedulable=False))
         for running in snapshot.running:
@@ -113,7 +113,7 @@ class ChangePriority:
     priority: int
 
     def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
-        _require_subject(
+        _require_in_snapshot(
             self.claim, {claim.uid: claim for claim in snapshot.claims}, "waiting claim"
         )
         return replace(
@@ -132,7 +132,7 @@ class AddClaim:
     claim: ClaimSnapshot
 
     def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
-        _require_subject(self.claim.queue, snapshot.queues, "queue")
+        _require_in_snapshot(self.claim.queue, snapshot.queues, "queue")
         return replace(snapshot, claims=(*snapshot.claims, self.claim))
 
 
@@ -147,8 +147,10 @@ class RemoveClaim:
         if timeline.runs(self.claim):
             timeline.end(self.claim)
         else:
-            _require_subject(self.claim, {claim.uid: claim for claim in snapshot.claims}, "claim")
-            timeline.withdraw(self.claim)
+            _require_in_snapshot(
+                self.claim, {claim.uid: claim for claim in snapshot.claims}, "claim"
+            )
+            timeline.delete_launch_objects(self.claim)
         return timeline.snapshot()
 
 
@@ -181,7 +183,7 @@ class WhatIfResult:
     gained: timedelta
 
 
-def what_if(
+def run_what_if(
     snapshot: SchedulingSnapshot,
     changes: Iterable[WhatIfChange],
     policy: SchedulingPolicy,
@@ -191,12 +193,12 @@ def what_if(
 ) -> WhatIfResult:
     """Which claims would start earlier or later with the changes, applied in their order.
 
-    :raises UnknownSubject: if a queue, node or claim does not exist.
+    :raises UnknownWhatIfObject: if a queue, node or claim does not exist.
     """
     before = forecast_starts(snapshot, policy, at=at, assumptions=assumptions)
     changed = apply_changes(snapshot, changes, at=at)
     after = forecast_starts(changed, policy, at=at, assumptions=assumptions)
-    differences = _rank_differences(
+    differences = _sort_start_time_changes(
         [
             _start_difference(uid, before.get(uid), after.get(uid))
             for uid in dict.fromkeys((*before, *after))
@@ -205,8 +207,8 @@ def what_if(
     gains = [each.gained for each in differences if each.gained is not None]
     return WhatIfResult(
         differences=differences,
-        earlier=sum(_starts_sooner(each.before, each.after) for each in differences),
-        later=sum(_starts_sooner(each.after, each.before) for each in differences),
+        earlier=sum(_starts_earlier_after_change(each.before, each.after) for each in differences),
+        later=sum(_starts_earlier_after_change(each.after, each.before) for each in differences),
         starting_before=sum(each.starts_at is not None for each in before.values()),
         starting_after=sum(each.starts_at is not None for each in after.values()),
         gained=sum(gains, timedelta(0)),
@@ -218,7 +220,7 @@ def apply_changes(
 ) -> SchedulingSnapshot:
     """The snapshot with the changes applied; the given one is unchanged.
 
-    :raises UnknownSubject: if a queue, node or claim does not exist.
+    :raises UnknownWhatIfObject: if a queue, node or claim does not exist.
     """
     for change in changes:
         snapshot = change.applied(snapshot, at)
@@ -234,14 +236,16 @@ def _start_difference(
     return StartTimeChange(claim=uid, before=before, after=after, gained=gained)
 
 
-def _starts_sooner(one: PredictedStartTime | None, other: PredictedStartTime | None) -> bool:
+def _starts_earlier_after_change(
+    one: PredictedStartTime | None, other: PredictedStartTime | None
+) -> bool:
     """Whether a claim that is pending in both starts sooner in the second."""
     if one is None or other is None or other.starts_at is None:
         return False
     return one.starts_at is None or other.starts_at < one.starts_at
 
 
-def _rank_differences(differences: Sequence[StartTimeChange]) -> tuple[StartTimeChange, ...]:
+def _sort_start_time_changes(differences: Sequence[StartTimeChange]) -> tuple[StartTimeChange, ...]:
     return tuple(
         sorted(
             differences,
@@ -250,9 +254,9 @@ def _rank_differences(differences: Sequence[StartTimeChange]) -> tuple[StartTime
     )
 
 
-def _require_subject(uid: str, known: Mapping[str, Subject], what: str) -> Subject:
+def _require_in_snapshot(uid: str, known: Mapping[str, Subject], what: str) -> Subject:
     if uid not in known:
-        raise UnknownSubject(
+        raise UnknownWhatIfObject(
             Reason(
                 "snapshot.subject.not_found",
                 "there is no {kind} {uid} in this snapshot",
@@ -350,7 +354,7 @@ def dry_run_claim(
 ) -> ClaimDryRun:
     """Return what one plan would decide for one more claim, next to those that are pending already.
 
-    :raises UnknownSubject: if there is no such queue in the snapshot.
+    :raises UnknownWhatIfObject: if there is no such queue in the snapshot.
     :raises ValueError: if it accepts no chip.
     """
     decided = plan_cycle(apply_changes(snapshot, [AddClaim(claim=claim)], at=at), policy, at)
@@ -366,7 +370,7 @@ def dry_run_claim(
 
 
 def _dry_run_evictions(
-    revocations: tuple[Revocation, ...], snapshot: SchedulingSnapshot, *, beneficiary: str
+    revocations: tuple[ClaimEviction, ...], snapshot: SchedulingSnapshot, *, beneficiary: str
 ) -> tuple[DryRunEviction, ...]:
     running = {view.uid: view for view in snapshot.running}
     return tuple(

@@ -27,7 +27,7 @@ def replica_parallelism(values: Mapping[str, Any], *, cards: int) -> ParallelPla
 
     :raises ValueError: if the product is not the number of cards.
     """
-    wrong = _product_finding(values, cards=cards)
+    wrong = _card_count_finding(values, cards=cards)
     if wrong:
         raise ValueError(wrong.message)
     pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
@@ -56,13 +56,13 @@ def check_replica_parallelism(
     chip: Chip | None,
 ) -> tuple[FieldFinding, ...]:
     """Findings that make the group ``parallel`` of a checked spec impossible on that many cards."""
-    wrong = _product_finding(values, cards=cards)
+    wrong = _card_count_finding(values, cards=cards)
     if wrong:
         return (wrong,)
-    return tuple(_impossible_values(values, cards=cards, architecture=architecture, chip=chip))
+    return tuple(_parallelism_findings(values, cards=cards, architecture=architecture, chip=chip))
 
 
-def _impossible_values(
+def _parallelism_findings(
     values: Mapping[str, Any],
     *,
     cards: int,
@@ -113,7 +113,7 @@ def _impossible_values(
         )
 
 
-def _product_finding(values: Mapping[str, Any], *, cards: int) -> FieldFinding | None:
+def _card_count_finding(values: Mapping[str, Any], *, cards: int) -> FieldFinding | None:
     tensor = values.get("tensor")
     pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
     product = (tensor or 1) * pipeline * data

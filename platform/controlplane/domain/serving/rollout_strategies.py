@@ -8,7 +8,7 @@ from typing import TypeVar
 Backend = TypeVar("Backend")
 
 
-def all_at_once(weights: Mapping[Backend, int], *, to: Backend) -> dict[Backend, int]:
+def shift_all_traffic_at_once(weights: Mapping[Backend, int], *, to: Backend) -> dict[Backend, int]:
     """Give one backend all of the traffic.
 
     :param weights: of the backends of one deployment in one route, relative to the other backends of the route.

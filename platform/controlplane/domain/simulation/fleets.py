@@ -91,7 +91,9 @@ class SimulatedFleet:
                 )
 
 
-def read_fleet(description: Mapping[str, Any], *, chips: Mapping[str, Chip]) -> SimulatedFleet:
+def parse_simulated_fleet(
+    description: Mapping[str, Any], *, chips: Mapping[str, Chip]
+) -> SimulatedFleet:
     """The fleet of a description as TOML or JSON gives it, ``{"groups": [{…}, …]}``.
 
     :raises FleetDescriptionRefused: if there is no such fleet.

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from controlplane.domain.simulation.lifecycle import LaunchSnapshot, SimulatedFault, WorkProgress
+from controlplane.domain.simulation.launch_lifecycle import (
+    LaunchSnapshot,
+    SimulatedFault,
+    WorkProgress,
+)
 from controlplane.domain.simulation.run_profiles import seeded_random
 
 #: Points that a whole training reports.
@@ -27,7 +31,7 @@ _DISCLAIMER = "[ninefold] simulated cluster: no program runs, and every figure b
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape:
+class _LossCurve:
     """The loss curve of one training, drawn from its seed."""
 
     start: float
@@ -39,7 +43,7 @@ class _Shape:
     rate: float
 
     @classmethod
-    def of(cls, seed: str) -> _Shape:
+    def of(cls, seed: str) -> _LossCurve:
         rng = seeded_random(seed)
         floor = rng.uniform(0.25, 1.1)
         return cls(
@@ -54,7 +58,7 @@ class _Shape:
         return self.floor + (self.start - self.floor) * math.exp(-self.fall * share)
 
 
-def step_at(snapshot: LaunchSnapshot, *, work: float | None = None) -> int:
+def completed_step(snapshot: LaunchSnapshot, *, work: float | None = None) -> int:
     """The last step that is completed by ``work``, by default the work of the snapshot."""
     profile = snapshot.record.profile
     if not profile.steps or not profile.whole:
@@ -64,14 +68,14 @@ def step_at(snapshot: LaunchSnapshot, *, work: float | None = None) -> int:
     return min(profile.steps, math.floor(done / profile.whole * profile.steps + 1e-9))
 
 
-def progress_points(
+def simulated_progress_points(
     snapshot: LaunchSnapshot, *, after: int, faults: Sequence[SimulatedFault] = ()
 ) -> list[dict[str, Any]]:
     """Points reported after that step, in the format of ``POST …/progress``."""
     return list(_all_progress_points(snapshot, after=after, faults=faults))
 
 
-def checkpointed_work(snapshot: LaunchSnapshot) -> float:
+def simulated_checkpointed_work(snapshot: LaunchSnapshot) -> float:
     """The work in its newest checkpoint, in seconds of simulated time."""
     profile = snapshot.record.profile
     if not profile.steps:
@@ -80,24 +84,24 @@ def checkpointed_work(snapshot: LaunchSnapshot) -> float:
         # It saved a checkpoint when it was stopped.
         return snapshot.work
     saved = (
-        step_at(snapshot)
-        // _report_interval(profile.steps, _CHECKPOINTS)
-        * _report_interval(profile.steps, _CHECKPOINTS)
+        completed_step(snapshot)
+        // _steps_per_report(profile.steps, _CHECKPOINTS)
+        * _steps_per_report(profile.steps, _CHECKPOINTS)
     )
     return max(snapshot.record.initial_work, saved / profile.steps * profile.whole)
 
 
-def result_metrics(snapshot: LaunchSnapshot) -> dict[str, float]:
+def simulated_result_metrics(snapshot: LaunchSnapshot) -> dict[str, float]:
     """Metrics in the manifest of a successful run."""
     profile = snapshot.record.profile
-    shape, rng = _Shape.of(profile.seed), seeded_random(profile.seed, "end")
+    shape, rng = _LossCurve.of(profile.seed), seeded_random(profile.seed, "end")
     if profile.steps:
         loss = shape.loss(1.0)
         return {"loss": round(loss, 4), "eval_loss": round(loss * rng.uniform(1.02, 1.12), 4)}
     return {"exact_match": round(rng.uniform(0.35, 0.93), 4), "rows": 400}
 
 
-def replica_log(
+def simulated_replica_log(
     snapshot: LaunchSnapshot, *, role: str, index: int, faults: Sequence[SimulatedFault] = ()
 ) -> bytes:
     """The log of one replica by then."""
@@ -125,10 +129,10 @@ def _log_lines(
         yield f"going on from a checkpoint, {record.initial_work:.0f} s of work into the run"
     if record.profile.steps:
         for point in _all_progress_points(
-            snapshot, after=step_at(snapshot, work=record.initial_work), faults=faults
+            snapshot, after=completed_step(snapshot, work=record.initial_work), faults=faults
         ):
             yield _format_point(point)
-    elif record.probed and snapshot.at >= record.up_at:
+    elif record.probed and snapshot.at >= record.work_begins_at:
         yield "ready to serve"
     if snapshot.finishing or (snapshot.outcome and snapshot.outcome.cause == "finished"):
         yield "done; handing over what was made" if record.reports else "done"
@@ -142,13 +146,13 @@ def _all_progress_points(
     profile = snapshot.record.profile
     if not profile.steps:
         return
-    shape, progress = _Shape.of(profile.seed), snapshot.record.progress(faults)
-    every = _report_interval(profile.steps, _POINTS)
+    shape, progress = _LossCurve.of(profile.seed), snapshot.record.progress(faults)
+    every = _steps_per_report(profile.steps, _POINTS)
     validates, saves = (
-        _report_interval(profile.steps, _VALIDATIONS),
-        _report_interval(profile.steps, _CHECKPOINTS),
+        _steps_per_report(profile.steps, _VALIDATIONS),
+        _steps_per_report(profile.steps, _CHECKPOINTS),
     )
-    last = step_at(snapshot)
+    last = completed_step(snapshot)
     steps = [*range(after // every * every + every, last + 1, every)]
     if last == profile.steps > after and last % every:
         steps.append(last)
@@ -182,7 +186,7 @@ def _tokens_per_second(
     return rate / progress.slowness(progress.reached(share * snapshot.record.profile.whole))
 
 
-def _report_interval(steps: int, count: int) -> int:
+def _steps_per_report(steps: int, count: int) -> int:
     return max(1, round(steps / count))
 
 
@@ -238,15 +242,15 @@ def placeholder_model() -> dict[str, bytes]:
     }
 
 
-def output_files(
+def simulated_output_files(
     snapshot: LaunchSnapshot, *, role: str
 ) -> tuple[str, dict[str, bytes], dict[str, float]]:
     """Kind, files and metrics of the manifest of a successful run."""
     match role:
         case "trainer" | "quantizer":
-            return "model", placeholder_model(), result_metrics(snapshot)
+            return "model", placeholder_model(), simulated_result_metrics(snapshot)
         case "evaluator":
-            found = result_metrics(snapshot)
+            found = simulated_result_metrics(snapshot)
             return "report", {"report.json": json.dumps(found).encode()}, found
         case _:
             return "outputs", {"summary.txt": _NOTE.encode()}, {}

@@ -13,8 +13,8 @@ from controlplane.domain.sizing.estimates import (
 )
 from controlplane.domain.sizing.plan_search import (
     ReplicaPlan,
-    does_not_fit_finding,
     fits_training_memory,
+    insufficient_memory_finding,
     largest_batch,
     largest_concurrency,
     largest_context,
@@ -22,14 +22,14 @@ from controlplane.domain.sizing.plan_search import (
     serving_fits,
     serving_plan,
     training_plan,
-    usable_bytes,
+    usable_card_memory,
 )
 from controlplane.domain.sizing.serving import (
     ServingMemory,
     ServingTraits,
     ServingWorkload,
     bytes_per_token,
-    cache_bytes,
+    kv_cache_bytes,
     serving_memory,
 )
 from controlplane.domain.sizing.training import (
@@ -69,10 +69,10 @@ __all__ = [
     "WeightScheme",
     "adapter_parameters",
     "bytes_per_token",
-    "cache_bytes",
-    "does_not_fit_finding",
     "estimate_model_memory",
     "fits_training_memory",
+    "insufficient_memory_finding",
+    "kv_cache_bytes",
     "largest_batch",
     "largest_concurrency",
     "largest_context",
@@ -85,7 +85,7 @@ __all__ = [
     "training_memory",
     "training_plan",
     "training_workload",
-    "usable_bytes",
+    "usable_card_memory",
     "weight_bytes",
     "weight_scheme",
 ]

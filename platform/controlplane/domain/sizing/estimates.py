@@ -18,19 +18,19 @@ from controlplane.domain.jobs.parallelism import (
     SINGLE_CARD,
     ParallelPlan,
     check_plan,
-    read_plan,
+    parse_parallel_plan,
     smallest_plan,
 )
 from controlplane.domain.sizing.plan_search import (
     TRAINING_MEMORY_FRACTION,
-    does_not_fit_finding,
     fits_training_memory,
+    insufficient_memory_finding,
     largest_batch,
     largest_concurrency,
     largest_context,
     plan_replicas,
     training_plan,
-    usable_bytes,
+    usable_card_memory,
 )
 from controlplane.domain.sizing.serving import (
     PAGED,
@@ -183,7 +183,7 @@ def _requested_plan(request: Mapping[str, Any]) -> ParallelPlan | None:
     )
     if not named:
         return None
-    return read_plan(values, cards=request["cards"] or 1)
+    return parse_parallel_plan(values, cards=request["cards"] or 1)
 
 
 def _estimate_serving(
@@ -201,7 +201,7 @@ def _estimate_serving(
         plan = requested or ParallelPlan(tensor=cards or 1)
     workload = replace(workload, plan=plan)
     usage = serving_memory(architecture, workload)
-    limit = usable_bytes(chip, workload.memory_fraction)
+    limit = usable_card_memory(chip, workload.memory_fraction)
     illegal = list(
         check_plan(
             plan, cards=cards or plan.cards, architecture=architecture, chip=chip, serves=True
@@ -222,7 +222,7 @@ def _estimate_serving(
         )
     findings = list(illegal)
     if limit is not None and usage.total > limit:
-        findings.append(does_not_fit_finding(usage, limit=limit, chip=chip))
+        findings.append(insufficient_memory_finding(usage, limit=limit, chip=chip))
     return SizingEstimate(
         task="serve",
         parts=_memory_parts(usage, _SERVING_PARTS),
@@ -259,11 +259,11 @@ def _estimate_training(
     plan = requested or _propose_plan(architecture, workload, chip=chip, cards=cards)
     workload = replace(workload, plan=plan)
     usage = training_memory(architecture, workload)
-    limit = usable_bytes(chip, TRAINING_MEMORY_FRACTION)
+    limit = usable_card_memory(chip, TRAINING_MEMORY_FRACTION)
     illegal = check_plan(plan, cards=cards or plan.cards, architecture=architecture, chip=chip)
     findings = list(illegal)
     if limit is not None and usage.total > limit:
-        findings.append(does_not_fit_finding(usage, limit=limit, chip=chip))
+        findings.append(insufficient_memory_finding(usage, limit=limit, chip=chip))
     return SizingEstimate(
         task="train",
         parts=_memory_parts(usage, _TRAINING_PARTS),

@@ -16,7 +16,7 @@ from controlplane.domain.common.resources import Bytes, format_bytes
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs.parallelism import (
     ParallelPlan,
-    card_counts,
+    allocatable_card_counts,
     check_plan,
     propose_plan,
     ring_size,
@@ -49,20 +49,20 @@ class ReplicaPlan:
         return self.replicas * self.plan.cards
 
 
-def usable_bytes(chip: Chip, fraction: float) -> Bytes | None:
+def usable_card_memory(chip: Chip, fraction: float) -> Bytes | None:
     """Usable bytes of one card; None if the chip has no memory of its own."""
     return Bytes(round(chip.memory * fraction)) if chip.memory else None
 
 
 def serving_fits(architecture: Architecture, workload: ServingWorkload, *, chip: Chip) -> bool:
-    limit = usable_bytes(chip, workload.memory_fraction)
+    limit = usable_card_memory(chip, workload.memory_fraction)
     return limit is None or serving_memory(architecture, workload).total <= limit
 
 
 def fits_training_memory(
     architecture: Architecture, workload: TrainingWorkload, *, chip: Chip
 ) -> bool:
-    limit = usable_bytes(chip, TRAINING_MEMORY_FRACTION)
+    limit = usable_card_memory(chip, TRAINING_MEMORY_FRACTION)
     return limit is None or training_memory(architecture, workload).total <= limit
 
 
@@ -103,7 +103,7 @@ def serving_plan(
 
     Tensor parallelism inside a ring comes first, then pipeline stages.
     """
-    for cards in card_counts(chip, most=most):
+    for cards in allocatable_card_counts(chip, most=most):
         for plan in _serving_candidates(cards, chip=chip):
             legal = not check_plan(
                 plan, cards=cards, architecture=architecture, chip=chip, serves=True
@@ -153,7 +153,7 @@ def training_plan(
     )
 
 
-def does_not_fit_finding(
+def insufficient_memory_finding(
     memory: ServingMemory | TrainingMemory, *, limit: Bytes, chip: Chip
 ) -> FieldFinding:
     """A finding with the total, its largest part, and what would reduce it."""

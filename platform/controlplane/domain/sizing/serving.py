@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controlplane.domain.architectures import Architecture, Attention
+from controlplane.domain.architectures import Architecture, AttentionCacheKind
 from controlplane.domain.common.resources import GIB, MIB, Bytes
 from controlplane.domain.jobs.parallelism import (
     SINGLE_CARD,
@@ -109,7 +109,7 @@ def serving_memory(architecture: Architecture, workload: ServingWorkload) -> Ser
     plan, traits = workload.plan, workload.traits
     return ServingMemory(
         weights=_weight_bytes(architecture, workload),
-        cache=cache_bytes(
+        cache=kv_cache_bytes(
             architecture,
             context=_round_up(workload.context, traits.block),
             sequences=workload.concurrency,
@@ -118,7 +118,7 @@ def serving_memory(architecture: Architecture, workload: ServingWorkload) -> Ser
             pipeline=plan.pipeline,
             latent=traits.latent,
         ),
-        activations=step_bytes(architecture, workload),
+        activations=serving_step_bytes(architecture, workload),
         logits=_logit_bytes(architecture, workload),
         graphs=traits.graphs if workload.graphs else Bytes(0),
         process=Bytes(traits.process + (traits.collectives if plan.cards > 1 else 0)),
@@ -133,7 +133,7 @@ def step_tokens(workload: ServingWorkload) -> int:
     return most if limit is None else min(most, max(limit, workload.concurrency))
 
 
-def step_bytes(architecture: Architecture, workload: ServingWorkload) -> Bytes:
+def serving_step_bytes(architecture: Architecture, workload: ServingWorkload) -> Bytes:
     """``tokens · (3 · feed-forward width / tensor + 3 · hidden size) · bytes`` of one active layer."""
     tensor = workload.plan.tensor
     wide = architecture.intermediate
@@ -195,7 +195,7 @@ def bytes_per_token(
     )
 
 
-def cache_bytes(
+def kv_cache_bytes(
     architecture: Architecture,
     *,
     context: int,
@@ -220,7 +220,7 @@ def _kv_bytes_per_layer(
     architecture: Architecture, *, value_bytes: float, tensor: int, latent: bool
 ) -> float:
     """Bytes that one layer caches per token on one card."""
-    if architecture.attention is Attention.NONE:
+    if architecture.attention is AttentionCacheKind.NONE:
         return 0.0
     part = architecture.latent
     if part is not None and latent:

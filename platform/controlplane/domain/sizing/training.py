@@ -94,17 +94,19 @@ def layer_activations(
         # The token once per expert, as input and as output, and the router's values.
         copies = 2 * experts.per_token * architecture.hidden * value
         whole += (copies + 3 * 4 * experts.count) * (1 - dense)
-    heads_normed = _head_norms(architecture, mixed=mixed, adapter=adapter)
+    heads_normed = _head_normalization_bytes(architecture, mixed=mixed, adapter=adapter)
     return LayerActivations(whole=whole, divided=divided * value + heads_normed)
 
 
-def checkpoint_bytes(architecture: Architecture, *, mixed: MixedPrecision) -> float:
+def activation_checkpoint_bytes(architecture: Architecture, *, mixed: MixedPrecision) -> float:
     """Bytes per token and layer if everything except the layer's input is recomputed."""
     residual = 4 if mixed is MixedPrecision.AUTOCAST else mixed.value_bytes
     return architecture.hidden * residual
 
 
-def score_bytes(architecture: Architecture, *, length: int, mixed: MixedPrecision) -> float:
+def attention_score_bytes(
+    architecture: Architecture, *, length: int, mixed: MixedPrecision
+) -> float:
     """Bytes per token and layer if attention is not fused: the softmax in float32 and as computed."""
     value = mixed.value_bytes
     return architecture.heads * length * (4 + (value if value < 4 else 0))
@@ -126,7 +128,9 @@ def _norm_bytes(architecture: Architecture, *, mixed: MixedPrecision, adapter: b
     return hidden * (architecture.norms * 6 + 2 * 2)
 
 
-def _head_norms(architecture: Architecture, *, mixed: MixedPrecision, adapter: bool) -> float:
+def _head_normalization_bytes(
+    architecture: Architecture, *, mixed: MixedPrecision, adapter: bool
+) -> float:
     if not architecture.head_norms:
         return 0.0
     normed = (architecture.heads + architecture.kv_heads) * architecture.head_dim
@@ -231,7 +235,7 @@ def training_memory(architecture: Architecture, workload: TrainingWorkload) -> T
     states = (
         _adapter_training_bytes(architecture, shard, workload)
         if workload.adapter
-        else _full_training_bytes(architecture, shard, workload)
+        else _full_finetuning_bytes(architecture, shard, workload)
     )
     weights, gradients, optimizer = states
     if workload.reference:
@@ -318,19 +322,19 @@ def activation_bytes(architecture: Architecture, workload: TrainingWorkload) -> 
     )
     layer = activations.on_card(tensor=plan.tensor, sequence=plan.sequence)
     if not workload.fused_attention:
-        scores = score_bytes(architecture, length=workload.length, mixed=workload.mixed)
+        scores = attention_score_bytes(architecture, length=workload.length, mixed=workload.mixed)
         layer += scores / plan.tensor
     stage = -(-architecture.layers // plan.pipeline) * min(plan.pipeline, workload.accumulation)
-    changes = _expert_changes(architecture, workload)
+    changes = _expert_adapter_bytes(architecture, workload)
     if not workload.recompute:
         return Bytes(round(tokens * stage * layer) + changes), Bytes(0)
-    inputs = checkpoint_bytes(architecture, mixed=workload.mixed)
+    inputs = activation_checkpoint_bytes(architecture, mixed=workload.mixed)
     inputs /= plan.tensor if plan.sequence else 1
     recomputed = round(tokens * layer) + changes // architecture.layers
     return Bytes(round(tokens * stage * inputs)), Bytes(recomputed)
 
 
-def _expert_changes(architecture: Architecture, workload: TrainingWorkload) -> int:
+def _expert_adapter_bytes(architecture: Architecture, workload: TrainingWorkload) -> int:
     """The adapter's change of each expert is materialised as a matrix before it is used."""
     if workload.adapter is None:
         return 0
@@ -347,7 +351,7 @@ def logit_bytes(architecture: Architecture, workload: TrainingWorkload) -> Bytes
     return Bytes(round(tokens * architecture.vocabulary * each / plan.tensor))
 
 
-def _full_training_bytes(
+def _full_finetuning_bytes(
     architecture: Architecture, shard: WeightShard, workload: TrainingWorkload
 ) -> tuple[int, int, int]:
     weights, gradients, optimizer = _TRAINED[workload.mixed]

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from controlplane.domain.architectures import Architecture, Attention
+from controlplane.domain.architectures import Architecture, AttentionCacheKind
 from controlplane.domain.common.accelerators import Chip, Dtype
 from controlplane.domain.common.reasons import Reason
 
@@ -30,7 +30,7 @@ _ONE_RUN_SPREAD = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredTraining:
+class TrainingRunSize:
     """Size of a training run."""
 
     rows: int
@@ -41,7 +41,7 @@ class MeasuredTraining:
     max_steps: int | None = None
 
     @property
-    def rows_per_step(self) -> int:
+    def examples_per_step(self) -> int:
         return self.batch_size * self.gradient_accumulation
 
 
@@ -68,7 +68,7 @@ class DurationEstimate:
     runs: int
 
 
-def training_steps(training: MeasuredTraining) -> int:
+def training_steps(training: TrainingRunSize) -> int:
     """Return optimizer steps; the last batch and the last accumulation of an epoch may be smaller."""
     batches = math.ceil(training.rows / training.batch_size)
     per_epoch = math.ceil(batches / training.gradient_accumulation)
@@ -77,10 +77,10 @@ def training_steps(training: MeasuredTraining) -> int:
 
 
 def training_duration(
-    training: MeasuredTraining, *, parameters: int, row_characters: int, runs: Sequence[MeasuredRun]
+    training: TrainingRunSize, *, parameters: int, row_characters: int, runs: Sequence[MeasuredRun]
 ) -> DurationEstimate | None:
     """From the speed of like runs, in proportion to characters and parameters; None without any."""
-    work = training_steps(training) * training.rows_per_step * row_characters * parameters
+    work = training_steps(training) * training.examples_per_step * row_characters * parameters
     durations = sorted(
         run.overhead_seconds + run.seconds * work / (run.rows * run.row_characters * run.parameters)
         for run in runs
@@ -101,7 +101,7 @@ TARGET = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Utilization:
+class ModelFlopsUtilization:
     """Model FLOPs utilization of a run."""
 
     #: Share of the peak rate, 0 to 1.
@@ -134,7 +134,7 @@ def training_operations(
 
 def _attention_operations(architecture: Architecture, *, length: int) -> float:
     """Scores and their sums, forward and backward. Recurrent layers have none."""
-    encoder = architecture.attention is Attention.NONE
+    encoder = architecture.attention is AttentionCacheKind.NONE
     full = architecture.layers if encoder else architecture.full_attention_layers
     seen = min(length, architecture.window) if architecture.window else length
     tokens = full * length + architecture.windowed_layers * seen
@@ -153,13 +153,13 @@ def model_flops_utilization(
     chip: Chip,
     dtype: Dtype,
     cards: int,
-) -> Utilization | None:
+) -> ModelFlopsUtilization | None:
     """None where the chip's peak rate for that number format is not published."""
     rate = chip.peak_rates.get(dtype)
     if not rate or cards < 1 or tokens_per_second < 0:
         return None
     peak = rate * cards
-    return Utilization(
+    return ModelFlopsUtilization(
         mfu=tokens_per_second * token_operations / peak,
         token_operations=token_operations,
         peak=peak,

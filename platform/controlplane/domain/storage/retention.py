@@ -34,7 +34,7 @@ class RetentionItemKind(StrEnum):
     LOG = "log"
 
 
-class RuleCode(StrEnum):
+class RetentionRuleCode(StrEnum):
     NEWEST_VERSIONS = "newest_versions"
     CHECKPOINT_DAYS = "checkpoint_days"
     FAILED_DAYS = "failed_days"
@@ -80,41 +80,41 @@ class RetentionItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+class RetentionRemoval:
     """One removal with its rule and the rule's limit: the number of versions or days that are retained."""
 
     item: RetentionItem
-    rule: RuleCode
+    rule: RetentionRuleCode
     limit: int
 
     @property
     def reason(self) -> str:
         match self.rule:
-            case RuleCode.NEWEST_VERSIONS:
+            case RetentionRuleCode.NEWEST_VERSIONS:
                 return Reason(
                     "artifact.retention.newest_versions",
                     "only the newest {count} versions of each model are kept",
                     count=self.limit,
                 )
-            case RuleCode.CHECKPOINT_DAYS:
+            case RetentionRuleCode.CHECKPOINT_DAYS:
                 return Reason(
                     "artifact.retention.checkpoints",
                     "checkpoints are kept for {days} days after their run",
                     days=self.limit,
                 )
-            case RuleCode.FAILED_DAYS:
+            case RetentionRuleCode.FAILED_DAYS:
                 return Reason(
                     "artifact.retention.failed_runs",
                     "files of failed runs are kept for {days} days",
                     days=self.limit,
                 )
-            case RuleCode.LOG_DAYS:
+            case RetentionRuleCode.LOG_DAYS:
                 return Reason(
                     "artifact.retention.logs",
                     "logs are kept for {days} days after their run",
                     days=self.limit,
                 )
-            case RuleCode.UNLISTED:
+            case RetentionRuleCode.UNLISTED:
                 return Reason(
                     "artifact.retention.unreferenced",
                     "the run has ended and no record references these files",
@@ -125,7 +125,7 @@ class Removal:
 class RetentionPlan:
     """Removals, the largest first, and candidates that are held, pinned or needed."""
 
-    removals: tuple[Removal, ...]
+    removals: tuple[RetentionRemoval, ...]
     spared: tuple[RetentionItem, ...]
 
     @property
@@ -149,7 +149,7 @@ def plan_retention(
     :param default: for teams without rules.
     """
     positions = _version_positions(items)
-    chosen: dict[tuple[RetentionItemKind, str], Removal] = {}
+    chosen: dict[tuple[RetentionItemKind, str], RetentionRemoval] = {}
     spared: list[RetentionItem] = []
     for item in items:
         removal = _removal_candidate(
@@ -186,36 +186,40 @@ def _version_positions(items: Iterable[RetentionItem]) -> dict[str, int]:
 
 def _removal_candidate(
     item: RetentionItem, rules: RetentionRules, *, position: int, at: datetime
-) -> Removal | None:
+) -> RetentionRemoval | None:
     """The removal of an item by the rules, regardless of other items."""
     if item.kind is RetentionItemKind.VERSION:
         return _superseded_removal(item, rules, position=position)
     if item.kind is RetentionItemKind.UPLOADS and not item.failed:
         unlisted = item.at is not None and at - item.at >= UNLISTED_RETENTION
-        return Removal(item=item, rule=RuleCode.UNLISTED, limit=0) if unlisted else None
+        return (
+            RetentionRemoval(item=item, rule=RetentionRuleCode.UNLISTED, limit=0)
+            if unlisted
+            else None
+        )
     rule, days = {
-        RetentionItemKind.CHECKPOINTS: (RuleCode.CHECKPOINT_DAYS, rules.checkpoint_days),
-        RetentionItemKind.LOG: (RuleCode.LOG_DAYS, rules.log_days),
-        RetentionItemKind.UPLOADS: (RuleCode.FAILED_DAYS, rules.failed_days),
+        RetentionItemKind.CHECKPOINTS: (RetentionRuleCode.CHECKPOINT_DAYS, rules.checkpoint_days),
+        RetentionItemKind.LOG: (RetentionRuleCode.LOG_DAYS, rules.log_days),
+        RetentionItemKind.UPLOADS: (RetentionRuleCode.FAILED_DAYS, rules.failed_days),
     }[item.kind]
     return _aged_removal(item, rule, days if rules.enabled else None, at=at)
 
 
 def _superseded_removal(
     item: RetentionItem, rules: RetentionRules, *, position: int
-) -> Removal | None:
+) -> RetentionRemoval | None:
     limit = rules.keep_versions if rules.enabled and item.team else None
     if limit is None or position < max(1, limit):
         return None
-    return Removal(item=item, rule=RuleCode.NEWEST_VERSIONS, limit=max(1, limit))
+    return RetentionRemoval(item=item, rule=RetentionRuleCode.NEWEST_VERSIONS, limit=max(1, limit))
 
 
 def _aged_removal(
-    item: RetentionItem, rule: RuleCode, days: int | None, *, at: datetime
-) -> Removal | None:
+    item: RetentionItem, rule: RetentionRuleCode, days: int | None, *, at: datetime
+) -> RetentionRemoval | None:
     if days is None or item.at is None or at - item.at < timedelta(days=days):
         return None
-    return Removal(item=item, rule=rule, limit=days)
+    return RetentionRemoval(item=item, rule=rule, limit=days)
 
 
 def _needed_versions(

@@ -38,7 +38,7 @@ KIND_NAMES = {
 WARNING_SHARE = 0.8
 
 
-class StorageLevel(StrEnum):
+class StorageQuotaLevel(StrEnum):
     UNLIMITED = "unlimited"
     ROOMY = "roomy"
     NEAR = "near"
@@ -64,12 +64,12 @@ class StorageUse:
         return self.used / self.limit if self.limit else 1.0
 
     @property
-    def level(self) -> StorageLevel:
+    def level(self) -> StorageQuotaLevel:
         if self.limit is None:
-            return StorageLevel.UNLIMITED
+            return StorageQuotaLevel.UNLIMITED
         if self.used >= self.limit:
-            return StorageLevel.FULL
-        return StorageLevel.NEAR if self.share >= WARNING_SHARE else StorageLevel.ROOMY
+            return StorageQuotaLevel.FULL
+        return StorageQuotaLevel.NEAR if self.share >= WARNING_SHARE else StorageQuotaLevel.ROOMY
 
     @property
     def largest_kinds(self) -> list[tuple[StorageKind, int]]:
@@ -86,12 +86,12 @@ class StorageQuotaExceeded(Exception):
     """The storage quota of the team is exceeded; the message names the largest kinds and what to do."""
 
     def __init__(self, *, team: str, use: StorageUse, requested: int | None) -> None:
-        super().__init__(_quota_refusal(team=team, use=use, requested=requested))
+        super().__init__(_quota_exceeded_reason(team=team, use=use, requested=requested))
         self.use = use
         self.requested = requested
 
 
-def _quota_refusal(*, team: str, use: StorageUse, requested: int | None) -> str:
+def _quota_exceeded_reason(*, team: str, use: StorageUse, requested: int | None) -> str:
     filled = ", ".join(
         f"{KIND_NAMES[kind]} {format_bytes(size)}" for kind, size in use.largest_kinds[:3]
     )

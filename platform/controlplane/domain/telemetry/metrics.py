@@ -30,7 +30,7 @@ class Metric(StrEnum):
     HEALTH = "health"
 
 
-class Unit(StrEnum):
+class MetricUnit(StrEnum):
     PERCENT = "percent"
     BYTES = "bytes"
     CELSIUS = "celsius"
@@ -41,10 +41,10 @@ class Unit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class MetricDefinition:
     """What the values of a metric mean."""
 
-    unit: Unit
+    unit: MetricUnit
     #: Beyond these no card can be: such a value is refused, not clipped.
     lowest: float
     highest: float
@@ -52,32 +52,32 @@ class Measure:
     counter: bool = False
 
 
-_COUNTER = Measure(unit=Unit.COUNT, lowest=0, highest=1e15, counter=True)
-MEASURES: Mapping[Metric, Measure] = {
-    Metric.UTILIZATION: Measure(unit=Unit.PERCENT, lowest=0, highest=100),
-    Metric.MEMORY_USED: Measure(unit=Unit.BYTES, lowest=0, highest=1e14),
-    Metric.MEMORY_TOTAL: Measure(unit=Unit.BYTES, lowest=0, highest=1e14),
-    Metric.TEMPERATURE: Measure(unit=Unit.CELSIUS, lowest=-60, highest=250),
-    Metric.MEMORY_TEMPERATURE: Measure(unit=Unit.CELSIUS, lowest=-60, highest=250),
-    Metric.POWER: Measure(unit=Unit.WATTS, lowest=0, highest=20_000),
-    Metric.CLOCK: Measure(unit=Unit.HERTZ, lowest=0, highest=1e11),
+_COUNTER = MetricDefinition(unit=MetricUnit.COUNT, lowest=0, highest=1e15, counter=True)
+MEASURES: Mapping[Metric, MetricDefinition] = {
+    Metric.UTILIZATION: MetricDefinition(unit=MetricUnit.PERCENT, lowest=0, highest=100),
+    Metric.MEMORY_USED: MetricDefinition(unit=MetricUnit.BYTES, lowest=0, highest=1e14),
+    Metric.MEMORY_TOTAL: MetricDefinition(unit=MetricUnit.BYTES, lowest=0, highest=1e14),
+    Metric.TEMPERATURE: MetricDefinition(unit=MetricUnit.CELSIUS, lowest=-60, highest=250),
+    Metric.MEMORY_TEMPERATURE: MetricDefinition(unit=MetricUnit.CELSIUS, lowest=-60, highest=250),
+    Metric.POWER: MetricDefinition(unit=MetricUnit.WATTS, lowest=0, highest=20_000),
+    Metric.CLOCK: MetricDefinition(unit=MetricUnit.HERTZ, lowest=0, highest=1e11),
     Metric.ECC_CORRECTED: _COUNTER,
     Metric.ECC_UNCORRECTED: _COUNTER,
     Metric.LINK_ERRORS: _COUNTER,
     Metric.NETWORK_ERRORS: _COUNTER,
     #: 1 is healthy, 0 is not, according to the vendor's tools.
-    Metric.HEALTH: Measure(unit=Unit.FLAG, lowest=0, highest=1),
+    Metric.HEALTH: MetricDefinition(unit=MetricUnit.FLAG, lowest=0, highest=1),
 }
 
 
-def is_possible(metric: Metric, value: float) -> bool:
+def is_metric_value_possible(metric: Metric, value: float) -> bool:
     """Whether a card can have that value: a finite number within the metric's bounds."""
     measure = MEASURES[metric]
     return math.isfinite(value) and measure.lowest <= value <= measure.highest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class CardMetricsReading:
     """What was measured of one card at one moment."""
 
     #: The node's name in its cluster.

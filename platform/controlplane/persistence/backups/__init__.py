@@ -14,14 +14,14 @@ in the backup: migrations make it. Restoring migrates an empty database to where
 and migrates on to this version, in one transaction; hence an older backup can be restored by a newer product.
 """
 
-from controlplane.persistence.backups.manifest import BackupRefused, Manifest
+from controlplane.persistence.backups.manifest import BackupManifest, BackupRefused
 from controlplane.persistence.backups.restorer import RestoreResult, restore_backup
 from controlplane.persistence.backups.writer import BackupResult, back_up
 
 __all__ = [
+    "BackupManifest",
     "BackupRefused",
     "BackupResult",
-    "Manifest",
     "RestoreResult",
     "back_up",
     "restore_backup",

@@ -13,11 +13,11 @@ from typing import BinaryIO
 
 from controlplane.persistence.backups.manifest import (
     BLOB_LIST,
+    BackupManifest,
     BackupRefused,
     FileChecksum,
-    Manifest,
-    digest_of,
     file_checksum,
+    stream_digest_and_size,
     verify_checksum,
 )
 from controlplane.ports.artifacts import ArtifactStore, BlobMissing
@@ -26,7 +26,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlobCopies:
+class BlobBackupResult:
     checksum: FileChecksum
     count: int
     size: int
@@ -35,14 +35,14 @@ class BlobCopies:
     missing: tuple[str, ...]
 
 
-def blobs_copy_out(
+def back_up_blobs(
     digests: Iterable[str],
     *,
     store: ArtifactStore,
     folder: Path,
     included: bool,
     earlier: Path | None,
-) -> BlobCopies:
+) -> BlobBackupResult:
     """List each blob once; copy it, or link it from ``earlier`` where that has it unchanged."""
     count = size = linked = 0
     missing: list[str] = []
@@ -52,13 +52,15 @@ def blobs_copy_out(
             try:
                 blob_size = store.size(digest)
                 if included:
-                    linked += _copy_out(digest, store=store, folder=folder, earlier=earlier)
+                    linked += _copy_or_link_blob(
+                        digest, store=store, folder=folder, earlier=earlier
+                    )
             except BlobMissing:
                 missing.append(digest)
                 continue
             listed.write(f"{digest} {blob_size}\n".encode())
             count, size = count + 1, size + blob_size
-    return BlobCopies(
+    return BlobBackupResult(
         checksum=file_checksum(path, folder=folder),
         count=count,
         size=size,
@@ -67,11 +69,13 @@ def blobs_copy_out(
     )
 
 
-def _copy_out(digest: str, *, store: ArtifactStore, folder: Path, earlier: Path | None) -> bool:
+def _copy_or_link_blob(
+    digest: str, *, store: ArtifactStore, folder: Path, earlier: Path | None
+) -> bool:
     """Whether it was linked."""
     target = folder / blob_path(digest)
     target.parent.mkdir(parents=True, exist_ok=True)
-    if earlier is not None and _is_intact(earlier / blob_path(digest), digest):
+    if earlier is not None and _matches_blob_digest(earlier / blob_path(digest), digest):
         with suppress(OSError):
             os.link(earlier / blob_path(digest), target)
             return True
@@ -89,7 +93,7 @@ def _copy_out(digest: str, *, store: ArtifactStore, folder: Path, earlier: Path 
     return False
 
 
-def blobs_list(manifest: Manifest, *, folder: Path) -> Iterator[tuple[str, int]]:
+def list_backup_blobs(manifest: BackupManifest, *, folder: Path) -> Iterator[tuple[str, int]]:
     """Digest and size of each."""
     with gzip.open(folder / manifest.blob_list.path, "rt", encoding="ascii") as listed:
         for line in listed:
@@ -97,13 +101,13 @@ def blobs_list(manifest: Manifest, *, folder: Path) -> Iterator[tuple[str, int]]
             yield digest, int(size)
 
 
-def blobs_check(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> None:
+def verify_backup_blobs(manifest: BackupManifest, *, folder: Path, store: ArtifactStore) -> None:
     """Verify that every blob is in the backup, or in the store if the backup has none.
 
     :raises BackupRefused: if one is missing, cut off or changed.
     """
     verify_checksum(manifest.blob_list, folder=folder)
-    for digest, size in blobs_list(manifest, folder=folder):
+    for digest, size in list_backup_blobs(manifest, folder=folder):
         if manifest.blobs_included:
             hexadecimal = digest.removeprefix("sha256:")
             checksum = FileChecksum(path=blob_path(digest), size=size, digest=hexadecimal)
@@ -118,12 +122,12 @@ def blobs_check(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> No
             ) from None
 
 
-def blobs_copy_in(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> int:
+def restore_blobs(manifest: BackupManifest, *, folder: Path, store: ArtifactStore) -> int:
     """Copy the blobs into the store; return their number. Unreferenced ones become garbage."""
     if not manifest.blobs_included:
         return 0
     count = 0
-    for digest, _ in blobs_list(manifest, folder=folder):
+    for digest, _ in list_backup_blobs(manifest, folder=folder):
         with (folder / blob_path(digest)).open("rb") as stream:
             store.put(_read_pieces(stream), expected=digest)
         count += 1
@@ -136,10 +140,10 @@ def blob_path(digest: str) -> str:
     return f"blobs/{name[:2]}/{name[2:]}"
 
 
-def _is_intact(path: Path, digest: str) -> bool:
+def _matches_blob_digest(path: Path, digest: str) -> bool:
     try:
         with path.open("rb") as stream:
-            return digest == f"sha256:{digest_of(stream)[0]}"
+            return digest == f"sha256:{stream_digest_and_size(stream)[0]}"
     except OSError:
         return False
 

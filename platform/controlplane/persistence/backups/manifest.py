@@ -30,7 +30,7 @@ class FileChecksum:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableCopy:
+class BackupTableFile:
     name: str
     columns: tuple[str, ...]
     rows: int
@@ -38,7 +38,7 @@ class TableCopy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class BackupManifest:
     """The content of the backup."""
 
     format: int
@@ -47,7 +47,7 @@ class Manifest:
     created_at: str
     #: Applied migrations of each app, in order of name.
     migrations: Mapping[str, tuple[str, ...]]
-    tables: tuple[TableCopy, ...]
+    tables: tuple[BackupTableFile, ...]
     #: Last value of each sequence, and whether it has been handed out.
     sequences: Mapping[str, tuple[int, bool]]
     blob_list: FileChecksum
@@ -73,7 +73,7 @@ class Manifest:
         partial.replace(folder / NAME)
 
     @classmethod
-    def read(cls, folder: Path) -> Manifest:
+    def read(cls, folder: Path) -> BackupManifest:
         """:raises BackupRefused: if there is none, or it is not as it was written."""
         path = folder / NAME
         try:
@@ -90,10 +90,10 @@ class Manifest:
             raise BackupRefused(
                 f"{folder} has format {body.get('format')}; this version reads {FORMAT}"
             )
-        return _of_json(body)
+        return _manifest_from_json(body)
 
 
-def _of_json(body: dict[str, Any]) -> Manifest:
+def _manifest_from_json(body: dict[str, Any]) -> BackupManifest:
     # Backups of version 0.1.0 call it made_at.
     if "made_at" in body:
         body["created_at"] = body.pop("made_at")
@@ -103,7 +103,7 @@ def _of_json(body: dict[str, Any]) -> Manifest:
     body["blobs_missing"] = tuple(body["blobs_missing"])
     body["key_fingerprints"] = tuple(body["key_fingerprints"])
     body["tables"] = tuple(
-        TableCopy(
+        BackupTableFile(
             name=table["name"],
             columns=tuple(table["columns"]),
             rows=table["rows"],
@@ -111,7 +111,7 @@ def _of_json(body: dict[str, Any]) -> Manifest:
         )
         for table in body["tables"]
     )
-    return Manifest(**body)
+    return BackupManifest(**body)
 
 
 def _manifest_digest(body: Mapping[str, Any]) -> str:
@@ -122,7 +122,7 @@ def _manifest_digest(body: Mapping[str, Any]) -> str:
 def file_checksum(path: Path, *, folder: Path) -> FileChecksum:
     """Return path in the backup, size and digest of the file."""
     with path.open("rb") as stream:
-        digest, size = digest_of(stream)
+        digest, size = stream_digest_and_size(stream)
     return FileChecksum(path=str(path.relative_to(folder)), size=size, digest=digest)
 
 
@@ -137,12 +137,12 @@ def verify_checksum(checksum: FileChecksum, *, folder: Path) -> None:
             f"the backup is damaged: {checksum.path} has {size} bytes instead of {checksum.size}"
         )
     with path.open("rb") as stream:
-        digest, _ = digest_of(stream)
+        digest, _ = stream_digest_and_size(stream)
     if digest != checksum.digest:
         raise BackupRefused(f"the backup is damaged: the content of {checksum.path} has changed")
 
 
-def digest_of(stream: BinaryIO) -> tuple[str, int]:
+def stream_digest_and_size(stream: BinaryIO) -> tuple[str, int]:
     """SHA-256 in hexadecimal digits, and bytes, from here to the end."""
     hashed, size = hashlib.sha256(), 0
     while chunk := stream.read(_CHUNK):

@@ -10,14 +10,14 @@ from django.db import OperationalError, connection, models, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.persistence import encryption
-from controlplane.persistence.backups.blobs import blobs_check, blobs_copy_in
-from controlplane.persistence.backups.manifest import BackupRefused, Manifest, verify_checksum
+from controlplane.persistence.backups.blobs import restore_blobs, verify_backup_blobs
+from controlplane.persistence.backups.manifest import BackupManifest, BackupRefused, verify_checksum
 from controlplane.persistence.backups.tables import (
-    sequences_set,
-    table_copy_in,
+    non_empty_tables,
+    restore_sequences,
+    restore_table,
     table_names,
-    tables_truncate,
-    tables_with_rows,
+    truncate_tables,
 )
 from controlplane.ports.artifacts import ArtifactStore
 
@@ -38,7 +38,7 @@ class UndecryptableSecrets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreResult:
-    manifest: Manifest
+    manifest: BackupManifest
     rows: int
     blobs: int
     #: None of the encryption keys of the backup is available.
@@ -58,7 +58,7 @@ def restore_backup(
     :raises BackupRefused: if the backup is damaged, newer than this version, or there is something
         in the database. Nothing has been changed then.
     """
-    manifest = Manifest.read(folder)
+    manifest = BackupManifest.read(folder)
     _check_version(manifest)
     if not overwrite:
         _check_empty()
@@ -69,8 +69,8 @@ def restore_backup(
         )
     for table in manifest.tables:
         verify_checksum(table.file, folder=folder)
-    blobs_check(manifest, folder=folder, store=store)
-    blobs = blobs_copy_in(manifest, folder=folder, store=store)
+    verify_backup_blobs(manifest, folder=folder, store=store)
+    blobs = restore_blobs(manifest, folder=folder, store=store)
     try:
         rows = _restore_database(manifest, folder=folder)
     except OperationalError as error:
@@ -86,7 +86,7 @@ def restore_backup(
     )
 
 
-def _check_version(manifest: Manifest) -> None:
+def _check_version(manifest: BackupManifest) -> None:
     known = MigrationExecutor(connection).loader.disk_migrations
     unknown = [
         f"{app}.{name}"
@@ -102,7 +102,7 @@ def _check_version(manifest: Manifest) -> None:
 
 
 def _check_empty() -> None:
-    filled = [name for name in tables_with_rows() if name not in _CREATED_BY_MIGRATIONS]
+    filled = [name for name in non_empty_tables() if name not in _CREATED_BY_MIGRATIONS]
     if filled:
         raise BackupRefused(
             f"the database is not empty: there are rows in {', '.join(filled[:5])}. Restore into an "
@@ -111,7 +111,7 @@ def _check_empty() -> None:
 
 
 @transaction.atomic
-def _restore_database(manifest: Manifest, *, folder: Path) -> int:
+def _restore_database(manifest: BackupManifest, *, folder: Path) -> int:
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout TO '{_LOCK_WAIT}'")
         cursor.execute("SELECT quote_ident(current_schema())")
@@ -120,30 +120,30 @@ def _restore_database(manifest: Manifest, *, folder: Path) -> int:
         cursor.execute(f"DROP SCHEMA {schema} CASCADE")
         cursor.execute(f"CREATE SCHEMA {schema}")
     _migrate_to(to=[(app, names[-1]) for app, names in _latest_migrations(manifest).items()])
-    tables_truncate(table_names())
-    rows = sum(table_copy_in(table, folder=folder) for table in manifest.tables)
-    sequences_set(manifest.sequences)
-    _check_constraints()
+    truncate_tables(table_names())
+    rows = sum(restore_table(table, folder=folder) for table in manifest.tables)
+    restore_sequences(manifest.sequences)
+    _check_deferred_constraints()
     _migrate_to(to=MigrationExecutor(connection).loader.graph.leaf_nodes())
     return rows
 
 
-def _latest_migrations(manifest: Manifest) -> dict[str, tuple[str, ...]]:
+def _latest_migrations(manifest: BackupManifest) -> dict[str, tuple[str, ...]]:
     return {app: names for app, names in manifest.migrations.items() if names}
 
 
 def _migrate_to(*, to: list[tuple[str, str]]) -> None:
-    executor = MigrationExecutor(connection, progress_callback=_run_constraints_now)
+    executor = MigrationExecutor(connection, progress_callback=_check_constraints_after_migration)
     executor.migrate(to)
 
 
-def _run_constraints_now(action: str, *_: object) -> None:
+def _check_constraints_after_migration(action: str, *_: object) -> None:
     """In a transaction of its own, each migration would end with this."""
     if action == "apply_success":
-        _check_constraints()
+        _check_deferred_constraints()
 
 
-def _check_constraints() -> None:
+def _check_deferred_constraints() -> None:
     """Now rather than at the end: a table with checks that are due cannot be altered."""
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

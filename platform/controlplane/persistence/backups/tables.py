@@ -12,7 +12,7 @@ import psycopg
 from django.db import connection, transaction
 from psycopg import sql
 
-from controlplane.persistence.backups.manifest import TableCopy, file_checksum
+from controlplane.persistence.backups.manifest import BackupTableFile, file_checksum
 
 #: Written by migrations, so that it shows the real state.
 LEFT_OUT = frozenset({"django_migrations"})
@@ -29,9 +29,9 @@ def table_names() -> list[str]:
         return [name for (name,) in cursor.fetchall() if name not in LEFT_OUT]
 
 
-def table_copy_out(name: str, *, folder: Path) -> TableCopy:
+def back_up_table(name: str, *, folder: Path) -> BackupTableFile:
     """The table's rows in a file of the backup."""
-    columns = _stored_columns(name)
+    columns = _non_generated_columns(name)
     path = folder / "tables" / f"{name}.gz"
     statement = sql.SQL("COPY {} ({}) TO STDOUT").format(
         sql.Identifier(name), _identifier_list(columns)
@@ -47,12 +47,12 @@ def table_copy_out(name: str, *, folder: Path) -> TableCopy:
                 rows += bytes(piece).count(b"\n")
         file.flush()
         os.fsync(file.fileno())
-    return TableCopy(
+    return BackupTableFile(
         name=name, columns=tuple(columns), rows=rows, file=file_checksum(path, folder=folder)
     )
 
 
-def table_copy_in(table: TableCopy, *, folder: Path) -> int:
+def restore_table(table: BackupTableFile, *, folder: Path) -> int:
     """Load the rows of the file into the table; return their number."""
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(table.name), _identifier_list(table.columns)
@@ -65,12 +65,12 @@ def table_copy_in(table: TableCopy, *, folder: Path) -> int:
         return cursor.rowcount
 
 
-def tables_with_rows() -> list[str]:
+def non_empty_tables() -> list[str]:
     """Return the tables with rows."""
     return [name for name in table_names() if _has_rows(name)]
 
 
-def tables_truncate(names: Sequence[str]) -> None:
+def truncate_tables(names: Sequence[str]) -> None:
     """Empty them all at once, the audit trail too: a backup brings its own."""
     if not names:
         return
@@ -80,7 +80,7 @@ def tables_truncate(names: Sequence[str]) -> None:
         cursor.execute("SET LOCAL ninefold.audit_retention TO 'off'")
 
 
-def sequences_read() -> dict[str, tuple[int, bool]]:
+def read_sequences() -> dict[str, tuple[int, bool]]:
     """Last value of each sequence, and whether it has been handed out."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -90,7 +90,7 @@ def sequences_read() -> dict[str, tuple[int, bool]]:
         return {name: (value, called) for name, value, called in cursor.fetchall()}
 
 
-def sequences_set(values: Mapping[str, tuple[int, bool]]) -> None:
+def restore_sequences(values: Mapping[str, tuple[int, bool]]) -> None:
     with connection.cursor() as cursor:
         for name, (value, called) in values.items():
             cursor.execute(
@@ -98,7 +98,7 @@ def sequences_set(values: Mapping[str, tuple[int, bool]]) -> None:
             )
 
 
-def _stored_columns(table: str) -> list[str]:
+def _non_generated_columns(table: str) -> list[str]:
     """Without those that the database computes."""
     with connection.cursor() as cursor:
         cursor.execute(

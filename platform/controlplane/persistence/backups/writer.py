@@ -14,17 +14,17 @@ from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 from controlplane.persistence import encryption
-from controlplane.persistence.backups.blobs import blobs_copy_out
-from controlplane.persistence.backups.manifest import FORMAT, NAME, BackupRefused, Manifest
-from controlplane.persistence.backups.tables import sequences_read, table_copy_out, table_names
-from controlplane.persistence.locks import AdvisoryLock, session_lock
+from controlplane.persistence.advisory_locks import AdvisoryLock, session_lock
+from controlplane.persistence.backups.blobs import back_up_blobs
+from controlplane.persistence.backups.manifest import FORMAT, NAME, BackupManifest, BackupRefused
+from controlplane.persistence.backups.tables import back_up_table, read_sequences, table_names
 from controlplane.ports.artifacts import ArtifactStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupResult:
     folder: Path
-    manifest: Manifest
+    manifest: BackupManifest
     #: Blobs taken from an earlier backup instead of being copied.
     linked: int
 
@@ -83,19 +83,19 @@ def _write_backup(
     store: ArtifactStore,
     with_artifacts: bool,
     earlier: Path | None,
-) -> tuple[Manifest, int]:
+) -> tuple[BackupManifest, int]:
     created_at = datetime.now(UTC)
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         migrations = migrations_applied()
-        tables = tuple(table_copy_out(name, folder=folder) for name in table_names())
-        sequences = sequences_read()
+        tables = tuple(back_up_table(name, folder=folder) for name in table_names())
+        sequences = read_sequences()
         named = sorted(set(digests()))
-    copies = blobs_copy_out(
+    copies = back_up_blobs(
         named, store=store, folder=folder, included=with_artifacts, earlier=earlier
     )
-    manifest = Manifest(
+    manifest = BackupManifest(
         format=FORMAT,
         product=product,
         created_at=created_at.isoformat(),

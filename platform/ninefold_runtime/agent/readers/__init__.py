@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from ninefold_runtime.agent.card_samples import CardReading
 from ninefold_runtime.agent.readers.cpu import CpuReader
 from ninefold_runtime.agent.readers.vendor_tools import AscendReader, NvidiaReader
-from ninefold_runtime.agent.samples import CardReading
 
 
 class CardReader(Protocol):

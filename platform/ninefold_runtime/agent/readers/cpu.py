@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ninefold_runtime.agent.samples import CardReading, CardSample
+from ninefold_runtime.agent.card_samples import CardReading, CardSample
 
 #: Sensors that are the processor's, as kernels call them.
 _ZONES = ("x86_pkg_temp", "cpu-thermal", "cpu_thermal", "soc_thermal", "cpuss")

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ninefold_runtime.agent.samples import CardReading, CardSample
+from ninefold_runtime.agent.card_samples import CardReading, CardSample
 
 _TIMEOUT_SECONDS = 4.0
 _REAP_SECONDS = 0.2

@@ -6,7 +6,7 @@ import pytest
 from django.core.cache import cache
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.telemetry.services.node_tokens import token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 
 
 @pytest.fixture
@@ -28,4 +28,4 @@ def node(db: None) -> Node:
 @pytest.fixture
 def token(node: Node) -> str:
     """The only one of the node."""
-    return token_issue(node=node, actor=None)
+    return node_token_issue(node=node, actor=None)

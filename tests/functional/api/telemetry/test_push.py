@@ -17,19 +17,19 @@ from psycopg.errors import LockNotAvailable
 
 from apps.fleet.models import Node
 from apps.fleet.services import inventory_record
-from apps.monitoring.api import telemetry
+from apps.monitoring.api import metric_ingestion as metric_ingestion_api
 from apps.monitoring.models import Decision, Fault
-from apps.monitoring.services import ingestion
-from apps.monitoring.services.ingestion import token_revoke
+from apps.monitoring.services import metric_ingestion
+from apps.monitoring.services.metric_ingestion import agent_token_revoke
 from apps.telemetry.models import CardHistory, CardMetrics, NodeToken, Source
-from apps.telemetry.services.node_tokens import token_issue
-from apps.telemetry.services.readings import card_index_invalidate
+from apps.telemetry.services.metric_batches import card_index_invalidate
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.health.faults import SignalOrigin
+from controlplane.ports.adapter_registry import geometries_on_node
 from controlplane.ports.clusters import ObservedCard, ObservedNode
-from controlplane.ports.registry import geometries_on_node
 from tests import factories
 from tests.functional.api.telemetry.batches import PUSH, send, text
 
@@ -90,7 +90,7 @@ def test_a_batch_that_is_held_up_is_sent_again_as_it_is_told(
     def held_up(**_: object) -> None:
         raise OperationalError from LockNotAvailable()
 
-    monkeypatch.setattr(ingestion, "_record_push", held_up)
+    monkeypatch.setattr(metric_ingestion, "_record_metric_push", held_up)
     answer = send(token, text())
     assert (answer.status_code, answer.json()["code"]) == (503, "push-busy")
     assert int(answer.headers["Retry-After"]) > 0
@@ -124,13 +124,15 @@ def test_a_revoked_token_and_one_of_a_node_that_is_gone_are_refused(token: str, 
 
 
 def test_who_guesses_tokens_is_told_to_wait_and_a_good_token_is_not_held_up(token: str) -> None:
-    answers = [send("nft-guess", text()).status_code for _ in range(telemetry.MOST_WRONG + 2)]
+    answers = [
+        send("nft-guess", text()).status_code for _ in range(metric_ingestion_api.MOST_WRONG + 2)
+    ]
     assert (answers[0], answers[-1]) == (401, 429)
     assert send(token, text()).status_code == 200
 
 
 def test_too_many_batches_are_told_to_wait(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telemetry, "MOST_A_MINUTE", 3)
+    monkeypatch.setattr(metric_ingestion_api, "MOST_A_MINUTE", 3)
     answers = [send(token, "", sequence=number + 1) for number in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     assert int(answers[-1].headers["Retry-After"]) > 0
@@ -139,7 +141,7 @@ def test_too_many_batches_are_told_to_wait(token: str, monkeypatch: pytest.Monke
 def test_a_batch_that_was_told_to_wait_is_taken_later(
     token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telemetry, "MOST_A_MINUTE", 2)
+    monkeypatch.setattr(metric_ingestion_api, "MOST_A_MINUTE", 2)
     answers = [send(token, text(), sequence=number) for number in (4, 3, 2, 5)]
     assert [answer.status_code for answer in answers] == [200, 200, 429, 429]
     cache.clear()
@@ -166,10 +168,12 @@ def test_a_packed_text_is_unpacked_within_a_bound(token: str) -> None:
     packed = gzip.compress(text().encode())
     assert send(token, packed, Content_Encoding="gzip").json()["readings"] == 1
 
-    bomb = gzip.compress(b"# " + b"x" * (telemetry.MAX_TEXT_SIZE + 1))
+    bomb = gzip.compress(b"# " + b"x" * (metric_ingestion_api.MAX_TEXT_SIZE + 1))
     assert len(bomb) < 100_000
     assert send(token, bomb, sequence=2, Content_Encoding="gzip").status_code == 413
-    assert send(token, b"x" * (telemetry.LARGEST_BODY + 1), sequence=2).status_code == 413
+    assert (
+        send(token, b"x" * (metric_ingestion_api.LARGEST_BODY + 1), sequence=2).status_code == 413
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,9 +240,9 @@ def test_codes_of_an_agent_become_faults_and_end(token: str) -> None:
 
 def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, node: Node) -> None:
     operator = factories.user("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
-    second, other = token_issue(node=node, actor=None), Node.objects.get(name="n1")
+    second, other = node_token_issue(node=node, actor=None), Node.objects.get(name="n1")
     send(token, text(fault=79) + "ninefold_agent_reader_ok 0\n")
-    send(token_issue(node=other, actor=None), text(node="n1", fault=79))
+    send(node_token_issue(node=other, actor=None), text(node="n1", fault=79))
     assert Fault.objects.filter(node=node, ended_at=None).count() == 2
     at = timezone.now()
     condition = Fault.objects.create(
@@ -251,9 +255,13 @@ def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, 
         noticed_at=at,
     )
 
-    token_revoke(token=NodeToken.objects.filter(node=node).earliest("id"), actor=operator, at=at)
+    agent_token_revoke(
+        token=NodeToken.objects.filter(node=node).earliest("id"), actor=operator, at=at
+    )
     assert Fault.objects.filter(node=node, ended_at=None).count() == 3, "another token is good"
-    token_revoke(token=NodeToken.objects.filter(node=node).latest("id"), actor=operator, at=at)
+    agent_token_revoke(
+        token=NodeToken.objects.filter(node=node).latest("id"), actor=operator, at=at
+    )
 
     assert send(second, text(fault=79), sequence=2).status_code == 401
     assert Fault.objects.filter(node=node, ended_at=None).get() == condition

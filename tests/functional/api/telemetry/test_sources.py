@@ -11,10 +11,10 @@ from rest_framework.test import APIClient
 
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
-from apps.monitoring.api.telemetry import SourceChangeSerializer
-from apps.monitoring.reconcilers.metric_sources import sources_read
+from apps.monitoring.api.metric_ingestion import MetricSourceChangeSerializer
+from apps.monitoring.reconcilers.metric_sources import metric_sources_read
 from apps.telemetry.models import NodeToken, Source
-from apps.telemetry.services.sources import push_source
+from apps.telemetry.services.metric_sources import agent_push_source
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy
 from tests import factories
@@ -94,17 +94,17 @@ def test_trying_a_source_says_what_it_told_or_why_not(client: APIClient, cluster
 def test_a_source_is_paused_as_its_help_says_and_one_of_agents_is_not(
     client: APIClient, cluster: Cluster
 ) -> None:
-    help_text = str(SourceChangeSerializer().fields["enabled"].help_text)
+    help_text = str(MetricSourceChangeSerializer().fields["enabled"].help_text)
     assert (
         "A source of agents is not read and cannot be paused: false is refused with 422"
         in help_text
     )
     read = client.post(SOURCES, body(cluster)).json()["uid"]
     assert client.patch(f"{SOURCES}/{read}", {"enabled": False}).json()["enabled"] is False
-    assert sources_read(at=timezone.now()) == 0
+    assert metric_sources_read(at=timezone.now()) == 0
     assert Source.objects.get(uid=read).tried_at is None
 
-    agents = push_source(cluster)
+    agents = agent_push_source(cluster)
     refused = client.patch(f"{SOURCES}/{agents.uid}", {"enabled": False})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "enabled")
     assert Source.objects.get(pk=agents.pk).enabled

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.monitoring.services.ingestion import readings_record
+from apps.monitoring.services.metric_ingestion import readings_record
 from apps.telemetry.models import CardMetrics, Source
-from apps.telemetry.services.readings import BatchResult
+from apps.telemetry.services.metric_batches import MetricBatchResult
 from controlplane.domain.health.faults import SignalOrigin
-from controlplane.domain.telemetry.metrics import Metric, Reading
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 
 AT = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 VALUES: Mapping[Metric, float] = {
@@ -52,8 +52,8 @@ def reading(
     values: Mapping[Metric, float] = VALUES,
     serial: str = "",
     faults: tuple[str, ...] | None = None,
-) -> Reading:
-    return Reading(
+) -> CardMetricsReading:
+    return CardMetricsReading(
         node=node,
         index=index,
         at=at,
@@ -66,11 +66,11 @@ def reading(
 
 def record(
     source: Source,
-    *readings: Reading,
+    *readings: CardMetricsReading,
     at: datetime = AT,
     origin: SignalOrigin = SignalOrigin.EXPORTER,
     node: str | None = None,
-) -> BatchResult:
+) -> MetricBatchResult:
     return readings_record(source=source, readings=readings, at=at, origin=origin, node=node)
 
 

@@ -11,12 +11,16 @@ import pytest
 
 from apps.fleet.models import Card
 from apps.monitoring.models import Fault
-from apps.monitoring.services.ingestion import readings_record
+from apps.monitoring.services.metric_ingestion import readings_record
 from apps.telemetry.models import CardHistory, CardMetrics, Source
-from apps.telemetry.services import readings
-from apps.telemetry.services.readings import BatchResult, card_index, card_index_invalidate
-from controlplane.domain.telemetry.batches import CardIdentity, MetricBatch
-from controlplane.domain.telemetry.metrics import Metric, Reading
+from apps.telemetry.services import metric_batches
+from apps.telemetry.services.metric_batches import (
+    MetricBatchResult,
+    card_index,
+    card_index_invalidate,
+)
+from controlplane.domain.telemetry.metric_batches import CardIdentity, MetricBatch
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
     cluster_of,
@@ -75,20 +79,22 @@ def stored_rows() -> list[Any]:
     return [metrics, list(history), list(faults)]
 
 
-def take(source: Source, *batches: MetricBatch, readings: tuple[Reading, ...] = ()) -> BatchResult:
+def take(
+    source: Source, *batches: MetricBatch, readings: tuple[CardMetricsReading, ...] = ()
+) -> MetricBatchResult:
     return readings_record(source=source, readings=readings, metric_batches=batches, at=AT + SECOND)
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many cards are judged one by one."""
     judged: list[int] = []
-    before = readings._valid_row
+    before = metric_batches._validated_metric_row
 
     def row(card: int, *values: Any, **named: Any) -> Any:
         judged.append(card)
         return before(card, *values, **named)
 
-    monkeypatch.setattr(readings, "_valid_row", row)
+    monkeypatch.setattr(metric_batches, "_validated_metric_row", row)
     return judged
 
 
@@ -163,7 +169,7 @@ def test_a_card_that_is_told_of_twice_keeps_what_is_newest(source: Source) -> No
 def test_a_reading_that_proves_to_be_of_a_card_of_a_sheet_takes_it_apart(
     source: Source, monkeypatch: pytest.MonkeyPatch, ahead: timedelta
 ) -> None:
-    monkeypatch.setattr(readings, "SHORTEST", 0.0)
+    monkeypatch.setattr(metric_batches, "SHORTEST", 0.0)
     card_index(source.cluster_id)
     # What the process knows of the cluster's cards is older than this card's serial number.
     Card.objects.filter(node__name="n0", index=3).update(serial="S3")

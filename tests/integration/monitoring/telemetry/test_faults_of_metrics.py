@@ -10,7 +10,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from apps.fleet.models import Card
 from apps.fleet.services import inventory_record
 from apps.monitoring.models import Decision, Fault
-from apps.monitoring.services.ingestion import source_delete
+from apps.monitoring.services.metric_ingestion import metric_source_delete
 from apps.telemetry.models import Source
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
@@ -91,9 +91,9 @@ def test_what_a_deleted_source_alone_told_is_over_and_the_history_says_why(
     assert len(Fault.objects.filter(ended_at=None)) == 6
     OutboxMessage.objects.all().delete()
 
-    source_delete(source=pushed, actor=operator, at=later)
+    metric_source_delete(source=pushed, actor=operator, at=later)
     assert len(Fault.objects.filter(ended_at=None)) == 6, "it comes back with the next batch"
-    source_delete(source=source, actor=operator, at=later)
+    metric_source_delete(source=source, actor=operator, at=later)
 
     over = Fault.objects.filter(ended_at=later)
     assert sorted(over.values_list("origin", "card__index")) == [("exporter", 0), ("exporter", 2)]
@@ -115,7 +115,7 @@ def test_what_still_stands_is_told_again_by_the_source_that_comes_after(source: 
     operator = factories.user("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     later = AT + timedelta(seconds=5)
     record(source, reading(faults=("79",)))
-    source_delete(source=source, actor=operator, at=AT)
+    metric_source_delete(source=source, actor=operator, at=AT)
     assert standing() == set()
     again = source_of(source.cluster, name="again")
     record(again, reading(at=later, faults=("79",)), at=later)

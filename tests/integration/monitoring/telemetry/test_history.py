@@ -9,7 +9,11 @@ from django.db import connection
 from pytest_django import Settings
 
 from apps.telemetry.models import CardHistory, CardHour, Source, SummedHour
-from apps.telemetry.services.metric_storage import days_prepare, days_stored, history_cleanup
+from apps.telemetry.services.metric_storage import (
+    history_partition_days,
+    history_partitions_create,
+    metric_history_maintain,
+)
 from controlplane.domain.telemetry.metrics import Metric
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
@@ -31,7 +35,7 @@ def source() -> Source:
 def tidy(at: datetime = AT) -> None:
     """Turns until nothing is left to do."""
     for _ in range(50):
-        if history_cleanup(at=at) == 0:
+        if metric_history_maintain(at=at) == 0:
             return
     raise AssertionError("there is always something left to sum up")
 
@@ -40,24 +44,24 @@ def tidy(at: datetime = AT) -> None:
 def only_march(db: None, settings: Settings) -> None:
     """Without the days that migrations made for the real calendar."""
     with connection.cursor() as cursor:
-        for day in days_stored():
+        for day in history_partition_days():
             cursor.execute(f"DROP TABLE telemetry_history_{day:%Y%m%d}")
 
 
 def test_days_are_made_ahead_once_and_dropped_when_they_are_old(settings: Settings) -> None:
     settings.NINEFOLD_HISTORY_DAYS = 3
-    days_prepare(days=[date(2026, 2, day) for day in (20, 25, 26)])
+    history_partitions_create(days=[date(2026, 2, day) for day in (20, 25, 26)])
 
-    history_cleanup(at=AT)
+    metric_history_maintain(at=AT)
 
-    assert [day.isoformat() for day in days_stored()] == [
+    assert [day.isoformat() for day in history_partition_days()] == [
         "2026-02-26",
         "2026-02-28",
         "2026-03-01",
         "2026-03-02",
         "2026-03-03",
     ]
-    assert days_prepare(days=[date(2026, 3, 1)]) == 0
+    assert history_partitions_create(days=[date(2026, 3, 1)]) == 0
 
 
 def test_an_hour_is_summed_up_when_it_is_over(source: Source) -> None:

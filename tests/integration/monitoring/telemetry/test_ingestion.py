@@ -102,7 +102,7 @@ def test_a_card_is_found_by_its_serial_number_where_no_place_is_said() -> None:
 def test_a_card_that_comes_to_the_cluster_is_known_with_the_next_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("apps.telemetry.services.readings.SHORTEST", 0.0)
+    monkeypatch.setattr("apps.telemetry.services.metric_batches.SHORTEST", 0.0)
     cluster = cluster_of(nodes=1, cards=1)
     source = source_of(cluster)
     assert record(source, reading("n0", 1)).refused == 1

@@ -9,7 +9,7 @@ import pytest
 
 from apps.fleet.models import Card
 from apps.telemetry.models import CardHistory, CardMetrics, Source
-from apps.telemetry.services.sources import source_read
+from apps.telemetry.services.metric_sources import metric_source_record_scrape
 from controlplane.domain.telemetry.metrics import MEASURES, Metric
 from controlplane.ports.telemetry import TelemetryBatch
 from tests.integration.monitoring.telemetry.metric_scenarios import (
@@ -107,7 +107,7 @@ def test_texts_that_no_database_takes_do_no_harm(source: Source) -> None:
     assert metrics_of("n0", 0).serial == ""
     assert len(metrics_of("n0", 1).serial) == 80
     batch = TelemetryBatch(unreachable={"n\x00\ud800": "why\x00"})
-    source_read(source=source, at=AT, recorded=recorded, batch=batch)
+    metric_source_record_scrape(source=source, at=AT, recorded=recorded, batch=batch)
     source.refresh_from_db()
     assert source.refused == 1
     assert list(source.unreachable) == ["n??"]

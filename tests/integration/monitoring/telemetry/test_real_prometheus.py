@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.outbound import HttpOutbound
+from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.domain.telemetry.metrics import Reading
+from controlplane.domain.telemetry.metrics import CardMetricsReading
 from tests.contract.web_servers import WebServer, web_server
 from tests.prometheus_servers import PROGRAM, prometheus
 
@@ -33,7 +33,7 @@ def exporter() -> Iterator[WebServer]:
         yield server
 
 
-def by_card(readings: tuple[Reading, ...]) -> dict[tuple[str, int | None], object]:
+def by_card(readings: tuple[CardMetricsReading, ...]) -> dict[tuple[str, int | None], object]:
     return {
         (one.node, one.index): (dict(one.metrics), one.serial, one.faults, one.vendor)
         for one in readings

@@ -15,11 +15,16 @@ from apps.accounts.models import AuditEntry, User
 from apps.accounts.selectors import PermissionRefused
 from apps.fleet.models import Cluster
 from apps.monitoring.models import Fault
-from apps.monitoring.reconcilers.metric_sources import sources_read
-from apps.monitoring.services.ingestion import source_delete
+from apps.monitoring.reconcilers.metric_sources import metric_sources_read
+from apps.monitoring.services.metric_ingestion import metric_source_delete
 from apps.telemetry.models import CardMetrics, Source
-from apps.telemetry.selectors.sources import due_sources, sources_visible
-from apps.telemetry.services.sources import SourceRefused, source_change, source_create, source_test
+from apps.telemetry.selectors.metric_sources import due_metric_sources, metric_sources_visible
+from apps.telemetry.services.metric_sources import (
+    MetricSourceRefused,
+    metric_source_change,
+    metric_source_create,
+    metric_source_test,
+)
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.persistence.leases import lease_rows
@@ -66,15 +71,15 @@ def test_dcgm_and_npu_exporters_become_figures_and_faults_of_their_nodes(
 ) -> None:
     gpus, npus = cluster_of(name="gpus"), cluster_of(name="npus")
     make: dict[str, Any] = {"actor": operator, "kind": "exporter"}
-    source_create(name="dcgm", cluster=gpus, options=options(server), **make)
-    source_create(
+    metric_source_create(name="dcgm", cluster=gpus, options=options(server), **make)
+    metric_source_create(
         name="npu",
         cluster=npus,
         options={"vendor": "ascend", "targets": [{**targets(server, "/ascend")[0], "node": "n0"}]},
         **make,
     )
 
-    assert sources_read(at=timezone.now()) == 2
+    assert metric_sources_read(at=timezone.now()) == 2
 
     gpu = CardMetrics.objects.get(card__node__cluster=gpus, card__node__name="n1", card__index=1)
     npu = CardMetrics.objects.get(card__node__cluster=npus, card__node__name="n0", card__index=1)
@@ -112,7 +117,7 @@ def test_a_dead_source_and_a_dead_exporter_spoil_no_other(server: WebServer) -> 
     unfit = source_of(cluster, name="unfit", kind="prometheus", options={"color": "red"})
     none = source_of(cluster, name="none", kind="carrier-pigeon")
 
-    assert sources_read(at=timezone.now()) == 1
+    assert metric_sources_read(at=timezone.now()) == 1
 
     for source in (good, dead, unfit, none):
         source.refresh_from_db()
@@ -129,15 +134,15 @@ def test_a_source_is_read_when_its_turn_comes_and_by_one_worker(server: WebServe
     paused = source_of(source.cluster, name="paused", enabled=False)
     source_of(source.cluster, name="pushed", kind="push")
     at = timezone.now()
-    assert due_sources(at=at) == [source.pk]
+    assert due_metric_sources(at=at) == [source.pk]
 
     lease_rows(Source.objects.filter(pk=source.pk), limit=1, ttl=timedelta(minutes=1))
-    assert sources_read(at=at) == 0
+    assert metric_sources_read(at=at) == 0
     Source.objects.update(leased_until=None)
 
-    assert sources_read(at=at) == 1
-    assert due_sources(at=at + timedelta(seconds=9)) == []
-    assert due_sources(at=at + timedelta(seconds=10)) == [source.pk]
+    assert metric_sources_read(at=at) == 1
+    assert due_metric_sources(at=at + timedelta(seconds=9)) == []
+    assert due_metric_sources(at=at + timedelta(seconds=10)) == [source.pk]
     paused.refresh_from_db()
     assert paused.tried_at is None
 
@@ -145,7 +150,7 @@ def test_a_source_is_read_when_its_turn_comes_and_by_one_worker(server: WebServe
 def test_a_token_is_kept_encrypted_and_shown_to_the_exporter_only(
     server: WebServer, operator: User
 ) -> None:
-    source = source_create(
+    source = metric_source_create(
         actor=operator,
         name="dcgm",
         cluster=cluster_of(),
@@ -153,12 +158,12 @@ def test_a_token_is_kept_encrypted_and_shown_to_the_exporter_only(
         options=options(server),
         token="s3cret-t0ken",
     )
-    sources_read(at=timezone.now())
+    metric_sources_read(at=timezone.now())
     assert server.requests[0].headers["authorization"] == "Bearer s3cret-t0ken"
     assert b"s3cret" not in bytes(source.credential or b"")
     assert "s3cret" not in str(list(AuditEntry.objects.values()))
 
-    source_change(source=source, actor=operator, token="")
+    metric_source_change(source=source, actor=operator, token="")
     assert source.credential is None
 
 
@@ -168,16 +173,17 @@ def test_trying_a_source_keeps_nothing_and_names_strangers(
     cluster = cluster_of(nodes=1)
     source = source_of(cluster, options=options(server))
 
-    trial = source_test(source=source, actor=operator)
+    trial = metric_source_test(source=source, actor=operator)
 
     assert (trial.cards, trial.nodes, trial.strangers) == (2, ("n1",), ("n1",))
     assert CardMetrics.objects.count() == 0
 
     source.options = {"vendor": "nvidia", "targets": [{"url": "http://127.0.0.1:9/m"}]}
     with pytest.raises(
-        SourceRefused, match=r"none of the exporters \(1\) responded; the first, 127.0.0.1:9/m"
+        MetricSourceRefused,
+        match=r"none of the exporters \(1\) responded; the first, 127.0.0.1:9/m",
     ):
-        source_test(source=source, actor=operator)
+        metric_source_test(source=source, actor=operator)
 
 
 @pytest.mark.parametrize(
@@ -206,17 +212,17 @@ def test_a_source_that_cannot_work_is_refused_with_the_field(
         "options": options(server),
         **changes,
     }
-    with pytest.raises(SourceRefused, match=message) as refused:
-        source_create(actor=operator, **given)  # type: ignore[arg-type]
+    with pytest.raises(MetricSourceRefused, match=message) as refused:
+        metric_source_create(actor=operator, **given)  # type: ignore[arg-type]
     assert refused.value.field == field
 
 
 def test_a_source_of_agents_is_not_paused(operator: User) -> None:
     source = source_of(cluster_of(), kind="push")
-    with pytest.raises(SourceRefused, match="cannot be paused") as refused:
-        source_change(source=source, actor=operator, enabled=False)
+    with pytest.raises(MetricSourceRefused, match="cannot be paused") as refused:
+        metric_source_change(source=source, actor=operator, enabled=False)
     assert refused.value.field == "enabled"
-    source_change(source=source, actor=operator, every=30, enabled=True)
+    metric_source_change(source=source, actor=operator, every=30, enabled=True)
     assert (source.every, source.enabled) == (30, True)
 
 
@@ -227,13 +233,13 @@ def test_only_operators_see_and_change_sources_and_it_is_audited(
     other = factories.user("eve", team=factories.team("search"))
     make = {"name": "dcgm", "cluster": cluster, "kind": "exporter", "options": options(server)}
     with pytest.raises(PermissionRefused):
-        source_create(actor=other, **make)  # type: ignore[arg-type]
+        metric_source_create(actor=other, **make)  # type: ignore[arg-type]
 
-    source = source_create(actor=operator, **make)  # type: ignore[arg-type]
-    source_change(source=source, actor=operator, every=30, enabled=False)
-    assert list(sources_visible(other)) == []
-    assert list(sources_visible(operator)) == [source]
-    source_delete(source=source, actor=operator, at=timezone.now())
+    source = metric_source_create(actor=operator, **make)  # type: ignore[arg-type]
+    metric_source_change(source=source, actor=operator, every=30, enabled=False)
+    assert list(metric_sources_visible(other)) == []
+    assert list(metric_sources_visible(operator)) == [source]
+    metric_source_delete(source=source, actor=operator, at=timezone.now())
     actions = AuditEntry.objects.filter(action__startswith="source.").order_by("id")
     assert [entry.action for entry in actions] == [
         "source.create",
@@ -247,6 +253,6 @@ def test_what_was_measured_while_the_source_was_read_is_not_from_the_future(
 ) -> None:
     source_of(cluster_of(), options=options(server))
     began = datetime.now(UTC)
-    sources_read(at=began)
+    metric_sources_read(at=began)
     row = metrics_of("n1", 1)
     assert began <= row.at <= row.received_at <= datetime.now(UTC)

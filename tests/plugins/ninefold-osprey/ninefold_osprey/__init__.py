@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from controlplane.adapters.chips.profiles import DataChips
+from controlplane.adapters.chips.profiles import VendorFileChipPlugin
 
 
-def plugin() -> DataChips:
-    return DataChips.beside(__file__)
+def plugin() -> VendorFileChipPlugin:
+    return VendorFileChipPlugin.beside(__file__)

@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.kubernetes.api import ApiRefused
-from controlplane.adapters.clusters.kubernetes.checks import PERMISSIONS, connection_checks
-from controlplane.ports import registry
+from controlplane.adapters.clusters.kubernetes.connection_checks import (
+    PERMISSIONS,
+    connection_checks,
+)
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck, ClusterUnavailable
 from tests.unit.adapters.kubernetes.api_objects import H800, OURS, node
 from tests.unit.adapters.kubernetes.fake_api import Answer, AnsweringApi, Review, listing
 
-PLUGINS = tuple(registry.chip_plugins().values())
+PLUGINS = tuple(adapter_registry.chip_plugins().values())
 GPU = "nvidia.com/gpu"
 NODES, NAMESPACES, VERSION = "/api/v1/nodes", "/api/v1/namespaces", "/version"
 WELL: Mapping[str, Answer] = {

@@ -41,7 +41,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "mounts that are a text": ({"mounts": "/a"}, "mounts must be a list"),
     "a store of both kinds": ({"store": {"claim": "a", "host_path": "/b"}}, "store must be"),
     "a claim with a slash": ({"work": {"claim": "a/b"}}, "work.claim"),
-    "an unknown way in": ({"reach": "tunnel"}, "reach must be one of pod, node_port"),
+    "an unknown way in": (
+        {"reach": "tunnel"},
+        "reach must be one of pod, node_port",
+    ),
     "root": ({"run_as": 0}, "run_as must be from 1"),
     "a number that is a text": ({"cpu_cards": "2"}, "cpu_cards must be an integer"),
     "yes for a number": ({"cpu_cards": True}, "cpu_cards must be an integer"),

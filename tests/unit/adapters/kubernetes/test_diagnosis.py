@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.adapters.clusters.kubernetes.api import NotAllowed
-from controlplane.adapters.clusters.kubernetes.diagnosis import diagnose
+from controlplane.adapters.clusters.kubernetes.api import ApiAccessDenied
+from controlplane.adapters.clusters.kubernetes.diagnosis import diagnose_cluster
 from controlplane.domain.health.faults import SignalOrigin
 from controlplane.ports.clusters import ClusterDiagnosis, ClusterUnavailable
 from tests.unit.adapters.kubernetes.api_objects import READY, node
@@ -21,7 +21,7 @@ NODES, EVENTS = "/api/v1/nodes", "/api/v1/namespaces/default/events"
 OWN = "/api/v1/namespaces/kube-system"
 CLUSTERD = "/api/v1/namespaces/mindx-dl/configmaps"
 NPU = "huawei.com/Ascend910"
-REFUSED = NotAllowed(status=403, reason="Forbidden", message="not permitted (403): configmaps")
+REFUSED = ApiAccessDenied(status=403, reason="Forbidden", message="not permitted (403): configmaps")
 WELL: Mapping[str, Answer] = {
     NODES: listing(node("n1", {NPU: 8}), node("n2", {NPU: 8})),
     EVENTS: listing(),
@@ -46,7 +46,7 @@ def of_one(name: str, text: str) -> dict[str, Any]:
 
 def diagnosed(changed: Mapping[str, Answer]) -> tuple[ClusterDiagnosis, AnsweringApi]:
     api = AnsweringApi({**WELL, **changed})
-    return diagnose(api, at=NOON), api
+    return diagnose_cluster(api, at=NOON), api
 
 
 def places(found: ClusterDiagnosis) -> set[tuple[str, int | None]]:

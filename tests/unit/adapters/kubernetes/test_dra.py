@@ -11,17 +11,17 @@ import pytest
 from kubernetes.client import ApiClient
 
 from controlplane.adapters.clusters.kubernetes import manifests
-from controlplane.adapters.clusters.kubernetes.checks import connection_checks
 from controlplane.adapters.clusters.kubernetes.cluster_profile import (
     ClusterProfile,
     InvalidClusterProfile,
 )
+from controlplane.adapters.clusters.kubernetes.connection_checks import connection_checks
 from controlplane.adapters.clusters.kubernetes.dra import VERSIONS, DraDevices
 from controlplane.adapters.clusters.kubernetes.inventory import cards_of_node, observed_nodes
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
 from controlplane.adapters.clusters.volcano.cluster import VolcanoCluster
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import CheckVerdict, LaunchRefused
 from tests.golden.manifests import compare
 from tests.unit.adapters.kubernetes.api_objects import H800, OURS, node
@@ -37,7 +37,7 @@ CLASS = {
     "attributes": {"type": "gpu"},
 }
 CLASSES = ClusterProfile.read({"device_classes": [CLASS]}).device_classes
-PLUGINS = tuple(registry.chip_plugins().values())
+PLUGINS = tuple(adapter_registry.chip_plugins().values())
 GROUP = {"versions": [{"version": "v1"}, {"version": "v1beta1"}]}
 
 
@@ -195,7 +195,7 @@ def test_a_launch_makes_its_templates_before_its_pods_and_withdrawing_takes_them
     claimed = api.stored[created[1]]["spec"]["resourceClaims"]
     assert claimed == [{"name": "cards", "resourceClaimTemplateName": "attempt-1-trainer"}]
     api.stored[templates] = listing(api.stored[created[0]])
-    launcher.withdraw("ninefold-vision", "attempt-1", grace=0)
+    launcher.delete_launch_objects("ninefold-vision", "attempt-1", grace=0)
     assert created[0] not in api.stored
 
 
@@ -212,7 +212,7 @@ def test_a_cluster_without_the_api_refuses_and_its_checks_say_what_to_do() -> No
     devices = DraDevices(api, CLASSES, installation=OURS)
     replicas = plan_for("v1").replicas["trainer"]
     with pytest.raises(LaunchRefused, match="remove its option device_classes"):
-        devices.version_for(replicas)
+        devices.claim_api_version(replicas)
     api = AnsweringApi(
         {
             "/version": {"gitVersion": "v1.28.0", "major": "1", "minor": "28"},

@@ -11,19 +11,19 @@ import pytest
 from controlplane.adapters.clusters.kubernetes.inventory import (
     cards_of_node,
     observed_nodes,
-    unknown_cards,
+    unrecognized_card_resources,
     untolerated_taints,
 )
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.common.topology import network_domains
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import ChipPlugin, VendorPodSettings, VendorProfile
 from controlplane.ports.clusters import ObservedNode
 from tests.unit.adapters.kubernetes.api_objects import ASCEND_910A, H800, OURS, READY, node, pod
 
 GPU, NPU = "nvidia.com/gpu", "huawei.com/Ascend910"
-PLUGINS = tuple(registry.chip_plugins().values())
+PLUGINS = tuple(adapter_registry.chip_plugins().values())
 
 
 def inventory_of(
@@ -42,15 +42,15 @@ class Writing:
     vendor = "ascend"
 
     def profile(self) -> VendorProfile:
-        profile = registry.chip_plugins()["ascend"].profile()
+        profile = adapter_registry.chip_plugins()["ascend"].profile()
         extras = VendorPodSettings(device_annotation=NPU, device_name="Ascend910-{index}")
         return replace(profile, pods=extras)
 
     def chips(self) -> tuple[Chip, ...]:
-        return registry.chip_plugins()["ascend"].chips()
+        return adapter_registry.chip_plugins()["ascend"].chips()
 
     def environment(self, chip: Chip, *, cards: tuple[int, ...]) -> Mapping[str, str]:
-        return registry.chip_plugins()["ascend"].environment(chip, cards=cards)
+        return adapter_registry.chip_plugins()["ascend"].environment(chip, cards=cards)
 
 
 def taken(found: ObservedNode) -> list[int]:
@@ -72,7 +72,9 @@ def test_cards_are_counted_over_resources_in_the_order_of_their_names() -> None:
 def test_cards_have_the_memory_and_the_rings_of_their_chip() -> None:
     found = inventory_of(node("n1", {NPU: 8}, labels=ASCEND_910A))
     assert found.rings == ((0, 1, 2, 3), (4, 5, 6, 7))
-    assert {card.memory for card in found.cards} == {registry.chips()["ascend-910a"].memory}
+    assert {card.memory for card in found.cards} == {
+        adapter_registry.all_chips()["ascend-910a"].memory
+    }
 
 
 def test_nodes_come_in_name_order() -> None:
@@ -84,7 +86,7 @@ def test_nodes_come_in_name_order() -> None:
 def test_a_chip_that_no_plug_in_knows_is_left_out_and_named() -> None:
     seen = node("n1", {GPU: 2}, labels={"nvidia.com/gpu.product": "NVIDIA-X9000"})
     assert inventory_of(seen).cards == ()
-    assert unknown_cards([seen], plugins=PLUGINS) == ("2 × nvidia.com/gpu on n1",)
+    assert unrecognized_card_resources([seen], plugins=PLUGINS) == ("2 × nvidia.com/gpu on n1",)
 
 
 def test_slices_are_cards_of_their_own_behind_the_cards_that_they_are_parts_of() -> None:
@@ -241,7 +243,7 @@ def test_labels_hold_the_place_in_the_network_and_what_the_operator_annotated() 
 
 def test_a_word_on_rings_that_cannot_be_read_leaves_what_is_usual() -> None:
     seen = node("n1", {GPU: 8}, labels=H800, annotations={"ninefold.io/rings": "all of them"})
-    assert inventory_of(seen).rings == registry.chips()["nvidia-h800"].rings
+    assert inventory_of(seen).rings == adapter_registry.all_chips()["nvidia-h800"].rings
 
 
 def test_a_card_is_launched_through_the_resource_that_it_was_seen_by() -> None:

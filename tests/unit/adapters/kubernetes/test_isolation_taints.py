@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.kubernetes import isolation_taints
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, NotAllowed
+from controlplane.adapters.clusters.kubernetes.api import ApiAccessDenied, ApiRefused, KubernetesApi
 from controlplane.adapters.clusters.kubernetes.inventory import observed_nodes
 from controlplane.adapters.clusters.kubernetes.kubeconfig import ApiAccess
 from controlplane.ports.clusters import ClusterUnavailable
@@ -158,10 +158,10 @@ def test_without_the_right_to_write_it_is_said_so() -> None:
     api = OneNode(node("n1"))
 
     def forbidden() -> None:
-        raise NotAllowed(status=403, reason="Forbidden", message="not permitted (403): nodes")
+        raise ApiAccessDenied(status=403, reason="Forbidden", message="not permitted (403): nodes")
 
     api.meanwhile = forbidden
-    with pytest.raises(NotAllowed):
+    with pytest.raises(ApiAccessDenied):
         mark(api)
 
 

@@ -13,7 +13,7 @@ from controlplane.adapters.clusters.kubernetes import object_names
 from controlplane.adapters.clusters.kubernetes.launch_status import (
     found_launch,
     is_fenced,
-    needs_node_check,
+    pod_needs_node_check,
 )
 from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase
 
@@ -259,10 +259,10 @@ def test_silence_is_no_end_and_a_node_that_is_off_is_one() -> None:
 def test_a_node_is_asked_about_only_where_there_is_doubt() -> None:
     not_ready = pod(RUNNING, status={"conditions": [{"type": "Ready", "reason": "NodeNotReady"}]})
     late = pod(RUNNING, metadata={"deletionTimestamp": written(AT - timedelta(minutes=1))})
-    assert needs_node_check(not_ready, at=AT)
-    assert needs_node_check(late, at=AT)
+    assert pod_needs_node_check(not_ready, at=AT)
+    assert pod_needs_node_check(late, at=AT)
     for sure in (pod(RUNNING), pod(RUNNING, metadata=DELETED), pod(ended(0)), pod(node="")):
-        assert not needs_node_check(sure, at=AT)
+        assert not pod_needs_node_check(sure, at=AT)
 
 
 def test_a_node_is_fenced_if_it_is_gone_or_somebody_says_that_it_is_off() -> None:

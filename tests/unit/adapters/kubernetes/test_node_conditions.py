@@ -11,7 +11,7 @@ import pytest
 from controlplane.adapters.clusters.kubernetes import node_conditions
 from controlplane.adapters.clusters.kubernetes.inventory import observed_nodes
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import NODE_UNREACHABLE, REMEDIATION_LABEL, ClusterSignal
 from tests.unit.adapters.kubernetes.api_objects import OURS, READY, node
 
@@ -161,7 +161,7 @@ def test_what_it_does_not_call_fatal_comes_as_an_event_and_is_a_note() -> None:
 
 
 def keeper(**more: Any) -> str | None:
-    plugins = tuple(registry.chip_plugins().values())
+    plugins = tuple(adapter_registry.chip_plugins().values())
     [seen] = observed_nodes([node("n1", **more)], [], installation=OURS, plugins=plugins)
     return (seen.labels or {}).get(REMEDIATION_LABEL)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.adapters.clusters.kubernetes import object_names
-from controlplane.adapters.clusters.kubernetes.launch_status import is_genuine
+from controlplane.adapters.clusters.kubernetes.launch_status import is_pod_created_by_ninefold
 from tests.unit.adapters.kubernetes.test_launch_status import RUNNING, pod
 
 TEAMS = ("maps", "a-b", "a_b", "A-B", "a--b-", "x" * 50, "x" * 51, "_x")
@@ -43,4 +43,4 @@ def test_a_pod_with_our_labels_is_believed_only_if_we_made_it(
     metadata: dict[str, object], genuine: bool
 ) -> None:
     one = {**OURS, "metadata": {**OURS["metadata"], **metadata}}
-    assert is_genuine(one, prefix="ninefold") is genuine
+    assert is_pod_created_by_ninefold(one, prefix="ninefold") is genuine

@@ -13,9 +13,9 @@ import pytest
 from controlplane.adapters.clusters.kubernetes import manifests
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.manifests import pod_template
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import LaunchRefused
-from controlplane.ports.launches import EngineEnvironment, InputTree
+from controlplane.ports.launches import EngineEnvironment, InputArtifact
 from tests.golden.manifests import compare
 from tests.unit.adapters.volcano.plans import OWNER, planned, server, trainer
 
@@ -26,7 +26,9 @@ CASES: dict[str, LaunchPlan] = {
     "ascend-two-nodes": planned(trainer(), chip="ascend-910b3"),
     "mig-slice": planned(trainer(nodes=1, cards=1), chip="nvidia-h800-mig-1g-10gb"),
     "vnpu-slice": planned(trainer(nodes=1, cards=1), chip="ascend-310p-vir02"),
-    "served": planned(server(nodes=1, cards=1), chip="nvidia-h800", reach="node_port"),
+    "served": planned(
+        server(nodes=1, cards=1), chip="nvidia-h800", reach="node_port"
+    ),
 }
 
 
@@ -37,12 +39,16 @@ def objects(plan: LaunchPlan) -> list[dict[str, Any]]:
         manifests.secret_manifest(plan, owner=OWNER),
         manifests.service_manifest(plan, owner=OWNER),
     ]
-    vendors = manifests.vendor_map(plan, owner=OWNER)
+    vendors = manifests.vendor_config_map_manifest(plan, owner=OWNER)
     rendered += [vendors] if vendors else []
     for role in plan.launch.roles:
         for replica in plan.replicas[role.name]:
             if role.ports and plan.profile.reach == "node_port":
-                rendered.append(manifests.node_port(plan, role, index=replica.index, owner=OWNER))
+                rendered.append(
+                    manifests.node_port_service_manifest(
+                        plan, role, index=replica.index, owner=OWNER
+                    )
+                )
             rendered.append(manifests.pod_manifest(plan, role, replica, owner=OWNER))
     return rendered
 
@@ -83,7 +89,7 @@ def container_of(plan: LaunchPlan) -> dict[str, Any]:
 
 def test_a_pod_sees_the_blobs_of_its_inputs_one_by_one_and_nothing_else_of_the_store() -> None:
     plan = planned(trainer(nodes=1, cards=1), store={"host_path": "/srv/artifacts"})
-    tree = InputTree(name="model", files={"weights/a.safetensors": DIGEST})
+    tree = InputArtifact(name="model", files={"weights/a.safetensors": DIGEST})
     plan = replace(plan, launch=replace(plan.launch, inputs=(tree,)))
     mounts = [one for one in container_of(plan)["volumeMounts"] if one["name"] == "store"]
     assert mounts == [
@@ -145,7 +151,7 @@ def test_a_pod_without_cards_hides_every_vendors_cards_from_its_container() -> N
     variables = variables_of(planned(trainer(nodes=1, cards=1), cpu_cards=2))
     runtimes = {
         profile.runtime_variable: profile.no_devices
-        for plugin in registry.chip_plugins().values()
+        for plugin in adapter_registry.chip_plugins().values()
         if (profile := plugin.profile()).runtime_variable
     }
     assert variables["NVIDIA_VISIBLE_DEVICES"] == "void"
@@ -195,7 +201,9 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "inputs without a store": (
         lambda: container_of(
-            with_launch(planned(trainer(nodes=1, cards=1)), inputs=(InputTree(name="m", files={}),))
+            with_launch(
+                planned(trainer(nodes=1, cards=1)), inputs=(InputArtifact(name="m", files={}),)
+            )
         ),
         "set the cluster option store",
     ),
@@ -203,7 +211,9 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
         lambda: container_of(
             with_launch(
                 planned(trainer(nodes=1, cards=1), store={"claim": "artifacts"}),
-                inputs=(InputTree(name="m", files=dict.fromkeys(map(str, range(600)), DIGEST)),),
+                inputs=(
+                    InputArtifact(name="m", files=dict.fromkeys(map(str, range(600)), DIGEST)),
+                ),
             )
         ),
         "600 files; the limit of a pod is 512",

@@ -134,7 +134,7 @@ def test_what_is_made_is_valid_in_the_releases_that_are_supported(case: str) -> 
 
 
 def test_a_namespace_of_an_earlier_release_gets_its_level() -> None:
-    change = team_isolation.labels_to_change(namespace(), PodSecurityLevel.RESTRICTED)
+    change = team_isolation.pod_security_label_patch(namespace(), PodSecurityLevel.RESTRICTED)
     assert change is not None
     assert change["metadata"]["labels"][team_isolation.ENFORCE] == "restricted"
 
@@ -143,19 +143,19 @@ def test_a_level_of_ours_is_relaxed_and_never_tightened() -> None:
     ours = team_isolation.namespace_manifest(
         "n", installation=OURS, level=PodSecurityLevel.RESTRICTED
     )
-    assert team_isolation.labels_to_change(ours, PodSecurityLevel.RESTRICTED) is None
-    relaxed = team_isolation.labels_to_change(ours, PodSecurityLevel.PRIVILEGED)
+    assert team_isolation.pod_security_label_patch(ours, PodSecurityLevel.RESTRICTED) is None
+    relaxed = team_isolation.pod_security_label_patch(ours, PodSecurityLevel.PRIVILEGED)
     assert relaxed is not None
     assert relaxed["metadata"]["labels"][team_isolation.ENFORCE] == "privileged"
     open_one = team_isolation.namespace_manifest(
         "n", installation=OURS, level=PodSecurityLevel.PRIVILEGED
     )
-    assert team_isolation.labels_to_change(open_one, PodSecurityLevel.RESTRICTED) is None
+    assert team_isolation.pod_security_label_patch(open_one, PodSecurityLevel.RESTRICTED) is None
 
 
 def test_a_level_that_an_administrator_set_stays() -> None:
     theirs = namespace(**{team_isolation.ENFORCE: "baseline"})
-    assert team_isolation.labels_to_change(theirs, PodSecurityLevel.PRIVILEGED) is None
+    assert team_isolation.pod_security_label_patch(theirs, PodSecurityLevel.PRIVILEGED) is None
 
 
 @pytest.mark.parametrize("case", PLANS)

@@ -20,12 +20,12 @@ from controlplane.adapters.clusters.kubernetes.object_names import LAUNCH
 from controlplane.adapters.clusters.kubernetes.watch_streams import (
     Backoff,
     PendingChanges,
-    WatchEnd,
+    WatchEndReason,
     classify_watch_end,
 )
 from controlplane.adapters.clusters.kubernetes.watcher import (
-    ClusterNodes,
-    LaunchPods,
+    WatchedLaunchPods,
+    WatchedNodes,
     node_digest,
 )
 from controlplane.ports.clusters import ClusterUnavailable
@@ -48,46 +48,50 @@ ANY: Any = None
 @pytest.mark.parametrize(
     ("error", "lifetime", "end"),
     [
-        (None, 240.0, WatchEnd.ON_SCHEDULE),
-        (None, 239.0, WatchEnd.ON_SCHEDULE),
-        (None, 100.0, WatchEnd.EARLY),
-        (ReadTimeoutError(ANY, "/", "read timed out"), 75.0, WatchEnd.IDLE),
-        (ProtocolError("ended prematurely"), 3.0, WatchEnd.BROKEN),
-        (ConnectionResetError(104, "reset by peer"), 3.0, WatchEnd.BROKEN),
-        (unavailable(ReadTimeoutError(ANY, "/", "read timed out")), 15.0, WatchEnd.HALF_OPEN),
-        (unavailable(NewConnectionError(ANY, "refused")), 0.0, WatchEnd.UNREACHABLE),
-        (unavailable(ConnectTimeoutError("timed out")), 5.0, WatchEnd.UNREACHABLE),
-        (unavailable(ProtocolError("aborted")), 0.1, WatchEnd.BROKEN),
-        (unavailable(ValueError("no JSON")), 0.1, WatchEnd.GARBLED),
-        (unavailable(None), 0.1, WatchEnd.BUSY),
-        (refused(410), 0.1, WatchEnd.EXPIRED),
-        (refused(403), 0.1, WatchEnd.REFUSED),
-        (refused(401), 0.1, WatchEnd.REFUSED),
-        (MalformedResponse("<html>"), 0.1, WatchEnd.GARBLED),
-        (KeyError("metadata"), 0.1, WatchEnd.GARBLED),
+        (None, 240.0, WatchEndReason.ON_SCHEDULE),
+        (None, 239.0, WatchEndReason.ON_SCHEDULE),
+        (None, 100.0, WatchEndReason.EARLY),
+        (ReadTimeoutError(ANY, "/", "read timed out"), 75.0, WatchEndReason.IDLE),
+        (ProtocolError("ended prematurely"), 3.0, WatchEndReason.BROKEN),
+        (ConnectionResetError(104, "reset by peer"), 3.0, WatchEndReason.BROKEN),
+        (unavailable(ReadTimeoutError(ANY, "/", "read timed out")), 15.0, WatchEndReason.HALF_OPEN),
+        (unavailable(NewConnectionError(ANY, "refused")), 0.0, WatchEndReason.UNREACHABLE),
+        (unavailable(ConnectTimeoutError("timed out")), 5.0, WatchEndReason.UNREACHABLE),
+        (unavailable(ProtocolError("aborted")), 0.1, WatchEndReason.BROKEN),
+        (unavailable(ValueError("no JSON")), 0.1, WatchEndReason.GARBLED),
+        (unavailable(None), 0.1, WatchEndReason.BUSY),
+        (refused(410), 0.1, WatchEndReason.EXPIRED),
+        (refused(403), 0.1, WatchEndReason.REFUSED),
+        (refused(401), 0.1, WatchEndReason.REFUSED),
+        (MalformedResponse("<html>"), 0.1, WatchEndReason.GARBLED),
+        (KeyError("metadata"), 0.1, WatchEndReason.GARBLED),
     ],
 )
-def test_every_end_has_its_name(error: Exception | None, lifetime: float, end: WatchEnd) -> None:
+def test_every_end_has_its_name(
+    error: Exception | None, lifetime: float, end: WatchEndReason
+) -> None:
     assert classify_watch_end(error, lifetime=lifetime, requested=240.0) is end
 
 
 @pytest.mark.parametrize("lifetime", [0.1, 60.0])
-@pytest.mark.parametrize("end", list(WatchEnd))
-def test_every_end_has_its_next_step(end: WatchEnd, lifetime: float) -> None:
+@pytest.mark.parametrize("end", list(WatchEndReason))
+def test_every_end_has_its_next_step(end: WatchEndReason, lifetime: float) -> None:
     pauses = end.pauses(lifetime=lifetime)
-    assert end.lists == (end in {WatchEnd.EXPIRED, WatchEnd.REFUSED, WatchEnd.GARBLED})
-    if end in {WatchEnd.ON_SCHEDULE, WatchEnd.IDLE}:
+    assert end.lists == (
+        end in {WatchEndReason.EXPIRED, WatchEndReason.REFUSED, WatchEndReason.GARBLED}
+    )
+    if end in {WatchEndReason.ON_SCHEDULE, WatchEndReason.IDLE}:
         assert not pauses
-    elif end in {WatchEnd.EARLY, WatchEnd.EXPIRED}:
+    elif end in {WatchEndReason.EARLY, WatchEndReason.EXPIRED}:
         assert pauses == (lifetime < 5.0)
     else:
         assert pauses
 
 
 def test_what_fails_at_once_again_and_again_never_becomes_a_busy_loop() -> None:
-    instant = {end for end in WatchEnd if not end.pauses(lifetime=0.0)}
+    instant = {end for end in WatchEndReason if not end.pauses(lifetime=0.0)}
     # Both take as long as was asked for, by what they are.
-    assert instant == {WatchEnd.ON_SCHEDULE, WatchEnd.IDLE}
+    assert instant == {WatchEndReason.ON_SCHEDULE, WatchEndReason.IDLE}
 
 
 @given(chance=st.floats(0.0, 1.0, exclude_max=True), failures=st.integers(1, 2000))
@@ -142,19 +146,19 @@ def pod(launch: str) -> dict[str, Any]:
     return {"metadata": {"labels": {LAUNCH: launch}}}
 
 
-def listed(resource: LaunchPods, *launches: str) -> None:
+def listed(resource: WatchedLaunchPods, *launches: str) -> None:
     resource.replace(
         {
             name: each
             for launch in launches
-            for name, each in resource.remembered(pod(launch)).items()
+            for name, each in resource.stored_state(pod(launch)).items()
         }
     )
 
 
 def test_a_listing_marks_what_is_there_and_what_is_there_no_more() -> None:
     changes = PendingChanges()
-    resource = LaunchPods(installation="east", changes=changes)
+    resource = WatchedLaunchPods(installation="east", changes=changes)
     listed(resource, "a", "b")
     resource.changed("ADDED", pod("c"))
     assert changes.take()[0] == {"a", "b", "c"}
@@ -167,7 +171,7 @@ def test_a_listing_marks_what_is_there_and_what_is_there_no_more() -> None:
 
 def test_a_pod_without_labels_marks_nothing() -> None:
     changes = PendingChanges()
-    LaunchPods(installation="east", changes=changes).changed("ADDED", {"metadata": {}})
+    WatchedLaunchPods(installation="east", changes=changes).changed("ADDED", {"metadata": {}})
     assert not changes.pending.is_set()
 
 
@@ -221,7 +225,7 @@ def test_what_matters_of_a_node_changes_its_digest(other: dict[str, Any]) -> Non
 
 def test_a_node_that_was_deleted_twice_is_news_once() -> None:
     changes = PendingChanges()
-    nodes = ClusterNodes(changes=changes)
+    nodes = WatchedNodes(changes=changes)
     nodes.changed("ADDED", node())
     assert changes.take()[1]
     nodes.changed("DELETED", node())

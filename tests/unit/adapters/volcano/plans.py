@@ -13,9 +13,9 @@ from controlplane.adapters.clusters.kubernetes.launch_plans import (
     RuntimeArchive,
 )
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import VendorPodSettings
-from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, Probe
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, ReadinessProbe
 from tests.unit.adapters.volcano.trees import OURS
 
 OWNER = {"metadata": {"name": "attempt-1", "uid": "u-1"}}
@@ -41,7 +41,7 @@ def server(*, nodes: int = 2, cards: int = 8) -> LaunchRole:
         argv=("{python}", "-m", "serve", "{port:http}"),
         environment={},
         ports=("http",),
-        probe=Probe(port="http", path="/health"),
+        probe=ReadinessProbe(port="http", path="/health"),
     )
 
 
@@ -49,9 +49,9 @@ def planned(
     *roles: LaunchRole, chip: str = "", launch: str = "attempt-1", **options: Any
 ) -> LaunchPlan:
     """All on that chip; without one, on processors."""
-    known = registry.chips()[chip] if chip else None
+    known = adapter_registry.all_chips()[chip] if chip else None
     resource = known.resource if known else ""
-    whole = registry.chips()[known.slice_of or known.name].resource if known else ""
+    whole = adapter_registry.all_chips()[known.slice_of or known.name].resource if known else ""
     replicas = {
         role.name: [
             PlannedReplica(
@@ -66,7 +66,11 @@ def planned(
         ]
         for role in roles
     }
-    extras = registry.chip_plugin(known).profile().pods.of(known) if known else VendorPodSettings()
+    extras = (
+        adapter_registry.plugin_of_chip(known).profile().pods.of(known)
+        if known
+        else VendorPodSettings()
+    )
     return LaunchPlan(
         launch=Launch(
             name=launch,

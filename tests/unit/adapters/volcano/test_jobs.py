@@ -34,7 +34,7 @@ def variable(job: dict[str, Any], name: str) -> str:
 def test_a_gang_is_the_job_that_the_file_says_and_fits_the_schema(chip: str) -> None:
     plan = planned(trainer(), chip=chip)
     rendered = [jobs.job_manifest(plan, TARGET, owner=OWNER)]
-    rendered += filter(None, [manifests.vendor_map(plan, owner=OWNER)])
+    rendered += filter(None, [manifests.vendor_config_map_manifest(plan, owner=OWNER)])
     compare(rendered, case=f"volcano/job-{chip}")
     assert_valid(rendered)
 
@@ -58,8 +58,8 @@ def test_a_replica_that_serves_is_a_pod_group_with_pods_of_ours() -> None:
 
 
 def test_only_what_answers_probes_is_a_pod_group() -> None:
-    assert jobs.is_service(planned(server()).launch)
-    assert not jobs.is_service(planned(trainer()).launch)
+    assert jobs.is_service_launch(planned(server()).launch)
+    assert not jobs.is_service_launch(planned(trainer()).launch)
 
 
 def test_a_job_starts_whole_and_is_never_started_again_by_volcano() -> None:

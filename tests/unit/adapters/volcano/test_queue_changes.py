@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controlplane.adapters.clusters.volcano import queues
 from controlplane.adapters.clusters.volcano.object_sync import ChangeAction, plan_queue_changes
 from controlplane.adapters.clusters.volcano.queues import translate_queues
-from controlplane.domain.quotas.documents import QueueDocument, queue_snapshots
+from controlplane.domain.quotas.queue_documents import QueueDocument, queue_snapshots
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.domain.quotas.validation import tree_findings
 from tests.properties import examples

@@ -13,7 +13,7 @@ from controlplane.adapters.clusters.volcano.queues import (
     queue_command,
     translate_queues,
 )
-from controlplane.domain.quotas.documents import QueueDocument
+from controlplane.domain.quotas.queue_documents import QueueDocument
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
 from tests.golden.manifests import compare
 from tests.unit.adapters.volcano.schemas import assert_valid

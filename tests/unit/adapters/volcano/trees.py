@@ -7,7 +7,7 @@ from typing import Any
 
 from controlplane.adapters.clusters.volcano import object_names, queues
 from controlplane.adapters.clusters.volcano.object_sync import ChangeAction, ObjectChange
-from controlplane.domain.quotas.documents import QueueDocument
+from controlplane.domain.quotas.queue_documents import QueueDocument
 from controlplane.domain.quotas.queues import ChipQuota
 
 OURS = "0123456789abcdef0123456789abcdef"

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from controlplane.domain.alerts.messages import (
+from controlplane.domain.alerts.chat_messages import (
     LONGEST_TEXT,
     LONGEST_TITLE,
     MessageSeverity,

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from controlplane.domain.alerts.lifecycle import (
     UPDATE_AFTER,
+    AlertGroupNotificationState,
     AlertProgress,
     AlertState,
-    FiringMember,
+    FiringGroupMember,
     NoticeKind,
-    NotificationEpisode,
     NotificationRoute,
     Silence,
-    next_progress,
-    notice_due,
-    receivers_of,
+    due_notice_kind,
+    matching_receivers,
+    next_alert_progress,
 )
 from controlplane.domain.alerts.rules import AlertSeverity, parse_matcher
 from tests.properties import examples
@@ -33,7 +33,7 @@ def walked(*seen: tuple[int, bool | None], lasts: int = 0, keeps: int = 0) -> Al
     """What becomes of an alert that is seen so at those seconds."""
     standing: AlertProgress | None = None
     for second, holds in seen:
-        standing = next_progress(
+        standing = next_alert_progress(
             standing,
             holds=holds,
             at=NOON + timedelta(seconds=second),
@@ -84,7 +84,7 @@ def test_a_turn_that_comes_twice_changes_nothing(
     once = walked(*sorted(seen, key=lambda one: one[0]), lasts=lasts, keeps=keeps)
     if once is not None and once.state is not AlertState.RESOLVED:
         last = sorted(seen, key=lambda one: one[0])[-1]
-        again = next_progress(
+        again = next_alert_progress(
             once,
             holds=last[1],
             at=NOON + timedelta(seconds=last[0]),
@@ -100,14 +100,16 @@ class World:
 
     alerts: dict[int, AlertProgress] = field(default_factory=dict)
     notified: set[int] = field(default_factory=set)
-    episode: NotificationEpisode = field(default_factory=NotificationEpisode)
+    episode: AlertGroupNotificationState = field(default_factory=AlertGroupNotificationState)
     open: bool = False
     notices: list[tuple[NoticeKind, frozenset[int]]] = field(default_factory=list)
 
     def turn(self, holding: frozenset[int], silenced: frozenset[int], at: datetime) -> None:
         for key in {*self.alerts, *holding}:
             before = self.alerts.pop(key, None)
-            after = next_progress(before, holds=key in holding, at=at, lasts=MINUTE, keeps=MINUTE)
+            after = next_alert_progress(
+                before, holds=key in holding, at=at, lasts=MINUTE, keeps=MINUTE
+            )
             if after is not None and after.state is not AlertState.RESOLVED:
                 self.alerts[key] = after
             else:
@@ -117,16 +119,16 @@ class World:
         if not self.open:
             return
         members = [
-            FiringMember(silenced=k in silenced, notified=k in self.notified) for k in firing
+            FiringGroupMember(silenced=k in silenced, notified=k in self.notified) for k in firing
         ]
-        kind = notice_due(self.episode, members, at=at)
+        kind = due_notice_kind(self.episode, members, at=at)
         if kind is not None:
             audible = frozenset(firing - silenced)
             self.notices.append((kind, audible))
             self.notified |= audible
-            self.episode = NotificationEpisode(notified_at=at)
+            self.episode = AlertGroupNotificationState(notified_at=at)
         if not firing:
-            self.open, self.episode = False, NotificationEpisode()
+            self.open, self.episode = False, AlertGroupNotificationState()
 
 
 STEPS = st.lists(
@@ -171,9 +173,12 @@ def test_each_episode_is_told_of_once_and_ended_once(
 
 
 def test_a_thousand_cards_are_one_message() -> None:
-    members = [FiringMember(silenced=False, notified=False)] * 1000
-    assert notice_due(NotificationEpisode(), members, at=NOON) is NoticeKind.FIRING
-    assert notice_due(NotificationEpisode(notified_at=NOON), members, at=NOON + MINUTE) is None
+    members = [FiringGroupMember(silenced=False, notified=False)] * 1000
+    assert due_notice_kind(AlertGroupNotificationState(), members, at=NOON) is NoticeKind.FIRING
+    assert (
+        due_notice_kind(AlertGroupNotificationState(notified_at=NOON), members, at=NOON + MINUTE)
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,15 +198,19 @@ def test_what_follows_the_first_message(
     repeat: timedelta | None,
     kind: NoticeKind | None,
 ) -> None:
-    seen = [FiringMember(silenced=silenced, notified=notified) for silenced, notified in members]
+    seen = [
+        FiringGroupMember(silenced=silenced, notified=notified) for silenced, notified in members
+    ]
     assert (
-        notice_due(NotificationEpisode(notified_at=NOON, repeat=repeat), seen, at=NOON + after)
+        due_notice_kind(
+            AlertGroupNotificationState(notified_at=NOON, repeat=repeat), seen, at=NOON + after
+        )
         is kind
     )
 
 
 def test_nobody_hears_of_the_end_of_what_they_never_heard_of() -> None:
-    assert notice_due(NotificationEpisode(), [], at=NOON) is None
+    assert due_notice_kind(AlertGroupNotificationState(), [], at=NOON) is None
 
 
 def test_a_silence_ends_by_itself() -> None:
@@ -225,6 +234,14 @@ def test_each_receiver_is_told_once_however_many_routes_lead_to_it() -> None:
             receivers=frozenset({4}),
         ),
     ]
-    assert receivers_of(routes, {"cluster": "east"}, severity=AlertSeverity.CRITICAL) == {1, 2, 3}
-    assert receivers_of(routes, {"cluster": "west"}, severity=AlertSeverity.WARNING) == {1, 2, 4}
-    assert receivers_of([], {}, severity=AlertSeverity.CRITICAL) == frozenset()
+    assert matching_receivers(routes, {"cluster": "east"}, severity=AlertSeverity.CRITICAL) == {
+        1,
+        2,
+        3,
+    }
+    assert matching_receivers(routes, {"cluster": "west"}, severity=AlertSeverity.WARNING) == {
+        1,
+        2,
+        4,
+    }
+    assert matching_receivers([], {}, severity=AlertSeverity.CRITICAL) == frozenset()

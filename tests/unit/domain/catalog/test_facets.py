@@ -12,7 +12,7 @@ from controlplane.domain.catalog.entries import (
     IndexedEntry,
     SizeClass,
     index_entries,
-    search_with_counts,
+    search_catalog_with_counts,
     size_class,
 )
 from tests.unit.domain.catalog.entry_factory import cell, entry
@@ -46,7 +46,9 @@ def test_any_selected_value_of_a_facet_matches() -> None:
         ],
         renders=renders,
     )
-    found = search_with_counts(rows, choice={CatalogFacet.MODALITY: frozenset({"llm", "asr"})})
+    found = search_catalog_with_counts(
+        rows, choice={CatalogFacet.MODALITY: frozenset({"llm", "asr"})}
+    )
     assert keys(found.entries) == ["a", "c"]
     assert found.counts[CatalogFacet.MODALITY] == {"llm": 1, "vlm": 1, "asr": 1}
 
@@ -54,9 +56,11 @@ def test_any_selected_value_of_a_facet_matches() -> None:
 def test_every_selected_vendor_must_match() -> None:
     both = (cell(), cell(vendor="ascend", engine="mindie"))
     rows = index_entries([entry("both", cells=both), entry("one", cells=both[:1])], renders=renders)
-    found = search_with_counts(rows, choice={CatalogFacet.SERVE: frozenset({"nvidia", "ascend"})})
+    found = search_catalog_with_counts(
+        rows, choice={CatalogFacet.SERVE: frozenset({"nvidia", "ascend"})}
+    )
     assert keys(found.entries) == ["both"]
-    one = search_with_counts(rows, choice={CatalogFacet.SERVE: frozenset({"nvidia"})})
+    one = search_catalog_with_counts(rows, choice={CatalogFacet.SERVE: frozenset({"nvidia"})})
     assert one.counts[CatalogFacet.SERVE] == {"nvidia": 2, "ascend": 1}
 
 
@@ -71,7 +75,8 @@ def test_unsupported_or_unrendered_vendors_do_not_count() -> None:
         renders=renders,
     )
     assert (
-        search_with_counts(rows, choice={CatalogFacet.SERVE: frozenset({"nvidia"})}).entries == ()
+        search_catalog_with_counts(rows, choice={CatalogFacet.SERVE: frozenset({"nvidia"})}).entries
+        == ()
     )
 
 
@@ -84,9 +89,14 @@ def test_every_word_of_the_text_must_occur() -> None:
         ],
         renders=renders,
     )
-    assert keys(search_with_counts(rows, choice={}, text="TINY maker").entries) == ["tiny-1b"]
-    assert keys(search_with_counts(rows, choice={}, text="tiny").entries) == ["tiny-1b", "tiny-2b"]
-    assert search_with_counts(rows, choice={}, text="nothing").entries == ()
+    assert keys(search_catalog_with_counts(rows, choice={}, text="TINY maker").entries) == [
+        "tiny-1b"
+    ]
+    assert keys(search_catalog_with_counts(rows, choice={}, text="tiny").entries) == [
+        "tiny-1b",
+        "tiny-2b",
+    ]
+    assert search_catalog_with_counts(rows, choice={}, text="nothing").entries == ()
 
 
 ENTRIES = st.lists(
@@ -124,12 +134,12 @@ def test_a_count_equals_the_result_of_selecting_the_value(
     entries: list[CatalogEntry], choice: dict[CatalogFacet, frozenset[str]]
 ) -> None:
     rows: tuple[IndexedEntry, ...] = index_entries(entries, renders=renders)
-    found = search_with_counts(rows, choice=choice)
+    found = search_catalog_with_counts(rows, choice=choice)
     for facet in CatalogFacet:
         for value in {value for row in rows for value in row.values[facet]}:
             own = choice.get(facet, frozenset())
             chosen = own | {value} if facet in VENDOR_FACETS else frozenset({value})
-            then = search_with_counts(rows, choice={**choice, facet: chosen})
+            then = search_catalog_with_counts(rows, choice={**choice, facet: chosen})
             assert found.counts[facet].get(value, 0) == len(then.entries)
 
 
@@ -142,7 +152,7 @@ def test_another_facet_never_brings_an_entry_back(
     rows = index_entries(entries, renders=renders)
     wide = set(
         keys(
-            search_with_counts(
+            search_catalog_with_counts(
                 rows, choice={CatalogFacet.SERVE: choice[CatalogFacet.SERVE]}
             ).entries
         )
@@ -151,4 +161,4 @@ def test_another_facet_never_brings_an_entry_back(
         CatalogFacet.SERVE: choice[CatalogFacet.SERVE] | more[CatalogFacet.SERVE],
         CatalogFacet.TRAIN: more[CatalogFacet.TRAIN],
     }
-    assert set(keys(search_with_counts(rows, choice=both).entries)) <= wide
+    assert set(keys(search_catalog_with_counts(rows, choice=both).entries)) <= wide

@@ -41,7 +41,7 @@ def test_labels_of_a_series_are_read_and_stored_and_read_again() -> None:
         nics_same_switch=("mlx5_0", "mlx5_1"),
         nics_same_numa=("mlx5_2",),
     )
-    assert CardLocality.of_document("3", found.document) == found
+    assert CardLocality.from_document("3", found.document) == found
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from hypothesis import strategies as some
 from controlplane.domain.architectures import parse_architecture
 from controlplane.domain.jobs.parallelism import (
     ParallelPlan,
-    card_counts,
-    check_cards,
+    allocatable_card_counts,
+    check_card_count,
     check_plan,
     padded_vocabulary,
+    parse_parallel_plan,
     propose_plan,
-    read_plan,
     smallest_plan,
 )
 from tests.unit.domain.sizing.model_configs import (
@@ -119,12 +119,12 @@ def test_experts_must_divide() -> None:
 def test_an_illegal_number_of_cards_is_refused_with_legal_numbers(
     chip: Any, cards: int, message: str
 ) -> None:
-    assert message in check_cards(cards, chip=chip)[0].message
+    assert message in check_card_count(cards, chip=chip)[0].message
 
 
 def test_card_counts_are_those_that_can_be_allocated() -> None:
-    assert card_counts(TWO_RINGS, most=32) == (1, 2, 4, 8, 16, 32)
-    assert card_counts(PAIRS, most=8) == (1, 2, 4, 6, 8)
+    assert allocatable_card_counts(TWO_RINGS, most=32) == (1, 2, 4, 8, 16, 32)
+    assert allocatable_card_counts(PAIRS, most=8) == (1, 2, 4, 6, 8)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,9 @@ def test_the_vocabulary_is_padded_to_equal_shards(
 
 
 def test_cards_without_a_plan_are_data_parallel() -> None:
-    assert read_plan({"tensor": 2, "pipeline": None}, cards=8) == ParallelPlan(tensor=2, data=4)
+    assert parse_parallel_plan({"tensor": 2, "pipeline": None}, cards=8) == ParallelPlan(
+        tensor=2, data=4
+    )
 
 
 builds = some.sampled_from([parse_architecture(config) for config in EVERY.values()])
@@ -170,4 +172,6 @@ def test_the_smallest_plan_uses_the_fewest_cards(built: Any, chip: Any, needed: 
         architecture=built, chip=chip, fits=lambda each: each.cards >= needed, most=64
     )
     assert plan is not None
-    assert all(count < needed for count in card_counts(chip, most=64) if count < plan.cards)
+    assert all(
+        count < needed for count in allocatable_card_counts(chip, most=64) if count < plan.cards
+    )

@@ -16,7 +16,7 @@ from controlplane.domain.jobs.retries import (
     RetryPolicy,
     check_policy,
     decide_retry,
-    shows_killed_worker,
+    log_shows_killed_worker,
 )
 
 POLICIES = st.builds(
@@ -128,4 +128,4 @@ def test_every_field_has_a_default() -> None:
     ],
 )
 def test_a_killed_worker_is_detected_in_the_log_of_torchrun(line: str, killed: bool) -> None:
-    assert shows_killed_worker(f"Root Cause:\n{line}\n====") is killed
+    assert log_shows_killed_worker(f"Root Cause:\n{line}\n====") is killed

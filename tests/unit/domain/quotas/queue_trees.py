@@ -6,16 +6,16 @@ import string
 
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas.documents import Documents, QueueDocument
+from controlplane.domain.quotas.queue_documents import Documents, QueueDocument
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueState
-from controlplane.domain.quotas.validation import TreeContext
+from controlplane.domain.quotas.validation import QueueTreeContext
 
 CHIP = "nvidia-h800"
 OTHER = "ascend-910b3"
 CHIPS = (CHIP, OTHER)
 TEAMS = ("research", "product")
 
-CONTEXT = TreeContext(teams=TEAMS, chips=CHIPS, cards={CHIP: 32, OTHER: 32})
+CONTEXT = QueueTreeContext(teams=TEAMS, chips=CHIPS, cards={CHIP: 32, OTHER: 32})
 
 
 def document(

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from controlplane.domain.quotas.documents import (
+from controlplane.domain.quotas.queue_documents import (
     DifferenceKind,
     Documents,
     TreeEdit,
     apply_tree_edit,
-    as_json,
-    documents_fingerprint,
-    from_json,
+    queue_document_from_json,
+    queue_document_to_json,
     queue_snapshots,
+    queue_tree_fingerprint,
     tree_differences,
-    without_unchanged,
+    without_unchanged_queues,
 )
-from controlplane.domain.quotas.files import (
+from controlplane.domain.quotas.queue_files import (
     InvalidQueueFile,
     dump_queue_file,
     parse_queue_file,
@@ -47,13 +47,13 @@ def messages(before: Documents, after: Documents) -> list[str]:
 @given(trees())
 def test_a_document_is_kept_as_json_and_read_back(documents: Documents) -> None:
     for one in documents.values():
-        assert from_json(json.loads(json.dumps(as_json(one)))) == one
+        assert queue_document_from_json(json.loads(json.dumps(queue_document_to_json(one)))) == one
 
 
 def test_the_limit_per_user_is_read_by_its_earlier_name() -> None:
-    stored = as_json(document("batch", max_running_per_user=3))
+    stored = queue_document_to_json(document("batch", max_running_per_user=3))
     stored["running_per_person"] = stored.pop("max_running_per_user")
-    assert from_json(stored).max_running_per_user == 3
+    assert queue_document_from_json(stored).max_running_per_user == 3
     (read,) = parse_queue_file({"queues": {"a": {"running_per_person": 2}}}, {}).queues.values()
     assert read.max_running_per_user == 2
 
@@ -85,7 +85,7 @@ def test_two_trees_differ_in_words_exactly_where_they_differ(
     differing = {uid for uid in {*before, *after} if before.get(uid) != after.get(uid)}
 
     assert {difference.uid for difference in tree_differences(before, after)} == differing
-    assert (documents_fingerprint(before) == documents_fingerprint(after)) == (not differing)
+    assert (queue_tree_fingerprint(before) == queue_tree_fingerprint(after)) == (not differing)
 
 
 def test_a_change_is_told_field_by_field_with_both_values() -> None:
@@ -135,7 +135,7 @@ def test_an_edit_leaves_out_what_it_leaves_as_it_is() -> None:
         action="edit",
     )
 
-    assert set(without_unchanged(TREE, edit).queues) == {"batch"}
+    assert set(without_unchanged_queues(TREE, edit).queues) == {"batch"}
     assert set(apply_tree_edit(TREE, edit)) == {"research", "vision", "speech"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.quotas.documents import PLAIN_FIELDS, QUEUE_FIELDS
+from controlplane.domain.quotas.queue_documents import PLAIN_FIELDS, QUEUE_FIELDS
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, QueueState
 
 DECLARED = {**QUEUE_FIELDS, **QUOTA_FIELDS}

@@ -142,7 +142,7 @@ def test_what_is_due_to_a_claim_is_nobody_elses_until_others_have_stopped() -> N
     of.nominate("research", CHIP, 8)
     assert not allows(of, "batch", 4)
 
-    of.mark_evicting("batch", CHIP, 8)
+    of.charge_evicted_cards("batch", CHIP, 8)
 
     assert allows(of, "batch", 4)
 
@@ -269,7 +269,7 @@ def test_between_queues_below_the_same_one_only_their_own_guarantees_count() -> 
 
 def test_what_leaves_already_is_not_taken_back_twice() -> None:
     of = tree(queue("research", guaranteed=8), queue("batch", guaranteed=8, used=12))
-    of.mark_evicting("batch", CHIP, 4)
+    of.charge_evicted_cards("batch", CHIP, 4)
 
     assert not of.may_reclaim("research", "batch", CHIP)
 

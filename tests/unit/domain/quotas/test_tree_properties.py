@@ -58,7 +58,7 @@ def test_what_is_charged_and_taken_back_leaves_no_trace(
     names = list(queues)
     of = QueueTree(queues, free={CHIP: 12, OTHER: 4})
     before = answers(of, queues)
-    changes = [of.charge, of.nominate, of.reserve, of.mark_evicting]
+    changes = [of.charge, of.nominate, of.reserve, of.charge_evicted_cards]
     asked = [(names[index % len(names)], chip, cards) for index, chip, cards in requests]
 
     for turn, request in enumerate(asked):

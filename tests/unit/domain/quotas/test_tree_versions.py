@@ -41,7 +41,7 @@ def tree() -> QueueTree:
 
 def changed(random: Random) -> Change:
     queue, chip, cards = random.choice(LEAVES), random.choice(("npu", "gpu")), random.randint(1, 4)
-    action = random.choice(("charge", "charge", "nominate", "mark_evicting", "reserve"))
+    action = random.choice(("charge", "charge", "nominate", "charge_evicted_cards", "reserve"))
     return lambda usage: getattr(usage, action)(queue, chip, cards)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas.usage import (
+from controlplane.domain.quotas.card_hours import (
     Cost,
     DayRange,
     TimeSpan,

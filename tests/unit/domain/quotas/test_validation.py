@@ -7,29 +7,29 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.domain.quotas.documents import Documents, QueueDocument
 from controlplane.domain.quotas.permissions import (
     QueuePermissions,
-    may_add_below,
-    may_change,
+    may_add_child_queue,
+    may_change_queue,
     permission_errors,
 )
+from controlplane.domain.quotas.queue_documents import Documents, QueueDocument
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
-from controlplane.domain.quotas.validation import TreeContext, validate_tree_change
+from controlplane.domain.quotas.validation import QueueTreeContext, validate_tree_change
 from tests.unit.domain.quotas.queue_trees import CHIP, CONTEXT, document, tree
 
 NOTHING: Documents = {}
 
 
 def findings(
-    *after: QueueDocument, before: Documents = NOTHING, context: TreeContext = CONTEXT
+    *after: QueueDocument, before: Documents = NOTHING, context: QueueTreeContext = CONTEXT
 ) -> list[str]:
     return [
         finding.message for finding in validate_tree_change(before, tree(*after), context).findings
     ]
 
 
-def warnings(*after: QueueDocument, context: TreeContext = CONTEXT) -> list[str]:
+def warnings(*after: QueueDocument, context: QueueTreeContext = CONTEXT) -> list[str]:
     judgement = validate_tree_change(NOTHING, tree(*after), context)
     assert not judgement.findings
     return [finding.message for finding in judgement.warnings]
@@ -223,7 +223,7 @@ def test_what_was_wrong_before_is_told_and_does_not_forbid_another_change() -> N
     ],
 )
 def test_what_may_be_saved_and_is_not_what_one_thinks_is_a_warning(
-    after: tuple[QueueDocument, ...], context: TreeContext, message: str
+    after: tuple[QueueDocument, ...], context: QueueTreeContext, message: str
 ) -> None:
     assert message in warnings(*after, context=context)
 
@@ -364,6 +364,6 @@ def test_a_queue_admin_takes_nothing_from_others(
 
 def test_who_manages_no_queues_changes_nothing() -> None:
     assert refused({"vision": None}, rights=QueuePermissions())
-    assert not may_change("vision", TREE, QueuePermissions())
-    assert not may_add_below("", TREE, RESEARCH)
-    assert may_add_below("vision", TREE, RESEARCH)
+    assert not may_change_queue("vision", TREE, QueuePermissions())
+    assert not may_add_child_queue("", TREE, RESEARCH)
+    assert may_add_child_queue("vision", TREE, RESEARCH)

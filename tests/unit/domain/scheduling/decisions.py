@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.plans import PendingReasonCode, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
 from tests.unit.domain.scheduling import plan_invariants
 from tests.unit.domain.scheduling.fleets import AT, NPU, running
@@ -42,7 +42,7 @@ def placed(found: SchedulingPlan) -> list[str]:
     return [one.claim for one in found.placements]
 
 
-def refused(found: SchedulingPlan) -> dict[str, PendingCode]:
+def refused(found: SchedulingPlan) -> dict[str, PendingReasonCode]:
     return {one.claim: one.code for one in found.pending}
 
 

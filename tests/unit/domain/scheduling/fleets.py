@@ -13,7 +13,7 @@ from controlplane.domain.common.topology import Geometry
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.snapshots import (
-    CardBinding,
+    CardSelection,
     CardSnapshot,
     ClaimSnapshot,
     NodeSnapshot,
@@ -50,7 +50,7 @@ def node(
     domains: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
     taints: Iterable[str] = (),
-    binding: CardBinding = CardBinding.CARD,
+    binding: CardSelection = CardSelection.CARD,
 ) -> NodeSnapshot:
     """``memory`` in GiB, ``cpu`` in cores; the cards at the ``busy`` indices are held by somebody unknown."""
     held, ill = set(busy), set(faulty)

@@ -10,13 +10,13 @@ from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.plans import (
+    ClaimEviction,
     ClaimPlacement,
-    PendingCode,
-    Revocation,
+    PendingReasonCode,
     SchedulingPlan,
 )
 from controlplane.domain.scheduling.snapshots import (
-    CardBinding,
+    CardSelection,
     ClaimSnapshot,
     NodeSnapshot,
     ReplicaPlacement,
@@ -75,7 +75,7 @@ def gang_stands_where_it_may(
         assert host.accepts_workloads
         assert host.taints <= claim.tolerations
         assert all(host.labels.get(name) == value for name, value in claim.selector.items())
-        if host.binding is CardBinding.CARD:
+        if host.binding is CardSelection.CARD:
             _hangs_together(host, replica, placement.chip)
 
 
@@ -306,7 +306,7 @@ def only_borrowers_and_the_less_urgent_stop(
     running = {each.uid: each for each in seen.running}
     claims = {each.uid: each for each in seen.claims}
     awaiting = {
-        each.claim for each in decided.pending if each.code is PendingCode.AWAITING_EVICTIONS
+        each.claim for each in decided.pending if each.code is PendingReasonCode.AWAITING_EVICTIONS
     }
     beneficiaries = {each.revoked_for for each in seen.running if each.revoked_for}
     # Whatever was placed in this cycle may have made a borrower of its queue.
@@ -332,7 +332,7 @@ def only_borrowers_and_the_less_urgent_stop(
 def _is_a_borrower(
     seen: SchedulingSnapshot,
     used: Counter[tuple[str, str]],
-    revocation: Revocation,
+    revocation: ClaimEviction,
     victim: RunningClaim,
     claims: Mapping[str, ClaimSnapshot],
 ) -> None:

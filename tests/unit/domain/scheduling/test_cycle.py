@@ -12,7 +12,7 @@ from controlplane.domain.common.resources import GIB, Bytes, Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
-    PendingCode,
+    PendingReasonCode,
     SchedulingPlan,
     SchedulingPolicy,
 )
@@ -161,7 +161,7 @@ def test_what_a_gang_took_before_it_turned_out_not_to_fit_is_given_back() -> Non
     decided = decide(seen)
 
     assert placed(decided) == ["x"]
-    assert refused(decided)["gang"] is PendingCode.NO_FREE_CARDS
+    assert refused(decided)["gang"] is PendingReasonCode.NO_FREE_CARDS
 
 
 def test_an_elastic_gang_gets_as_many_replicas_as_fit() -> None:
@@ -228,7 +228,7 @@ def test_what_a_cycle_does_not_come_to_says_so() -> None:
     )
 
     assert placed(decided) == ["c0"]
-    assert set(refused(decided).values()) == {PendingCode.NOT_EVALUATED}
+    assert set(refused(decided).values()) == {PendingReasonCode.NOT_EVALUATED}
     assert decided.pending[0].reason == (
         "not evaluated in this scheduling cycle; claims placed before it: 1, placement attempts: 1"
     )
@@ -240,7 +240,7 @@ def test_claims_of_a_kind_are_looked_for_once() -> None:
 
     decided = decide(snapshot(full, claims=waiting), SchedulingPolicy(attempts_per_cycle=10))
 
-    assert set(refused(decided).values()) == {PendingCode.NO_FREE_CARDS}
+    assert set(refused(decided).values()) == {PendingReasonCode.NO_FREE_CARDS}
     assert len(decided.pending) == 50
 
 
@@ -264,7 +264,7 @@ def test_cards_that_were_freed_for_a_claim_are_nobody_elses() -> None:
     decided = decide(seen)
 
     assert placed(decided) == ["late"]
-    assert refused(decided) == {"early": PendingCode.NO_FREE_CARDS}
+    assert refused(decided) == {"early": PendingReasonCode.NO_FREE_CARDS}
 
 
 def test_what_a_claim_leaves_of_the_cards_freed_for_it_is_for_anybody() -> None:
@@ -438,8 +438,8 @@ def test_a_claim_that_awaits_cards_gets_no_second_round_and_keeps_its_nodes() ->
 
     assert decided.revocations == ()
     assert refused(decided) == {
-        "owed": PendingCode.AWAITING_EVICTIONS,
-        "later": PendingCode.NO_BORROWING,
+        "owed": PendingReasonCode.AWAITING_EVICTIONS,
+        "later": PendingReasonCode.NO_BORROWING,
     }
     assert [(one.claim, one.nodes) for one in decided.reservations] == [("owed", ("n",))]
     assert decided.pending[0].reason == (

@@ -20,14 +20,14 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     RelocationEvent,
     RelocationState,
     RelocationStatus,
-    nodes_before_after,
+    assign_cards_to_relocations,
+    preview_relocated_nodes,
     relocation_blockers,
     relocation_event,
-    with_named_cards,
 )
 from controlplane.domain.scheduling.relocation import Relocation
 from controlplane.domain.scheduling.snapshots import (
-    CardBinding,
+    CardSelection,
     CardSnapshot,
     NodeSnapshot,
     ReplicaPlacement,
@@ -226,10 +226,10 @@ def test_cards_that_are_kept_for_it_are_as_good_as_free() -> None:
 def test_where_a_plug_in_chooses_any_free_card_stands_for_its_choice() -> None:
     nameless = ReplicaPlacement(role="run", index=0, node="c", cards=(), count=2)
     moves = [replace(MOVES[0][1], target=(nameless,)), replace(MOVES[1][1], target=(nameless,))]
-    settled, room = with_named_cards(
+    settled, room = assign_cards_to_relocations(
         moves,
         (ReplicaPlacement(role="", index=0, node="a", cards=(), count=4),),
-        fleet(c=node("c", binding=CardBinding.NODE)),
+        fleet(c=node("c", binding=CardSelection.NODE)),
         chip="gpu",
     )
     assert [one.target[0].cards for one in settled] == [("c/0", "c/1"), ("c/2", "c/3")]
@@ -238,7 +238,7 @@ def test_where_a_plug_in_chooses_any_free_card_stands_for_its_choice() -> None:
 
 def test_a_picture_has_every_touched_node_before_and_after() -> None:
     room = (seat("a", 0, 1, 2, 3),)
-    a, b, c = nodes_before_after(fleet(), [one for _, one in MOVES], room)
+    a, b, c = preview_relocated_nodes(fleet(), [one for _, one in MOVES], room)
     assert (a.before, a.after) == (("2", "2", "free", "free"), ("free",) * 4)
     assert (b.before, b.after) == (("1", "1", "free", "free"), ("2", "2", "free", "free"))
     assert (c.before, c.after) == (("free",) * 4, ("1", "1", "free", "free"))

@@ -10,7 +10,7 @@ from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
     ClaimPlacement,
-    PendingCode,
+    PendingReasonCode,
     SchedulerState,
     SchedulingPlan,
     SchedulingPolicy,
@@ -135,7 +135,7 @@ def test_a_claim_that_would_be_evicted_gives_its_nominated_cards_to_the_one_that
     assert decided.placements == ()
     assert decided.state.deferred == {"first"}
     reasons = {each.claim: each for each in decided.pending}
-    assert reasons["first"].code is PendingCode.RESERVED
+    assert reasons["first"].code is PendingReasonCode.RESERVED
     assert "for a claim of queue research" in reasons["first"].reason
 
     commit(timeline, decided, AT)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import PendingClaim, PendingCode, SchedulingPolicy
+from controlplane.domain.scheduling.plans import PendingClaim, PendingReasonCode, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import NodeSnapshot, SchedulingSnapshot
 from tests.properties import examples
 from tests.unit.domain.scheduling.fleets import (
@@ -49,17 +49,17 @@ LEAVES = [node(f"{leaf}{place}", 4, domains={"leaf": leaf}) for leaf in "xy" for
 REFUSALS = {
     "busy": (
         snapshot(node("n", 4, busy=[0, 1, 2]), claims=[claim("x", role(2))]),
-        PendingCode.NO_FREE_CARDS,
+        PendingReasonCode.NO_FREE_CARDS,
         f"needs 1 × 2 cards of {NPU}; 1 of 4 are free, at most 1 on one node",
     ),
     "fragmented": (
         snapshot(node("a", 4), node("b", 4, busy=[0, 1]), claims=[claim("x", role(3, 2))]),
-        PendingCode.NO_FREE_CARDS,
+        PendingReasonCode.NO_FREE_CARDS,
         f"needs 2 × 3 cards of {NPU}; 6 of 8 are free, at most 4 on one node",
     ),
     "more than there is": (
         snapshot(node("a", 4), node("b", 2), claims=[claim("x", role(3, 2))]),
-        PendingCode.NEVER_FITS,
+        PendingReasonCode.NEVER_FITS,
         (
             f"needs 2 × 3 cards of {NPU} under one cluster; with all cards free, "
             "the best one would fit 1 of 2 replicas"
@@ -67,7 +67,7 @@ REFUSALS = {
     ),
     "elastic": (
         snapshot(node("n", 4, busy=[0]), claims=[claim("x", role(2, 4, least=2))]),
-        PendingCode.NO_FREE_CARDS,
+        PendingReasonCode.NO_FREE_CARDS,
         f"needs 2–4 × 2 cards of {NPU}; 3 of 4 are free, at most 3 on one node",
     ),
     "elastic, and rigid beside it": (
@@ -75,32 +75,32 @@ REFUSALS = {
             node("n", 4, busy=[0, 1]),
             claims=[claim("x", role(2, 4, least=1, name="a"), role(1, 2, least=2, name="b"))],
         ),
-        PendingCode.NO_FREE_CARDS,
+        PendingReasonCode.NO_FREE_CARDS,
         f"needs 1–4 × 2 cards and 2 × 1 card of {NPU}; 2 of 4 are free, at most 2 on one node",
     ),
     "no such level, one replica": (
         snapshot(LEAVES[0], claims=[claim("x", role(1), within="rack")]),
-        PendingCode.NO_SUCH_LEVEL,
+        PendingReasonCode.NO_SUCH_LEVEL,
         "needs nodes under one rack; the levels of the network topology are node, leaf, cluster",
     ),
     "no such level, several": (
         snapshot(node("n"), claims=[claim("x", role(1, 2), within="rack")]),
-        PendingCode.NO_SUCH_LEVEL,
+        PendingReasonCode.NO_SUCH_LEVEL,
         "needs nodes under one rack; the levels of the network topology are node, cluster",
     ),
     "too large": (
         snapshot(node("n", 4), claims=[claim("x", role(8))]),
-        PendingCode.NEVER_FITS,
+        PendingReasonCode.NEVER_FITS,
         f"needs 8 × {NPU} on one node; the largest node has 4",
     ),
     "no such size": (
         snapshot(node("n", 8, geometry=RINGS), claims=[claim("x", role(3))]),
-        PendingCode.NEVER_FITS,
+        PendingReasonCode.NEVER_FITS,
         f"needs 3 × {NPU} on one node; the nodes support 1, 2, 4, 8",
     ),
     "two rings": (
         snapshot(node("n", 8, busy=[0, 1, 4, 5], geometry=RINGS), claims=[claim("x", role(4))]),
-        PendingCode.NOT_TOGETHER,
+        PendingReasonCode.NOT_TOGETHER,
         (
             f"needs 4 × {NPU} with direct links on one node; 4 are free on the best "
             "node, but not in one ring or in whole pairs"
@@ -108,12 +108,12 @@ REFUSALS = {
     ),
     "another chip": (
         snapshot(node("n", 4, chip=GPU), claims=[claim("x")]),
-        PendingCode.NO_SUCH_CHIP,
+        PendingReasonCode.NO_SUCH_CHIP,
         f"needs {NPU}; chips in the fleet: {GPU}",
     ),
     "an empty fleet": (
         snapshot(claims=[claim("x")]),
-        PendingCode.NO_SUCH_CHIP,
+        PendingReasonCode.NO_SUCH_CHIP,
         f"needs {NPU}; chips in the fleet: none",
     ),
     "labels": (
@@ -121,12 +121,12 @@ REFUSALS = {
             node("n", 4, labels={"pool": "serve"}),
             claims=[claim("x", selector={"pool": "train", "zone": "b"})],
         ),
-        PendingCode.NO_SUCH_NODE,
+        PendingReasonCode.NO_SUCH_NODE,
         f"needs a node with {NPU}, the labels pool=train, zone=b and only tolerated taints; no node matches",
     ),
     "taints": (
         snapshot(node("n", 4, taints=["spot"]), claims=[claim("x")]),
-        PendingCode.NO_SUCH_NODE,
+        PendingReasonCode.NO_SUCH_NODE,
         f"needs a node with {NPU}, the labels – and only tolerated taints; no node matches",
     ),
     "a domain": (
@@ -135,12 +135,12 @@ REFUSALS = {
             claims=[claim("x", role(4, 2), within="leaf")],
             running=[running("r", {"x1": [0]}), running("s", {"y1": [0]})],
         ),
-        PendingCode.NO_DOMAIN,
+        PendingReasonCode.NO_DOMAIN,
         f"needs 2 × 4 cards of {NPU} under one leaf; the best leaf fits 1 of 2 replicas",
     ),
     "more than a domain": (
         snapshot(*LEAVES, claims=[claim("x", role(4, 3), within="leaf")]),
-        PendingCode.NEVER_FITS,
+        PendingReasonCode.NEVER_FITS,
         f"needs 3 × 4 cards of {NPU} under one leaf; with all cards free, the best one would fit 2 of 3 replicas",
     ),
     "memory": (
@@ -150,22 +150,22 @@ REFUSALS = {
             node("c", 2, memory=200, schedulable=False),
             claims=[claim("x", role(memory=16))],
         ),
-        PendingCode.NO_MEMORY,
+        PendingReasonCode.NO_MEMORY,
         "needs 16.0 GiB of memory on one node; at most 8.0 GiB is free on a node",
     ),
     "memory of each": (
         snapshot(allocated_node("a", memory=8), claims=[claim("x", role(1, 2, memory=16))]),
-        PendingCode.NO_MEMORY,
+        PendingReasonCode.NO_MEMORY,
         "needs 16.0 GiB of memory on one node for each replica; at most 24.0 GiB is free on a node",
     ),
     "CPU": (
         snapshot(allocated_node("a", cpu=4), claims=[claim("x", role(cpu=12))]),
-        PendingCode.NO_CPU,
+        PendingReasonCode.NO_CPU,
         "needs 12 CPU cores on one node; at most 8 are free on a node",
     ),
     "CPU of each": (
         snapshot(allocated_node("a", cpu=3), claims=[claim("x", role(1, 2, cpu=6))]),
-        PendingCode.NO_CPU,
+        PendingReasonCode.NO_CPU,
         "needs 6 CPU cores on one node for each replica; at most 9 are free on a node",
     ),
     "more memory than a node has": (
@@ -174,12 +174,12 @@ REFUSALS = {
             node("g", 2, chip=GPU, memory=100),
             claims=[claim("x", role(memory=16))],
         ),
-        PendingCode.NEVER_FITS,
+        PendingReasonCode.NEVER_FITS,
         "needs 16.0 GiB of memory on one node; the largest node has 8.0 GiB",
     ),
     "more CPU than a node has": (
         snapshot(node("a", 2, cpu=8, owns_cpu=True), claims=[claim("x", role(cpu=12))]),
-        PendingCode.NEVER_FITS,
+        PendingReasonCode.NEVER_FITS,
         "needs 12 CPU cores on one node; the largest node has 8",
     ),
     "a cap": (
@@ -189,7 +189,7 @@ REFUSALS = {
             running=[running("r", {"n": [0, 1]})],
             queues=[research(entitlements={NPU: ChipQuota(cap=4)})],
         ),
-        PendingCode.QUEUE_CAP,
+        PendingReasonCode.QUEUE_CAP,
         f"needs 3 × {NPU}; queue research uses 2 of its cap of 4",
     ),
     "a cap above, in all": (
@@ -202,12 +202,12 @@ REFUSALS = {
                 QueueSnapshot(uid="lab", name="lab", total=ChipQuota(cap=4)),
             ],
         ),
-        PendingCode.QUEUE_CAP,
+        PendingReasonCode.QUEUE_CAP,
         "needs 3 × cards of any chip; queue lab uses 2 of its cap of 4",
     ),
     "closed": (
         snapshot(node("n", 4), claims=[claim("x")], queues=[research(open=False)]),
-        PendingCode.QUEUE_CLOSED,
+        PendingReasonCode.QUEUE_CLOSED,
         "queue research is closed; it admits no claims until it is opened",
     ),
     "no borrower": (
@@ -217,7 +217,7 @@ REFUSALS = {
             running=[running("r", {"n": [0, 1]})],
             queues=[research(entitlements={NPU: ChipQuota(guaranteed=4)}, borrows=False)],
         ),
-        PendingCode.NO_BORROWING,
+        PendingReasonCode.NO_BORROWING,
         f"needs 3 × {NPU}; queue research uses 2 of its guaranteed 4 and does not borrow",
     ),
     "nothing to borrow": (
@@ -233,7 +233,7 @@ REFUSALS = {
                 ),
             ],
         ),
-        PendingCode.NO_BORROWING,
+        PendingReasonCode.NO_BORROWING,
         (
             f"needs 5 × {NPU}, more than the guaranteed quota of queue research; 8 "
             "are free, of which 4 may be borrowed"
@@ -244,7 +244,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("seen", "code", "reason"), REFUSALS.values(), ids=REFUSALS)
 def test_each_refusal_says_what_stands_in_the_way(
-    seen: SchedulingSnapshot, code: PendingCode, reason: str
+    seen: SchedulingSnapshot, code: PendingReasonCode, reason: str
 ) -> None:
     refusal = only_refusal(seen)
 
@@ -260,7 +260,7 @@ def test_who_is_owed_cards_that_a_reserve_keeps_hears_so() -> None:
 
     refusal = only_refusal(seen)
 
-    assert refusal.code is PendingCode.NO_BORROWING
+    assert refusal.code is PendingReasonCode.NO_BORROWING
     assert (
         refusal.reason == f"needs 2 × {NPU}; 4 are free, but 3 of them are reserved by other queues"
     )
@@ -272,7 +272,7 @@ def test_who_may_not_borrow_what_is_not_even_free_hears_that_it_is_not_free() ->
     )
     seen = snapshot(node("n", 4, busy=[0]), claims=[claim("x", role(4))], queues=[research(), lab])
 
-    assert only_refusal(seen).code is PendingCode.NO_FREE_CARDS
+    assert only_refusal(seen).code is PendingReasonCode.NO_FREE_CARDS
 
 
 def test_the_preferred_chip_gives_the_reason() -> None:
@@ -328,8 +328,8 @@ def test_memory_that_is_promised_is_not_free() -> None:
 def test_numbers_of_a_refusal_stand_in_its_words(seen: SchedulingSnapshot) -> None:
     for refusal in plan_cycle(seen, SchedulingPolicy(), AT).pending:
         numbers = refusal.numbers
-        if refusal.code in (PendingCode.QUEUE_CAP, PendingCode.NEVER_FITS):
+        if refusal.code in (PendingReasonCode.QUEUE_CAP, PendingReasonCode.NEVER_FITS):
             assert all(str(number) in refusal.reason for number in numbers.values())
-        if refusal.code is PendingCode.NO_FREE_CARDS:
+        if refusal.code is PendingReasonCode.NO_FREE_CARDS:
             assert f"{numbers['free']} of {numbers['total']} are free" in refusal.reason
             assert f"at most {numbers['best_node']} on one node" in refusal.reason

@@ -11,7 +11,7 @@ import pytest
 from controlplane.domain.common.resources import GIB, Bytes, Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
+from controlplane.domain.scheduling.plans import PendingReasonCode, SchedulingPolicy
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, NodeSnapshot, SchedulingSnapshot
 from tests.unit.domain.scheduling import plan_invariants
@@ -162,8 +162,8 @@ def test_only_as_many_wait_for_a_fast_chip_as_it_has_room_for() -> None:
     found = plan_cycle(mixed(10, [1, 1.5], 10), SchedulingPolicy(placements_per_cycle=99), AT)
 
     assert {each.claim: each.code for each in found.pending} == {
-        "c0": PendingCode.AWAITING_FASTER_CHIP,
-        "c1": PendingCode.AWAITING_FASTER_CHIP,
+        "c0": PendingReasonCode.AWAITING_FASTER_CHIP,
+        "c1": PendingReasonCode.AWAITING_FASTER_CHIP,
     }
     assert found.pending[0].reason == (
         f"needs 1 × 8 cards; {NPU} has free capacity, but waiting for {GPU} gives an earlier completion"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controlplane.domain.common.resources import Millicpu, Resources
 from controlplane.domain.common.topology import choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.scheduling.fragmentation import Fragmentation
+from controlplane.domain.scheduling.fragmentation import FragmentationCalculator
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.scoring import NO_ROOM, PlacementCosts, PlacementScores
@@ -80,7 +80,7 @@ def test_the_total_is_what_the_definition_says_after_any_history(history: list[i
     seen = worn()
     typical = typical_requests(seen)
     fleet = NodeTable(seen)
-    placer, fragmentation = PlacementFinder(fleet, typical), Fragmentation(fleet, typical)
+    placer, fragmentation = PlacementFinder(fleet, typical), FragmentationCalculator(fleet, typical)
     for which in history:
         placer.place(ASKED[which], ASKED[which].chips[0])
         assert fragmentation.total() == pytest.approx(counted(fleet, typical))
@@ -94,7 +94,7 @@ def test_the_gradient_is_the_difference_that_a_placement_makes(
     seen = worn()
     typical = typical_requests(seen)
     fleet = NodeTable(seen)
-    placer, fragmentation = PlacementFinder(fleet, typical), Fragmentation(fleet, typical)
+    placer, fragmentation = PlacementFinder(fleet, typical), FragmentationCalculator(fleet, typical)
     for each in history:
         placer.place(ASKED[each], ASKED[each].chips[0])
     wanted = ASKED[which]
@@ -118,7 +118,7 @@ def test_one_row_alone_is_judged_as_among_others_to_the_last_digit(
     typical = typical_requests(seen)
     fleet = NodeTable(seen)
     placer, costs = PlacementFinder(fleet, typical), PlacementCosts(fleet, typical)
-    fragmentation = Fragmentation(fleet, typical)
+    fragmentation = FragmentationCalculator(fleet, typical)
     for each in history:
         placer.place(ASKED[each], ASKED[each].chips[0])
     wanted = ASKED[which]
@@ -127,7 +127,7 @@ def test_one_row_alone_is_judged_as_among_others_to_the_last_digit(
     fits = fleet.fits(demand, rows)
     assert [fleet.fits_on(demand, row) for row in rows.tolist()] == fits.tolist()
     rows = rows[fits]
-    alone = [fragmentation.gradient_on(demand, row) for row in rows.tolist()]
+    alone = [fragmentation.added_fragments_on_row(demand, row) for row in rows.tolist()]
     assert alone == fragmentation.gradient(demand, rows).tolist()
     if not demand.shape.shares:
         assert [costs.on(demand, row) for row in rows.tolist()] == costs.of(demand, rows).tolist()
@@ -139,7 +139,7 @@ def test_a_row_alone_that_has_no_room_has_no_gradient_and_shares_no_cost_of_thei
     fleet = NodeTable(seen)
     many, share = claim("many", role(9)), claim("share", role(1, share=350))
     with pytest.raises(ValueError, match="has no free capacity for"):
-        Fragmentation(fleet, typical).gradient_on(
+        FragmentationCalculator(fleet, typical).added_fragments_on_row(
             ReplicaDemand.of(many.shape.roles[0], many, NPU), 0
         )
     with pytest.raises(RuntimeError, match="many rows at once"):
@@ -203,7 +203,7 @@ def test_a_claim_goes_where_it_breaks_nothing_that_others_ask_for() -> None:
 def test_cards_are_no_fragment_to_who_asks_for_no_cpu_where_too_much_of_it_is_promised() -> None:
     full = replace(node("a", 4, cpu=8, owns_cpu=True), allocated=Resources(cpu=Millicpu(9000)))
     seen = snapshot(full, claims=[claim("c", role(2))])
-    assert Fragmentation(NodeTable(seen), typical_requests(seen)).total() == 0
+    assert FragmentationCalculator(NodeTable(seen), typical_requests(seen)).total() == 0
 
 
 def test_equal_gradients_are_decided_by_the_best_fit() -> None:
@@ -230,10 +230,10 @@ def test_what_runs_is_typical_of_every_chip_that_it_accepts() -> None:
 def test_cards_are_no_fragment_to_people_because_others_ask_for_another_chip() -> None:
     asked = [claim("gpu", role(8), chips=(GPU,)), claim("npu", role(2), chips=(NPU,))]
     seen = snapshot(node("g", 4, chip=GPU), node("n", 4, chip=NPU), claims=asked)
-    fragments = Fragmentation(NodeTable(seen), typical_requests(seen))
-    assert list(fragments.to_takers() / WHOLE_CARD) == [4, 0]
+    fragments = FragmentationCalculator(NodeTable(seen), typical_requests(seen))
+    assert list(fragments.fragments_for_accepting_requests() / WHOLE_CARD) == [4, 0]
     assert list(fragments.by_row() / WHOLE_CARD) == [4, 2]
-    without_claims = Fragmentation(
+    without_claims = FragmentationCalculator(
         NodeTable(seen), typical_requests(replace(seen, claims=tuple(asked[1:])))
     )
-    assert list(without_claims.to_takers()) == [0, 0]
+    assert list(without_claims.fragments_for_accepting_requests()) == [0, 0]

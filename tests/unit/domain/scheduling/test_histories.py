@@ -16,16 +16,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
-from controlplane.domain.scheduling.cycle import plan, plan_cycle
+from controlplane.domain.scheduling.cycle import plan_cycle, plan_incrementally
 from controlplane.domain.scheduling.plans import (
-    Revocation,
+    ClaimEviction,
     SchedulerState,
     SchedulingPlan,
     SchedulingPolicy,
 )
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
 from controlplane.domain.scheduling.snapshots import (
-    CardBinding,
+    CardSelection,
     ClaimSnapshot,
     NodeSnapshot,
     SchedulingSnapshot,
@@ -78,7 +78,7 @@ def fleet() -> list[NodeSnapshot]:
         node(f"n{each}", geometry=RINGS, domains={"leaf": f"l{each // 2}"}, memory=32)
         for each in range(3)
     ]
-    chosen = node("n3", 4, binding=CardBinding.NODE, domains={"leaf": "l1"})
+    chosen = node("n3", 4, binding=CardSelection.NODE, domains={"leaf": "l1"})
     gpus = [
         node("g0", 4, chip=GPU),
         node("g1", 4, chip=GPU, cluster="c2", taints=("dedicated",)),
@@ -159,7 +159,7 @@ class Histories(RuleBasedStateMachine):
     @rule(which=st.integers(0, 99))
     def a_claim_is_withdrawn(self, which: int) -> None:
         waiting = self.timeline.waiting
-        self.timeline.withdraw(waiting[which % len(waiting)].uid)
+        self.timeline.delete_launch_objects(waiting[which % len(waiting)].uid)
 
     @rule()
     def evicted_claims_stop(self) -> None:
@@ -197,7 +197,7 @@ class Histories(RuleBasedStateMachine):
         self.timeline.change_node(replace(host, schedulable=False))
         for running in self.timeline.running:
             if any(replica.node == host.uid for replica in running.replicas):
-                self.timeline.revoke(Revocation(claim=running.uid, beneficiary="", reason=""))
+                self.timeline.revoke(ClaimEviction(claim=running.uid, beneficiary="", reason=""))
 
     @rule(
         uid=st.sampled_from([queue.uid for queue in QUEUES]),
@@ -273,7 +273,7 @@ class Histories(RuleBasedStateMachine):
         self, seen: SchedulingSnapshot, policy: SchedulingPolicy, decided: SchedulingPlan
     ) -> None:
         """What need not be planned again is what a plan would say again."""
-        found = plan(seen, policy, self.state, self.now)
+        found = plan_incrementally(seen, policy, self.state, self.now)
         self.state = found.state
         assert (found.placements, found.revocations) == (decided.placements, decided.revocations)
         placed = {each.claim for each in found.placements}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.plans import PendingReasonCode, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.properties import examples
@@ -156,7 +156,7 @@ def test_who_awaits_cards_sends_nobody_else_away(seen: SchedulingSnapshot) -> No
         again = decided(timeline.snapshot())
         assert not served & {each.beneficiary for each in again.revocations}
         codes = {each.claim: each.code for each in again.pending}
-        assert {codes[uid] for uid in served} == {PendingCode.AWAITING_EVICTIONS}
+        assert {codes[uid] for uid in served} == {PendingReasonCode.AWAITING_EVICTIONS}
         for revocation in again.revocations:
             timeline.revoke(revocation)
             served.add(revocation.beneficiary)
@@ -360,7 +360,7 @@ def test_the_example_of_the_documentation_holds() -> None:
 
     assert asked(("speech", 4)).placements
     assert asked(("batch", 6)).placements
-    assert asked(("batch", 7)).pending[0].code is PendingCode.NO_BORROWING
-    assert asked(("vision", 9)).pending[0].code is PendingCode.QUEUE_CAP
+    assert asked(("batch", 7)).pending[0].code is PendingReasonCode.NO_BORROWING
+    assert asked(("vision", 9)).pending[0].code is PendingReasonCode.QUEUE_CAP
     order = asked(("batch", 1), ("vision", 1), ("speech", 1), ("product", 1)).placements
     assert [each.claim for each in order] == ["product", "speech", "vision", "batch"]

@@ -32,7 +32,7 @@ class Planner:
     def plan(
         self, seen: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
     ) -> SchedulingPlan:
-        found = cycle.plan(seen, policy, self.state, at)
+        found = cycle.plan_incrementally(seen, policy, self.state, at)
         self.state = found.state
         return found
 

@@ -16,7 +16,7 @@ from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import PlacementFinder
 from controlplane.domain.scheduling.snapshots import (
-    CardBinding,
+    CardSelection,
     CardSnapshot,
     ReplicaDemand,
     RunningClaim,
@@ -50,7 +50,7 @@ def test_cards_that_are_held_faulty_or_nominated_are_not_free() -> None:
     )
     fleet = NodeTable(snapshot(replace(view, cards=cards)))
     assert fleet.free_cards(NPU) == 2
-    fleet.use_nominated("heir")
+    fleet.release_nominated_cards("heir")
     assert fleet.free_cards(NPU) == 3
     fleet.undo(0)
     assert fleet.free_cards(NPU) == 2
@@ -127,7 +127,7 @@ def test_what_ended_gives_its_cards_back_but_a_faulty_card_stays_out() -> None:
 
 def test_where_the_node_chooses_any_of_its_held_cards_stand_for_those_given_back() -> None:
     work = running("r", {"a": (2, 3)})
-    seen = snapshot(node("a", 4, binding=CardBinding.NODE), running=[work])
+    seen = snapshot(node("a", 4, binding=CardSelection.NODE), running=[work])
     unnamed = replace(
         work, replicas=tuple(replace(each, cards=(), count=2) for each in work.replicas)
     )
@@ -145,7 +145,7 @@ def test_where_the_node_chooses_a_share_is_given_back_to_a_card_that_is_shared()
     unnamed = replace(
         share, replicas=tuple(replace(each, cards=(), count=1) for each in share.replicas)
     )
-    bare = node("a", 2, busy=(0,), binding=CardBinding.NODE)
+    bare = node("a", 2, busy=(0,), binding=CardSelection.NODE)
     shared = replace(bare, cards=(bare.cards[0], replace(bare.cards[1], shared=500)))
     fleet = NodeTable(
         SchedulingSnapshot(nodes=(shared,), claims=(), queues={}, running=(held, unnamed))
@@ -158,14 +158,14 @@ def test_where_the_node_chooses_a_share_is_given_back_to_a_card_that_is_shared()
 @pytest.mark.parametrize(
     ("binding", "state", "free"),
     [
-        (CardBinding.CARD, CardState.ISOLATED, 3),
-        (CardBinding.NODE, CardState.ISOLATED, 0),
-        (CardBinding.NODE, CardState.NO_NEW_WORK, 0),
-        (CardBinding.NODE, CardState.UNKNOWN, 3),
+        (CardSelection.CARD, CardState.ISOLATED, 3),
+        (CardSelection.NODE, CardState.ISOLATED, 0),
+        (CardSelection.NODE, CardState.NO_NEW_WORK, 0),
+        (CardSelection.NODE, CardState.UNKNOWN, 3),
     ],
 )
 def test_a_node_that_chooses_gives_nothing_while_it_could_give_a_card_that_is_out_of_use(
-    binding: CardBinding, state: CardState, free: int
+    binding: CardSelection, state: CardState, free: int
 ) -> None:
     bare = node("a", 4, binding=binding)
     ill = replace(bare, cards=(replace(bare.cards[0], state=state), *bare.cards[1:]))
@@ -225,7 +225,7 @@ def worked() -> tuple[NodeTable, PlacementFinder]:
     cards = tuple(
         replace(card, nominated_for="heir") if card.index < 2 else card for card in views[0].cards
     )
-    plain = node("n2", 4, binding=CardBinding.NODE)
+    plain = node("n2", 4, binding=CardSelection.NODE)
     fleet = NodeTable(snapshot(replace(views[0], cards=cards), views[1], plain))
     return fleet, PlacementFinder(fleet)
 
@@ -255,7 +255,7 @@ def test_after_undo_everything_is_as_it_was(history: list[tuple[str, int]]) -> N
         elif operation == "free" and held:
             fleet.free(held.pop(which % len(held)))
         elif operation == "open":
-            fleet.use_nominated("heir")
+            fleet.release_nominated_cards("heir")
         elif operation == "mark":
             marks.append((fleet.mark(), arrays(fleet), tuple(held)))
         elif operation == "undo":
@@ -299,13 +299,13 @@ def test_a_fleet_knows_whether_it_has_only_shrunk() -> None:
     work = running("r", {"n1": (0,)})
     moment = fleet.moment()
     placer.place(ASKED[0], NPU)
-    assert fleet.only_shrunk_since(moment)
+    assert fleet.has_only_allocated_since(moment)
     later = fleet.moment()
     fleet.undo(0)
-    assert fleet.only_shrunk_since(moment)
-    assert not fleet.only_shrunk_since(later)
+    assert fleet.has_only_allocated_since(moment)
+    assert not fleet.has_only_allocated_since(later)
     fleet.free(work)
-    assert not fleet.only_shrunk_since(moment)
+    assert not fleet.has_only_allocated_since(moment)
 
 
 def test_masks_name_every_row_of_a_node() -> None:

@@ -9,7 +9,7 @@ from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
     PendingClaim,
-    PendingCode,
+    PendingReasonCode,
     SchedulingPlan,
     SchedulingPolicy,
 )
@@ -46,7 +46,7 @@ def test_within_one_plan_a_person_gets_no_more_than_the_limit_and_others_get_the
 
     assert placed(decided) == {"a0", "a1", "b"}
     refused = refusal(decided, "a2")
-    assert refused.code is PendingCode.USER_LIMIT
+    assert refused.code is PendingReasonCode.USER_LIMIT
     assert refused.reason == "ada has 2 of at most 2 admitted claims in queue maps"
     assert refused.numbers == {"held": 2, "limit": 2}
 
@@ -81,7 +81,7 @@ def test_a_closed_queue_is_told_before_a_limit() -> None:
     asked = claim("a", queue="maps", user="ada")
     shut = replace(MAPS, parent=None, max_running_per_user=0, open=False)
     decided = decide(snapshot(node("n"), claims=[asked], queues=(shut,)))
-    assert refusal(decided, "a").code is PendingCode.QUEUE_CLOSED
+    assert refusal(decided, "a").code is PendingReasonCode.QUEUE_CLOSED
 
 
 def test_others_stop_for_no_more_claims_of_a_person_than_may_run() -> None:
@@ -111,7 +111,7 @@ def test_a_claim_that_keeps_room_is_not_passed_by_others_of_its_person() -> None
     decided = decide(snapshot(node("n"), claims=[gang, small], running=at_work, queues=(alone,)))
 
     assert not placed(decided)
-    assert refusal(decided, "small").code is PendingCode.USER_LIMIT
+    assert refusal(decided, "small").code is PendingReasonCode.USER_LIMIT
 
 
 def test_a_claim_at_the_limit_keeps_no_room_from_anybody() -> None:

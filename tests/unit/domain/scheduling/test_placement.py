@@ -16,7 +16,7 @@ from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import MOST_DOMAINS, PlacementFinder
 from controlplane.domain.scheduling.snapshots import (
-    CardBinding,
+    CardSelection,
     ClaimSnapshot,
     NodeSnapshot,
     ReplicaPlacement,
@@ -219,7 +219,7 @@ def test_a_claim_takes_only_cards_of_the_chip_that_was_asked_for() -> None:
 
 
 def test_where_the_node_chooses_only_the_number_of_cards_is_told() -> None:
-    found = placed([node("a", binding=CardBinding.NODE)], claim("c", role(3)))
+    found = placed([node("a", binding=CardSelection.NODE)], claim("c", role(3)))
     assert found is not None
     assert (found[0].cards, found[0].count) == ((), 3)
 

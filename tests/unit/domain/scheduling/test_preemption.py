@@ -10,7 +10,7 @@ import pytest
 from controlplane.domain.quotas.claims import RoleShape
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
+from controlplane.domain.scheduling.plans import PendingReasonCode, SchedulingPolicy
 from controlplane.domain.scheduling.preemption import MOST_REGIONS
 from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
 from tests.unit.domain.scheduling.decisions import (
@@ -61,7 +61,7 @@ def test_a_claim_within_its_guarantee_takes_back_what_others_borrowed() -> None:
         f"queue batch uses more than its guaranteed 0 × {NPU}; queue research reclaims its guaranteed quota"
     )
     (refusal,) = decided.pending
-    assert refusal.code is PendingCode.AWAITING_EVICTIONS
+    assert refusal.code is PendingReasonCode.AWAITING_EVICTIONS
     assert refusal.reason == f"waiting for 2 × {NPU} from claims that are being evicted: 1"
     assert [(one.claim, one.nodes) for one in decided.reservations] == [("owed", ("n",))]
 
@@ -124,7 +124,7 @@ def test_who_runs_within_its_guarantee_stops_for_nothing_that_its_queue_is_only_
 
     decided = decide(seen)
     assert [each.claim for each in decided.placements] == ["owed"]
-    assert refused(decided) == {"second": PendingCode.NO_FREE_CARDS}
+    assert refused(decided) == {"second": PendingReasonCode.NO_FREE_CARDS}
     assert decided.revocations == ()
 
     # Had both started before it came, whoever has done less would make room.
@@ -143,7 +143,7 @@ def test_an_urgent_borrower_does_not_start_on_what_the_next_cycle_would_reclaim(
     )
 
     assert placed(decided(seen)) == ["owed"]
-    assert refused(decide(seen)) == {"urgent": PendingCode.NO_FREE_CARDS}
+    assert refused(decide(seen)) == {"urgent": PendingReasonCode.NO_FREE_CARDS}
 
     # What is left is still its own.
     smaller = replace(seen, claims=(claim("urgent", role(2), queue="batch", priority=2), entitled))

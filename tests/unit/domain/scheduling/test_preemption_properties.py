@@ -138,7 +138,7 @@ def test_the_search_leaves_fleet_and_tree_as_they_were(seen: SchedulingSnapshot)
     )
     before = [tree.check(name, NPU, 4) for name in seen.queues], fleet.state.tolist()
 
-    preemptor.make_room(waiting, NPU, avoid=None)
+    preemptor.plan_preemption(waiting, NPU, avoid=None)
 
     assert ([tree.check(name, NPU, 4) for name in seen.queues], fleet.state.tolist()) == before
     assert fleet.mark() == 0

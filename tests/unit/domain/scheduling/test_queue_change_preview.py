@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from controlplane.domain.quotas.documents import Documents, queue_snapshots
+from controlplane.domain.quotas.queue_documents import Documents, queue_snapshots
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.scheduling.queue_change_preview import QueueChangeEffects, preview_effects

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.node_table import NodeTable, TotalCapacity
+from controlplane.domain.scheduling.node_table import EmptyFleetCapacity, NodeTable
 from controlplane.domain.scheduling.placement import PlacementFinder
-from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
-from controlplane.domain.scheduling.reservations import Reservations
+from controlplane.domain.scheduling.plans import PendingReasonCode, SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.reservations import ReservationPlanner
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
 from tests.properties import examples
@@ -78,7 +78,7 @@ def test_a_claim_that_ends_in_time_is_backfilled_and_one_that_does_not_waits() -
 
     assert [one.claim for one in decided.placements] == ["quick"]
     codes = {one.claim: one.code for one in decided.pending}
-    assert codes["slow"] is codes["unknown"] is PendingCode.RESERVED
+    assert codes["slow"] is codes["unknown"] is PendingReasonCode.RESERVED
     assert decided.pending[1].reason == (
         f"needs 1 × 1 card of {NPU}; the free capacity is reserved for a claim of queue research that comes first"
     )
@@ -319,10 +319,10 @@ def test_the_earliest_start_is_what_trying_every_end_in_turn_finds(
     ]
 
     fleet = NodeTable(seen)
-    reservations = Reservations(
+    reservations = ReservationPlanner(
         fleet=fleet,
         placer=PlacementFinder(fleet),
-        capacity=TotalCapacity(fleet),
+        capacity=EmptyFleetCapacity(fleet),
         running=seen.running,
         at=AT,
         backfill=True,

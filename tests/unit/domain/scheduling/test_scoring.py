@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.scheduling.node_table import NodeTable
-from controlplane.domain.scheduling.scoring import MOST_SHARES, PlacementCosts, residual_values
+from controlplane.domain.scheduling.scoring import (
+    MOST_SHARES,
+    PlacementCosts,
+    compute_residual_capacity_values,
+)
 from controlplane.domain.scheduling.snapshots import (
     CardSnapshot,
     NodeSnapshot,
@@ -104,7 +108,7 @@ def fillings(shares: list[int]) -> list[tuple[int, ...]]:
 def test_a_share_costs_what_it_adds_to_the_cards_that_are_needed(
     asked: dict[int, float], expected: dict[int, float]
 ) -> None:
-    assert residual_values(asked).of == pytest.approx(expected)
+    assert compute_residual_capacity_values(asked).of == pytest.approx(expected)
 
 
 @settings(max_examples=examples(50))
@@ -113,7 +117,7 @@ def test_no_way_to_fill_a_card_costs_more_than_it_and_together_they_pay_for_a_pa
     asked: dict[int, int],
 ) -> None:
     """Duality: prices that no card exceeds bound every packing from below, and the best one is not far above."""
-    found = residual_values(asked)
+    found = compute_residual_capacity_values(asked)
     shares = sorted(asked)
     costs = [found.of[share] for share in shares]
     ways = fillings(shares)
@@ -140,7 +144,7 @@ def first_fit(asked: dict[int, int]) -> int:
 def test_the_rest_of_a_card_is_worth_the_dearest_shares_that_fit_there(
     asked: dict[int, int],
 ) -> None:
-    found = residual_values(asked)
+    found = compute_residual_capacity_values(asked)
     shares = sorted(asked)
     costs = [found.of[share] for share in shares]
     assert (np.diff(found.worth) >= -1e-9).all()
@@ -152,4 +156,4 @@ def test_the_rest_of_a_card_is_worth_the_dearest_shares_that_fit_there(
 
 def test_shares_that_hardly_anybody_asks_for_have_no_price() -> None:
     asked = {100 + each: 1.0 + each for each in range(MOST_SHARES + 3)}
-    assert sorted(residual_values(asked).of) == list(range(103, 103 + MOST_SHARES))
+    assert sorted(compute_residual_capacity_values(asked).of) == list(range(103, 103 + MOST_SHARES))

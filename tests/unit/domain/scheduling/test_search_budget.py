@@ -15,7 +15,7 @@ from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import (
-    PendingCode,
+    PendingReasonCode,
     SchedulerState,
     SchedulingPlan,
     SchedulingPolicy,
@@ -173,7 +173,7 @@ def test_without_a_shortage_of_searches_there_is_no_round() -> None:
     claims = [hopeless(number) for number in range(10)]
     found = plan_cycle(fleet(claims), SchedulingPolicy(), AT)
     assert not found.state.untried
-    assert PendingCode.NOT_EVALUATED not in {each.code for each in found.pending}
+    assert PendingReasonCode.NOT_EVALUATED not in {each.code for each in found.pending}
 
     enough = snapshot(node("n", 8), claims=[claim(f"c{each}") for each in range(5)])
     found = plan_cycle(enough, SchedulingPolicy(placements_per_cycle=2), AT)

@@ -9,10 +9,10 @@ import pytest
 
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.quotas.claims import WHOLE_CARD
-from controlplane.domain.scheduling.plans import ClaimPlacement, Revocation
+from controlplane.domain.scheduling.plans import ClaimEviction, ClaimPlacement
 from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
 from controlplane.domain.scheduling.snapshots import (
-    CardBinding,
+    CardSelection,
     ReplicaPlacement,
     SchedulingSnapshot,
 )
@@ -81,7 +81,7 @@ def test_shares_of_a_card_add_up_and_go_away_again() -> None:
 
 
 def test_where_the_node_chooses_as_many_cards_are_held_as_were_given() -> None:
-    first = snapshot(node("a", binding=CardBinding.NODE), claims=[claim("c", role(3))])
+    first = snapshot(node("a", binding=CardSelection.NODE), claims=[claim("c", role(3))])
     timeline = SnapshotSimulator(first)
     assert len(timeline.start(placed("c", "a", count=3), at=AT)) == 3
     assert Counter(held(timeline.snapshot()).values()) == {"c": 3}
@@ -97,10 +97,10 @@ def test_cards_of_a_victim_wait_for_whom_it_stopped_as_long_as_that_one_waits(
         node("a", 2), claims=[claim("heir", role(2))], running=[running("victim", {"a": (0, 1)})]
     )
     timeline = SnapshotSimulator(seen)
-    timeline.revoke(Revocation(claim="victim", beneficiary="heir", reason=""))
+    timeline.revoke(ClaimEviction(claim="victim", beneficiary="heir", reason=""))
     assert timeline.snapshot().running[0].revoking
     if withdrawn:
-        timeline.withdraw("heir")
+        timeline.delete_launch_objects("heir")
     timeline.end("victim")
     nominated = {card.nominated_for for card in timeline.snapshot().nodes[0].cards}
     assert nominated == ({""} if withdrawn else {"heir"})

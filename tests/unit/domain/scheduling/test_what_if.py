@@ -17,11 +17,11 @@ from controlplane.domain.scheduling.what_if import (
     ChangePriority,
     DrainNode,
     RemoveClaim,
-    UnknownSubject,
+    UnknownWhatIfObject,
     WhatIfChange,
     WhatIfResult,
     apply_changes,
-    what_if,
+    run_what_if,
 )
 from tests.unit.domain.scheduling.fleets import (
     AT,
@@ -47,7 +47,7 @@ BUSY = snapshot(
 
 
 def asked(seen: SchedulingSnapshot, *changes: WhatIfChange) -> WhatIfResult:
-    return what_if(seen, changes, SchedulingPolicy(), at=AT)
+    return run_what_if(seen, changes, SchedulingPolicy(), at=AT)
 
 
 def test_without_a_change_nothing_is_different() -> None:
@@ -147,7 +147,7 @@ def test_fewer_cards_for_a_queue_never_go_below_none() -> None:
     ],
 )
 def test_a_change_to_what_is_not_there_is_refused(change: WhatIfChange, message: str) -> None:
-    with pytest.raises(UnknownSubject, match=message):
+    with pytest.raises(UnknownWhatIfObject, match=message):
         asked(BUSY, change)
 
 

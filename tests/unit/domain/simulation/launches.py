@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controlplane.domain.simulation.lifecycle import ReplicaLocation, SimulatedLaunchRecord
+from controlplane.domain.simulation.launch_lifecycle import ReplicaLocation, SimulatedLaunchRecord
 from controlplane.domain.simulation.run_profiles import RunProfile
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

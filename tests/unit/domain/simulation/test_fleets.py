@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.simulation.fleets import FleetDescriptionRefused, read_fleet
-from controlplane.ports.registry import chips
+from controlplane.domain.simulation.fleets import FleetDescriptionRefused, parse_simulated_fleet
+from controlplane.ports.adapter_registry import all_chips
 
 GPUS = """
 [[groups]]
@@ -26,7 +26,7 @@ def described(**values: Any) -> dict[str, Any]:
 
 
 def test_a_short_description_makes_a_thousand_cards() -> None:
-    fleet = read_fleet(tomllib.loads(GPUS), chips=chips())
+    fleet = parse_simulated_fleet(tomllib.loads(GPUS), chips=all_chips())
     nodes = list(fleet.nodes())
     assert fleet.cards == 1024
     assert [node.name for node in nodes] == sorted({node.name for node in nodes})
@@ -37,7 +37,7 @@ def test_a_short_description_makes_a_thousand_cards() -> None:
 
 
 def test_each_leaf_belongs_to_one_spine() -> None:
-    nodes = list(read_fleet(tomllib.loads(GPUS), chips=chips()).nodes())
+    nodes = list(parse_simulated_fleet(tomllib.loads(GPUS), chips=all_chips()).nodes())
     pairs = {(node.domains["leaf"], node.domains["spine"]) for node in nodes}
     assert len(pairs) == len({leaf for leaf, _ in pairs})
 
@@ -54,12 +54,14 @@ def test_each_leaf_belongs_to_one_spine() -> None:
 def test_cards_have_the_rings_of_their_chip(
     chip: str, rings: list[tuple[int, ...]], numa: list[tuple[int, ...]]
 ) -> None:
-    (group,) = read_fleet(described(chip=chip), chips=chips()).groups
+    (group,) = parse_simulated_fleet(described(chip=chip), chips=all_chips()).groups
     assert (list(group.rings), list(group.numa)) == (rings, numa)
 
 
 def test_half_a_node_has_the_rings_of_its_cards() -> None:
-    (group,) = read_fleet(described(chip="ascend-910a", cards=4), chips=chips()).groups
+    (group,) = parse_simulated_fleet(
+        described(chip="ascend-910a", cards=4), chips=all_chips()
+    ).groups
     assert group.rings == ((0, 1, 2, 3),)
 
 
@@ -98,4 +100,4 @@ def test_an_invalid_description_is_refused_with_the_value(
     description: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(FleetDescriptionRefused, match=message):
-        read_fleet(description, chips=chips())
+        parse_simulated_fleet(description, chips=all_chips())

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.simulation.lifecycle import (
+from controlplane.domain.simulation.launch_lifecycle import (
     SimulatedFault,
     SimulatedFaultKind,
     SimulatedStage,
     WorkProgress,
-    is_affected,
+    is_replica_affected,
     launch_snapshot,
 )
 from tests.unit.domain.simulation.launches import RECORD, START, after, record
@@ -97,7 +97,7 @@ def test_a_dead_card_ends_the_whole_gang() -> None:
     snapshot = launch_snapshot(RECORD, (DEAD,), after(minutes=20))
     assert snapshot.outcome is not None
     assert (snapshot.outcome.cause, snapshot.message) == ("failed", "card 1 of n2 failed: ECC")
-    assert [is_affected(location, snapshot.outcome) for location in RECORD.locations] == [
+    assert [is_replica_affected(location, snapshot.outcome) for location in RECORD.locations] == [
         False,
         True,
     ]

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.domain.simulation import reports, run_profiles
-from controlplane.domain.simulation.lifecycle import (
+from controlplane.domain.simulation.launch_lifecycle import (
     SimulatedFault,
     SimulatedFaultKind,
     launch_snapshot,
@@ -21,7 +21,7 @@ MIX = run_profiles.WorkloadMix()
 
 
 def text_at(minutes: float) -> bytes:
-    return reports.replica_log(
+    return reports.simulated_replica_log(
         launch_snapshot(RECORD, (), after(minutes=minutes)), role="trainer", index=0
     )
 
@@ -41,15 +41,15 @@ def test_a_log_only_grows() -> None:
 
 def test_later_points_continue_after_earlier_ones() -> None:
     half, whole = (launch_snapshot(RECORD, (), after(minutes=minutes)) for minutes in (30, 62))
-    first = reports.progress_points(half, after=0)
-    rest = reports.progress_points(whole, after=reports.step_at(half))
-    assert first + rest == reports.progress_points(whole, after=0)
+    first = reports.simulated_progress_points(half, after=0)
+    rest = reports.simulated_progress_points(whole, after=reports.completed_step(half))
+    assert first + rest == reports.simulated_progress_points(whole, after=0)
 
 
 def test_a_loss_falls_and_the_last_step_is_the_last() -> None:
     points = [
         point
-        for point in reports.progress_points(
+        for point in reports.simulated_progress_points(
             launch_snapshot(RECORD, (), after(minutes=62)), after=0
         )
         if "step" in point
@@ -66,7 +66,7 @@ def test_a_slow_card_shows_in_the_throughput() -> None:
     )
     points = [
         point
-        for point in reports.progress_points(
+        for point in reports.simulated_progress_points(
             launch_snapshot(quick, (slow,), after(minutes=60)), after=0, faults=(slow,)
         )
         if "step" in point
@@ -77,14 +77,14 @@ def test_a_slow_card_shows_in_the_throughput() -> None:
 def test_a_stopped_launch_continues_from_its_checkpoint() -> None:
     stopped = record(reports=True, stop_at=after(minutes=32), kill_at=after(minutes=40))
     snapshot = launch_snapshot(stopped, (), after(hours=1))
-    assert reports.checkpointed_work(snapshot) == pytest.approx(1810, abs=1)
+    assert reports.simulated_checkpointed_work(snapshot) == pytest.approx(1810, abs=1)
 
 
 def test_a_failed_launch_continues_from_its_last_checkpoint() -> None:
     failed = record({"exit_code": 1, "runs": 1700})
-    assert reports.checkpointed_work(launch_snapshot(failed, (), after(hours=1))) == pytest.approx(
-        1350
-    )
+    assert reports.simulated_checkpointed_work(
+        launch_snapshot(failed, (), after(hours=1))
+    ) == pytest.approx(1350)
 
 
 def test_the_same_launch_has_the_same_run_profile() -> None:
@@ -143,7 +143,7 @@ def test_the_configured_share_of_trainings_fails() -> None:
 
 def test_a_successful_run_uploads_the_outputs_of_its_role() -> None:
     snapshot = launch_snapshot(record(reports=True), (), after(minutes=62) + timedelta(seconds=1))
-    kind, files, metrics = reports.output_files(snapshot, role="trainer")
+    kind, files, metrics = reports.simulated_output_files(snapshot, role="trainer")
     assert (kind, set(files)) == ("model", {"README.md", "config.json", "model.safetensors"})
     assert metrics["loss"] > 0
     assert b"there are no weights" in files["README.md"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from controlplane.domain.architectures import (
-    Attention,
+    AttentionCacheKind,
     ConfigRefused,
     architecture_from_catalog,
     find_contradictions,
@@ -23,18 +23,18 @@ from tests.unit.domain.sizing import model_configs
 @pytest.mark.parametrize(
     ("name", "attention", "billions", "active"),
     [
-        ("qwen1.5-7b", Attention.MHA, 7.72, 7.72),
-        ("qwen2-7b", Attention.GQA, 7.62, 7.62),
-        ("llama-3-8b", Attention.GQA, 8.03, 8.03),
-        ("gemma-3-27b", Attention.GQA, 27.0, 27.0),
-        ("deepseek-v3", Attention.MLA, 671.0, 37.5),
-        ("mixtral-8x7b", Attention.GQA, 46.7, 12.9),
-        ("falcon-7b", Attention.MQA, 6.92, 6.92),
-        ("qwen3-next-80b", Attention.GQA, 79.7, 3.9),
+        ("qwen1.5-7b", AttentionCacheKind.MHA, 7.72, 7.72),
+        ("qwen2-7b", AttentionCacheKind.GQA, 7.62, 7.62),
+        ("llama-3-8b", AttentionCacheKind.GQA, 8.03, 8.03),
+        ("gemma-3-27b", AttentionCacheKind.GQA, 27.0, 27.0),
+        ("deepseek-v3", AttentionCacheKind.MLA, 671.0, 37.5),
+        ("mixtral-8x7b", AttentionCacheKind.GQA, 46.7, 12.9),
+        ("falcon-7b", AttentionCacheKind.MQA, 6.92, 6.92),
+        ("qwen3-next-80b", AttentionCacheKind.GQA, 79.7, 3.9),
     ],
 )
 def test_published_models_have_the_parameters_that_are_published(
-    name: str, attention: Attention, billions: float, active: float
+    name: str, attention: AttentionCacheKind, billions: float, active: float
 ) -> None:
     built = parse_architecture(model_configs.EVERY[name])
     assert built.attention is attention

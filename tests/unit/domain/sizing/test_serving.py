@@ -18,7 +18,7 @@ from controlplane.domain.sizing import (
     ServingWorkload,
     UnknownScheme,
     bytes_per_token,
-    cache_bytes,
+    kv_cache_bytes,
     largest_concurrency,
     largest_context,
     plan_replicas,
@@ -75,9 +75,9 @@ def test_eight_bits_halve_the_cache() -> None:
 def test_windowed_layers_cache_at_most_the_window() -> None:
     gemma = parse_architecture(GEMMA3_27B)
     layer = 2 * 16 * 128 * 2
-    held = cache_bytes(gemma, context=32_768, sequences=3)
+    held = kv_cache_bytes(gemma, context=32_768, sequences=3)
     assert held == 3 * layer * (10 * 32_768 + 52 * 1024)
-    assert cache_bytes(gemma, context=512, sequences=1) == layer * 62 * 512
+    assert kv_cache_bytes(gemma, context=512, sequences=1) == layer * 62 * 512
 
 
 def test_recurrent_state_does_not_grow_with_the_sequence() -> None:
@@ -85,7 +85,7 @@ def test_recurrent_state_does_not_grow_with_the_sequence() -> None:
     # 36 layers: 32 heads · 128 · 128 in float32, and a convolution over 4 tokens of 8,192 values in 16 bits.
     state = 36 * (32 * 128 * 128 * 4 + 8192 * 4 * 2)
     for context in (1, 1000, 100_000):
-        assert cache_bytes(hybrid, context=context, sequences=1) == state + 24_576 * context
+        assert kv_cache_bytes(hybrid, context=context, sequences=1) == state + 24_576 * context
 
 
 def test_cards_beyond_the_heads_of_keys_and_values_hold_copies() -> None:

@@ -13,7 +13,7 @@ from controlplane.domain.common.accelerators import Dtype
 from controlplane.domain.sizing.training_performance import (
     ClusterThroughput,
     MeasuredRun,
-    MeasuredTraining,
+    TrainingRunSize,
     model_flops_utilization,
     scaling_efficiency,
     training_duration,
@@ -29,7 +29,7 @@ from tests.unit.domain.sizing.model_configs import (
 )
 
 MILLION = 1_000_000
-TRAINING = MeasuredTraining(rows=100, epochs=3, batch_size=8)
+TRAINING = TrainingRunSize(rows=100, epochs=3, batch_size=8)
 RUN = MeasuredRun(
     parameters=1_000_000, rows=1_000, row_characters=50, seconds=100.0, overhead_seconds=20.0
 )
@@ -51,7 +51,7 @@ RUN = MeasuredRun(
         (replace(TRAINING, max_steps=500), 500),
     ],
 )
-def test_steps_follow_the_trainers_rule(training: MeasuredTraining, expected: int) -> None:
+def test_steps_follow_the_trainers_rule(training: TrainingRunSize, expected: int) -> None:
     assert training_steps(training) == expected
 
 
@@ -89,7 +89,7 @@ def test_longer_rows_and_larger_models_take_longer_in_proportion() -> None:
 
 
 trainings = some.builds(
-    MeasuredTraining,
+    TrainingRunSize,
     rows=some.integers(0, 100_000),
     epochs=some.floats(0.1, 10),
     batch_size=some.integers(1, 64),
@@ -99,7 +99,7 @@ trainings = some.builds(
 
 @given(trainings, some.integers(1, 1000))
 def test_more_rows_never_need_fewer_steps_and_larger_batches_never_more(
-    training: MeasuredTraining, more: int
+    training: TrainingRunSize, more: int
 ) -> None:
     steps = training_steps(training)
     assert training_steps(replace(training, rows=training.rows + more)) >= steps

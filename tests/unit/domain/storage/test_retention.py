@@ -12,8 +12,8 @@ from controlplane.domain.storage.retention import (
     RetentionItem,
     RetentionItemKind,
     RetentionPlan,
+    RetentionRuleCode,
     RetentionRules,
-    RuleCode,
     plan_retention,
 )
 
@@ -67,13 +67,13 @@ def test_the_newest_versions_of_each_model_are_retained() -> None:
 @pytest.mark.parametrize(
     ("kind", "rule"),
     [
-        (RetentionItemKind.CHECKPOINTS, RuleCode.CHECKPOINT_DAYS),
-        (RetentionItemKind.UPLOADS, RuleCode.FAILED_DAYS),
-        (RetentionItemKind.LOG, RuleCode.LOG_DAYS),
+        (RetentionItemKind.CHECKPOINTS, RetentionRuleCode.CHECKPOINT_DAYS),
+        (RetentionItemKind.UPLOADS, RetentionRuleCode.FAILED_DAYS),
+        (RetentionItemKind.LOG, RetentionRuleCode.LOG_DAYS),
     ],
 )
 def test_items_of_attempts_are_removed_after_their_retention(
-    kind: RetentionItemKind, rule: RuleCode
+    kind: RetentionItemKind, rule: RetentionRuleCode
 ) -> None:
     days = {"checkpoint_days": 3, "failed_days": 3, "log_days": 3}
     found = planned(

@@ -6,8 +6,8 @@ import pytest
 
 from controlplane.domain.storage.usage import (
     StorageKind,
-    StorageLevel,
     StorageQuotaExceeded,
+    StorageQuotaLevel,
     StorageUse,
 )
 
@@ -21,17 +21,17 @@ def use(used: int, limit: int | None) -> StorageUse:
 @pytest.mark.parametrize(
     ("used", "limit", "level"),
     [
-        (10**15, None, StorageLevel.UNLIMITED),
-        (0, 100, StorageLevel.ROOMY),
-        (79, 100, StorageLevel.ROOMY),
-        (80, 100, StorageLevel.NEAR),
-        (99, 100, StorageLevel.NEAR),
-        (100, 100, StorageLevel.FULL),
-        (0, 0, StorageLevel.FULL),
+        (10**15, None, StorageQuotaLevel.UNLIMITED),
+        (0, 100, StorageQuotaLevel.ROOMY),
+        (79, 100, StorageQuotaLevel.ROOMY),
+        (80, 100, StorageQuotaLevel.NEAR),
+        (99, 100, StorageQuotaLevel.NEAR),
+        (100, 100, StorageQuotaLevel.FULL),
+        (0, 0, StorageQuotaLevel.FULL),
     ],
 )
 def test_users_are_warned_from_80_percent(
-    used: int, limit: int | None, level: StorageLevel
+    used: int, limit: int | None, level: StorageQuotaLevel
 ) -> None:
     assert use(used, limit).level is level
 

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from ninefold_runtime.agent.__main__ import send_periodically
-from ninefold_runtime.agent.pci_topology import card_info, normalized_pci_address
+from ninefold_runtime.agent.card_samples import SampleBatch
+from ninefold_runtime.agent.pci_topology import card_topology_samples, normalized_pci_address
 from ninefold_runtime.agent.readers.vendor_tools import AscendReader, NvidiaReader, VendorTool
-from ninefold_runtime.agent.samples import SampleBatch
 from tests.unit.runtime.agent.test_readers import A3, NVIDIA
 
 #: Two sockets. On the first, a switch with a card and an adapter, and another card behind a root port of its own.
@@ -60,7 +60,7 @@ def host(tmp_path: Path) -> Host:
 
 
 def found(host: Host) -> dict[str, dict[str, str]]:
-    samples = card_info(PRINTED, root=host.root)
+    samples = card_topology_samples(PRINTED, root=host.root)
     assert {(sample.name, sample.value) for sample in samples} <= {("ninefold_agent_card_info", 1)}
     return {sample.labels["card"]: dict(sample.labels) for sample in samples}
 
@@ -94,7 +94,7 @@ def test_devices_directly_on_a_host_bridge_share_no_switch(tmp_path: Path) -> No
     host.device("pci0000:00/0000:00:05.0", numa_node=-1)
     host.nic(host.device("pci0000:00/0000:00:06.0", numa_node=-1), "infiniband/mlx5_0")
 
-    (sample,) = card_info({0: "0000:00:05.0"}, root=tmp_path)
+    (sample,) = card_topology_samples({0: "0000:00:05.0"}, root=tmp_path)
 
     assert sample.labels == {"card": "0", "pci_address": "0000:00:05.0"}
 
@@ -115,7 +115,7 @@ def test_virtual_functions_and_interfaces_without_pci_are_no_adapters_and_virtio
 
 
 def test_without_sysfs_the_address_is_all_that_is_known(tmp_path: Path) -> None:
-    (sample,) = card_info({0: "0000:1B:00.0"}, root=tmp_path)
+    (sample,) = card_topology_samples({0: "0000:1B:00.0"}, root=tmp_path)
     assert sample.labels == {"card": "0", "pci_address": "0000:1b:00.0"}
 
 

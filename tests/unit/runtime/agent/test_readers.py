@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ninefold_runtime.agent.card_samples import CardReading, CardSample, format_exposition
 from ninefold_runtime.agent.readers import choose_reader, vendor_tools
 from ninefold_runtime.agent.readers.vendor_tools import AscendReader, NvidiaReader, VendorTool
-from ninefold_runtime.agent.samples import CardReading, CardSample, format_exposition
 
 #: A sound card, one that has neither ECC nor a memory sensor, and one that fell off the bus.
 SOUND = (

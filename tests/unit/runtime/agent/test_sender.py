@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ninefold_runtime.agent.samples import SampleBatch
+from ninefold_runtime.agent.card_samples import SampleBatch
 from ninefold_runtime.agent.sender import BatchBacklog, BatchSequence, QueuedMetricBatch
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -80,7 +80,7 @@ def test_where_all_have_to_wait_it_is_the_one_that_may_be_sent_soonest() -> None
 
 def test_what_was_measured_until_an_instant_goes_together_and_is_counted() -> None:
     backlog = backlog_of(1, 2, 3, 4)
-    assert backlog.remove_until(NOW + timedelta(seconds=3)) == 3
+    assert backlog.remove_measured_until(NOW + timedelta(seconds=3)) == 3
     assert emptied(backlog) == [4]
 
 

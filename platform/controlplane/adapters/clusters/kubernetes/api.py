@@ -71,7 +71,7 @@ class ApiRefused(ClusterError):
         return self.status == _EXPIRED
 
 
-class NotAllowed(ApiRefused, ClusterUnavailable):
+class ApiAccessDenied(ApiRefused, ClusterUnavailable):
     """The credential is rejected or lacks permission: nothing proceeds until an administrator acts."""
 
 
@@ -445,9 +445,9 @@ def error_for_status(code: int, status: Object, *, creating: bool = False) -> Cl
             "the API server rejected the credential (401); it has expired or was revoked; enter "
             "a new one",
         )
-        return NotAllowed(status=code, reason=reason, message=message)
+        return ApiAccessDenied(status=code, reason=reason, message=message)
     if code == _FORBIDDEN and not creating:
-        return NotAllowed(
+        return ApiAccessDenied(
             status=code,
             reason=reason,
             message=Reason(

@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import (
-    checks,
+    connection_checks,
     diagnosis,
     inspection,
     isolation_taints,
@@ -37,7 +37,7 @@ from controlplane.adapters.clusters.kubernetes.watcher import Watcher
 from controlplane.adapters.clusters.launch_validation import NAME_PATTERN
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (
     ClusterCheck,
     ClusterDiagnosis,
@@ -107,7 +107,7 @@ class KubernetesCluster:
 
     def reconcile_isolation(self) -> None:
         for space in sorted(self._own_namespaces()):
-            ours = object_names.owner_query(installation=self.installation)
+            ours = object_names.owned_objects_query(installation=self.installation)
             pods = self.api.list(f"/api/v1/namespaces/{space}/pods", query=ours)
             self._launcher.reconcile_namespace(space, level=required_pod_security(pods))
 
@@ -151,7 +151,7 @@ class KubernetesCluster:
     def _pods_by_launch(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
         """By the Launch's name. A selector saves the server no reading: of many names, all are listed once."""
         if len(requested_names) <= _NAMES_BY_THEMSELVES:
-            near = {name: self._pods_by_name(name) for name in requested_names}
+            near = {name: self._launch_pods_by_name(name) for name in requested_names}
             if None not in near.values():
                 return {name: pods for name, pods in near.items() if pods}
         few = len(requested_names) <= _NAMES_IN_SELECTOR
@@ -164,7 +164,7 @@ class KubernetesCluster:
                 self._launch_namespaces[name] = pod["metadata"]["namespace"]
         return pods
 
-    def _pods_by_name(self, name: str) -> Sequence[Object] | None:
+    def _launch_pods_by_name(self, name: str) -> Sequence[Object] | None:
         """Its pods, each read by name, which is cheap for the server; None where a list is needed."""
         space = self._launch_namespaces.get(name)
         if space is None:
@@ -181,11 +181,15 @@ class KubernetesCluster:
 
     def _list_pods(self, which: str = "") -> Sequence[Object]:
         """Pods of Launches whose names the selector allows."""
-        query = object_names.owner_query(
+        query = object_names.owned_objects_query(
             installation=self.installation, more=f"{object_names.LAUNCH}{which}"
         )
         pods = self.api.list("/api/v1/pods", query=query)
-        return [pod for pod in pods if launch_status.is_genuine(pod, prefix=self.profile.namespace)]
+        return [
+            pod
+            for pod in pods
+            if launch_status.is_pod_created_by_ninefold(pod, prefix=self.profile.namespace)
+        ]
 
     def _find_record(self, name: str, pods: Sequence[Object]) -> Object | None:
         """The record, where the pods alone are not sufficient."""
@@ -198,7 +202,9 @@ class KubernetesCluster:
     def _read_record(self, name: str, *, space: str) -> Object | None:
         """The record in that namespace, if it belongs to this installation."""
         record = self.api.found(f"/api/v1/namespaces/{space}/configmaps/{name}")
-        ours = record and object_names.is_ours(record, installation=self.installation)
+        ours = record and object_names.is_managed_by_installation(
+            record, installation=self.installation
+        )
         return record if ours else None
 
     def _own_namespaces(self) -> set[str]:
@@ -212,14 +218,16 @@ class KubernetesCluster:
         suspect_nodes = {
             pod["spec"]["nodeName"]
             for pod in pods
-            if launch_status.needs_node_check(pod, at=_utc_now())
+            if launch_status.pod_needs_node_check(pod, at=_utc_now())
         }
         nodes = {name: self.api.found(f"/api/v1/nodes/{name}") for name in suspect_nodes}
         return frozenset(name for name, node in nodes.items() if launch_status.is_fenced(node))
 
     def names(self) -> frozenset[str]:
         found = list(self._list_pods())
-        query = object_names.owner_query(installation=self.installation, more=object_names.LAUNCH)
+        query = object_names.owned_objects_query(
+            installation=self.installation, more=object_names.LAUNCH
+        )
         for space in sorted(self._own_namespaces()):
             found += self.api.list(f"/api/v1/namespaces/{space}/configmaps", query=query)
         return frozenset(labels_of(each)[object_names.LAUNCH] for each in found)
@@ -233,7 +241,7 @@ class KubernetesCluster:
             # Before any pod is deleted: a concurrent launcher then creates no further ones.
             order = {
                 "metadata": {"annotations": {object_names.STOP_BY: stop_by.isoformat()}},
-                "binaryData": self._saved_logs(found),
+                "binaryData": self._collect_logs_to_save(found),
             }
             self.api.merge_if_found(_record_path(found), order)
         else:
@@ -249,7 +257,7 @@ class KubernetesCluster:
         seconds = max(1, ceil((stop_by - _utc_now()).total_seconds()))
         self.api.delete(path, grace=seconds, uid=pod["metadata"]["uid"])
 
-    def _saved_logs(self, found: FoundLaunch) -> dict[str, str]:
+    def _collect_logs_to_save(self, found: FoundLaunch) -> dict[str, str]:
         """Their logs until now, of as many replicas as an object has room for."""
         pods = {launch_status.log_key(pod): pod for pod in found.pods[:_LOGS_SAVED]}
         tails = {key: pod_logs.log_tail(self.api, pod_path(pod)) for key, pod in pods.items()}
@@ -267,10 +275,10 @@ class KubernetesCluster:
                     launch=name,
                 )
             )
-        self._launcher.withdraw(found.namespace, name, grace=0)
+        self._launcher.delete_launch_objects(found.namespace, name, grace=0)
         self._launch_namespaces.pop(name, None)
 
-    def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
+    def disk_usage_by_launch(self, names: Collection[str]) -> Mapping[str, Bytes]:
         """Nothing: the folders of a pod go with it, and what outlives it stays in the volume of the profile."""
         return dict.fromkeys(self._find_launches(names), Bytes(0))
 
@@ -304,7 +312,7 @@ class KubernetesCluster:
             return None
         host, number = pod["status"].get("podIP"), found.ports.get(role, {}).get(port, 0)
         if number and self.profile.reach == "node_port":
-            host, number = self._node_port(pod, number)
+            host, number = self._node_port_address(pod, number)
         if not host or not number:
             return None
         shown = f"[{host}]" if ":" in host else host
@@ -312,7 +320,7 @@ class KubernetesCluster:
         credential = manifests.secret_value(self.api.found(path), ENGINE_KEY)
         return ReplicaEndpoint(url=f"http://{shown}:{number}", credential=credential)
 
-    def _node_port(self, pod: Object, number: int) -> tuple[str, int]:
+    def _node_port_address(self, pod: Object, number: int) -> tuple[str, int]:
         """The address of the pod's node, and the port there that leads to it; empty where not known yet."""
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/services/{object_name(pod)}"
         opened = (
@@ -329,11 +337,11 @@ class KubernetesCluster:
         return self._connection_checks(volcano=False)
 
     def _connection_checks(self, *, volcano: bool) -> tuple[ClusterCheck, ...]:
-        return checks.connection_checks(
+        return connection_checks.connection_checks(
             self.api,
             installation=self.installation,
             prefix=self.profile.namespace,
-            plugins=tuple(registry.chip_plugins().values()),
+            plugins=tuple(adapter_registry.chip_plugins().values()),
             cpu_cards=self.profile.cpu_cards,
             volcano=volcano,
             device_classes=self.profile.device_classes,
@@ -348,7 +356,10 @@ class KubernetesCluster:
             *inspection.launch_objects(
                 self.api, name=name, namespace=found.namespace, installation=self.installation
             ),
-            *(inspection.rendered_object(each, kind="ResourceClaimTemplate") for each in templates),
+            *(
+                inspection.displayed_object(each, kind="ResourceClaimTemplate")
+                for each in templates
+            ),
         )
 
     def events(self, name: str) -> tuple[ClusterEvent, ...]:
@@ -363,7 +374,7 @@ class KubernetesCluster:
         return inspection.node_view(self.api, name=name, installation=self.installation)
 
     def diagnose(self) -> ClusterDiagnosis:
-        return diagnosis.diagnose(self.api, at=_utc_now())
+        return diagnosis.diagnose_cluster(self.api, at=_utc_now())
 
     def taint_node(self, node: str, reason: str) -> bool:
         return isolation_taints.add_isolation_taint(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
-from controlplane.adapters.clusters.launch_validation import check_name
+from controlplane.adapters.clusters.launch_validation import check_launch_identifier
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import GIB, Bytes
 from controlplane.ports.clusters import ClusterError, LaunchRefused
@@ -24,7 +24,10 @@ _SUBDOMAIN = re.compile(
 _RESOURCE = re.compile(
     r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 )
-_CHOICES = {"reach": ("pod", "node_port"), "pull_policy": ("Always", "IfNotPresent", "Never")}
+_CHOICES = {
+    "reach": ("pod", "node_port"),
+    "pull_policy": ("Always", "IfNotPresent", "Never"),
+}
 #: Least and most of each number.
 _BOUNDS = {
     "run_as": (1, 2**31 - 1),
@@ -91,8 +94,8 @@ class EgressRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceClass:
-    """Devices of a DRA driver that represent an extended resource, and the DeviceClass by which pods get them."""
+class DraDeviceClass:
+    """A DeviceClass of a DRA driver whose devices represent an extended resource."""
 
     resource: str
     device_class: str
@@ -142,7 +145,7 @@ class ClusterProfile:
     #: What pods may reach beyond DNS, each other and the control plane.
     egress: tuple[EgressRule, ...] = ()
     #: Accelerators that a DRA driver offers, on clusters from 1.32 on; others come from device plug-ins.
-    device_classes: tuple[DeviceClass, ...] = ()
+    device_classes: tuple[DraDeviceClass, ...] = ()
     #: The address at which pods reach the product; read by the renderer of the Launch.
     control_url: str = ""
 
@@ -304,7 +307,7 @@ def _parse_egress_rule(value: object, option: str) -> EgressRule:
     return EgressRule(cidr=_parse_cidr(value["cidr"], f"{option}.cidr"), ports=tuple(ports))
 
 
-def _parse_device_class(value: object, option: str) -> DeviceClass:
+def _parse_device_class(value: object, option: str) -> DraDeviceClass:
     needed, allowed = {"resource", "device_class", "driver"}, {"attributes"}
     if not isinstance(value, Mapping) or not needed <= set(value) <= needed | allowed:
         raise InvalidClusterProfile(
@@ -339,7 +342,7 @@ def _parse_device_class(value: object, option: str) -> DeviceClass:
                 value=repr(attributes),
             )
         )
-    return DeviceClass(**{**value, "attributes": dict(attributes)})
+    return DraDeviceClass(**{**value, "attributes": dict(attributes)})
 
 
 def _parse_cidr(value: object, option: str) -> str:
@@ -372,7 +375,7 @@ def _check_path(path: str, *, option: str) -> str:
 
 def _check_name(name: str, *, option: str) -> str:
     try:
-        check_name(name, what=option)
+        check_launch_identifier(name, what=option)
     except LaunchRefused as refusal:
         raise InvalidClusterProfile(str(refusal)) from refusal
     return name

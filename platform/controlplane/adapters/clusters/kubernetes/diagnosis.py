@@ -33,7 +33,10 @@ from controlplane.adapters.clusters.kubernetes.api import (
     nested_field,
     object_name,
 )
-from controlplane.adapters.clusters.kubernetes.node_conditions import signal_levels, signal_table
+from controlplane.adapters.clusters.kubernetes.node_conditions import (
+    fault_levels_by_signal,
+    signal_table,
+)
 from controlplane.domain.common.reasons import Reason, truncate_reason
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.ports.clusters import ClusterDiagnosis, ClusterSignal, UnreadableSource
@@ -55,7 +58,7 @@ _SECONDS: Final = 100_000_000_000
 _SHOWN: Final = 200
 
 
-def diagnose(api: KubernetesApi, *, at: datetime) -> ClusterDiagnosis:
+def diagnose_cluster(api: KubernetesApi, *, at: datetime) -> ClusterDiagnosis:
     """:raises ClusterUnavailable: if it does not respond, or its nodes may not be read."""
     nodes = api.list("/api/v1/nodes")
     found = SignalCollector()
@@ -72,7 +75,7 @@ def diagnose(api: KubernetesApi, *, at: datetime) -> ClusterDiagnosis:
         for node in nodes
         for name in nested_field(node, "status", "capacity")
     ):
-        _read_mindcluster(api, at=at, into=found)
+        _read_mindcluster_faults(api, at=at, into=found)
     known = set(map(object_name, nodes))
     return ClusterDiagnosis(
         signals=tuple(signal for signal in found.signals if signal.node in known),
@@ -110,16 +113,18 @@ class SignalCollector:
         self.unreadable.append(unread)
         if node:
             code = "unreadable ConfigMap"
-            self.signals.append(_signal(node, code=code, level=FaultLevel.NOTE, message=reason))
+            self.signals.append(
+                _build_mindcluster_signal(node, code=code, level=FaultLevel.NOTE, message=reason)
+            )
 
 
-def _read_mindcluster(api: KubernetesApi, *, at: datetime, into: SignalCollector) -> None:
+def _read_mindcluster_faults(api: KubernetesApi, *, at: datetime, into: SignalCollector) -> None:
     maps: Sequence[Object] = ()
     with into.reading(SignalOrigin.MINDCLUSTER):
-        maps = _aggregated_config_maps(api)
+        maps = _list_clusterd_config_maps(api)
     if not maps:
         with into.reading(SignalOrigin.MINDCLUSTER):
-            maps = _single_config_maps(api)
+            maps = _list_config_maps_per_node(api)
     for each in maps:
         read_config_map(each, into=into)
     if not maps:
@@ -134,7 +139,7 @@ def _read_mindcluster(api: KubernetesApi, *, at: datetime, into: SignalCollector
         into.signals += mindcluster_event_signals(events, at=at)
 
 
-def _aggregated_config_maps(api: KubernetesApi) -> Sequence[Object]:
+def _list_clusterd_config_maps(api: KubernetesApi) -> Sequence[Object]:
     """The ConfigMaps that clusterd writes; empty where it does not run."""
     own = signal_table("mindcluster")
     path = f"/api/v1/namespaces/{own['namespace']}/configmaps"
@@ -147,7 +152,7 @@ def _aggregated_config_maps(api: KubernetesApi) -> Sequence[Object]:
     return [each for each in found if each is not None]
 
 
-def _single_config_maps(api: KubernetesApi) -> Sequence[Object]:
+def _list_config_maps_per_node(api: KubernetesApi) -> Sequence[Object]:
     """Those of the device plug-in and of noded, one for each node."""
     own, found = signal_table("mindcluster"), list[Object]()
     for space in (own["own_namespace"], own["namespace"]):
@@ -164,7 +169,7 @@ def mindcluster_event_signals(events: Iterable[Object], *, at: datetime) -> Iter
     """
     for _kind, event in node_conditions.recent_events(events, at=at):
         if found := _EVENT.search(event.message):
-            yield _signal(
+            yield _build_mindcluster_signal(
                 found["node"],
                 origin=SignalOrigin.EVENT,
                 code=f"{found['code']} of {found['card']}.{found['device']}",
@@ -182,7 +187,7 @@ def read_config_map(config_map: Object, *, into: SignalCollector) -> None:
     for key, text in sorted(nested_field(config_map, "data").items()):
         if owner and key == "ManuallySeparateNPU":
             into.signals += (
-                _signal(
+                _build_mindcluster_signal(
                     owner,
                     index=index,
                     code=key,
@@ -225,7 +230,7 @@ def _node_of_config_map(name: str) -> str:
     return name.removeprefix(prefix)
 
 
-def _not_an_object(value: object) -> Reason:
+def _not_json_object_reason(value: object) -> Reason:
     return Reason(
         "node.signal.not_an_object",
         "the value must be a JSON object, got {type}",
@@ -236,11 +241,11 @@ def _not_an_object(value: object) -> Reason:
 def _read_node_entry(node: str, values: object, *, where: str, into: SignalCollector) -> None:
     """The entry of one node: its cards, switches and other parts."""
     if not isinstance(values, Mapping):
-        into.add_unreadable(where, node, _not_an_object(values))
+        into.add_unreadable(where, node, _not_json_object_reason(values))
         return
     inner = next((values[key] for key in ("DeviceInfo", "NodeInfo") if key in values), values)
     if not isinstance(inner, Mapping):
-        into.add_unreadable(where, node, _not_an_object(inner))
+        into.add_unreadable(where, node, _not_json_object_reason(inner))
         return
     if isinstance(cards := inner.get("DeviceList"), Mapping):
         _read_cards(node, cards, where=where, into=into)
@@ -268,7 +273,7 @@ def _read_cards(node: str, lists: Object, *, where: str, into: SignalCollector) 
     for kind, level in signal_table("mindcluster", "lists").items():
         explained = faulty if kind in ("Unhealthy", "NetworkUnhealthy") else ()
         found += [
-            _signal(
+            _build_mindcluster_signal(
                 node,
                 index=index,
                 code=kind,
@@ -292,7 +297,7 @@ def _fault_signals(node: str, fault: Object) -> Iterator[ClusterSignal]:
         codes = str(fault.get("fault_code") or "").split(",")
         by_code = {code.strip(): {} for code in codes if code.strip()} or {kind or "unnamed": {}}
     word = next((str(fault[each]) for each in _LEVEL_KEYS if fault.get(each)), "")
-    return _coded_signals(node, by_code, index=index, what=kind, word=word)
+    return _signals_by_fault_code(node, by_code, index=index, what=kind, word=word)
 
 
 def _switch_signals(node: str, values: Object) -> Iterator[ClusterSignal]:
@@ -305,24 +310,28 @@ def _switch_signals(node: str, values: Object) -> Iterator[ClusterSignal]:
         except ValueError:
             by_code = None
     if not isinstance(by_code, Mapping) or not by_code:
-        by_code = {"switch": {}} if signal_levels("mindcluster", "levels").get(whole, 1) > 1 else {}
-    return _coded_signals(node, by_code, index=None, what="switch", word=whole)
+        by_code = (
+            {"switch": {}}
+            if fault_levels_by_signal("mindcluster", "levels").get(whole, 1) > 1
+            else {}
+        )
+    return _signals_by_fault_code(node, by_code, index=None, what="switch", word=whole)
 
 
-def _coded_signals(
+def _signals_by_fault_code(
     node: str, by_code: Object, *, index: int | None, what: str, word: str
 ) -> Iterator[ClusterSignal]:
     """:param word: MindCluster's word for the level of codes that have none of their own."""
     for code, values in by_code.items():
         own = values if isinstance(values, Mapping) else {}
         level = str(own.get("fault_level") or word)
-        yield _signal(
+        yield _build_mindcluster_signal(
             node,
             index=index,
             code=str(code),
-            level=signal_levels("mindcluster", "levels").get(level),
+            level=fault_levels_by_signal("mindcluster", "levels").get(level),
             message=f"{what} {level}".strip(),
-            since=_parse_instant(own.get("fault_time")),
+            since=_parse_unix_timestamp(own.get("fault_time")),
         )
 
 
@@ -335,10 +344,10 @@ def _node_part_signals(node: str, parts: Iterable[object]) -> Iterator[ClusterSi
         level = str(part.get("FaultLevel") or "")
         what = f"{part.get('DeviceType', 'part')} {part.get('DeviceId', '')}".strip()
         for code in codes if isinstance(codes, list) else [codes or "unnamed"]:
-            yield _signal(
+            yield _build_mindcluster_signal(
                 node,
                 code=str(code),
-                level=signal_levels("mindcluster", "levels").get(level),
+                level=fault_levels_by_signal("mindcluster", "levels").get(level),
                 message=f"{what}: {level}" if level else what,
             )
 
@@ -349,7 +358,7 @@ def _parse_card_indices(names: str) -> list[int]:
     return [int(each[1]) for each in found if each is not None]
 
 
-def _signal(
+def _build_mindcluster_signal(
     node: str,
     *,
     code: str,
@@ -367,7 +376,7 @@ def _signal(
     )
 
 
-def _parse_instant(stamp: object) -> datetime | None:
+def _parse_unix_timestamp(stamp: object) -> datetime | None:
     """Of a count of seconds or milliseconds; None of what is neither."""
     if not isinstance(stamp, int | float) or isinstance(stamp, bool) or not 0 < stamp < 1e14:
         return None

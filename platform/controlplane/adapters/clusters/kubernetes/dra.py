@@ -3,7 +3,7 @@
 A driver lists its devices in ResourceSlices. The option ``device_classes`` maps them to extended resources; they
 are counted on their nodes under its name, so that inventory, quotas and placement treat all accelerators alike.
 Pods get them through a ResourceClaimTemplate of their role, which requests a number of devices of a
-DeviceClass::
+DraDeviceClass::
 
     ResourceSlice gpu.nvidia.com, node n1: gpu-0 … gpu-7  →  node n1: nvidia.com/gpu 8
     role of a Launch with 4 cards of nvidia.com/gpu       →  ResourceClaimTemplate: 4 × gpu.nvidia.com
@@ -26,7 +26,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     nested_field,
     object_name,
 )
-from controlplane.adapters.clusters.kubernetes.cluster_profile import DeviceClass
+from controlplane.adapters.clusters.kubernetes.cluster_profile import DraDeviceClass
 from controlplane.adapters.clusters.kubernetes.launch_plans import PlannedReplica
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import LaunchRefused
@@ -58,7 +58,7 @@ class DraDevices:
     """What drivers publish on one cluster; nothing is read where no device class is named."""
 
     def __init__(
-        self, api: KubernetesApi, classes: Sequence[DeviceClass], *, installation: str
+        self, api: KubernetesApi, classes: Sequence[DraDeviceClass], *, installation: str
     ) -> None:
         self._api = api
         self._classes = classes
@@ -74,7 +74,7 @@ class DraDevices:
             self._version = next((each for each in VERSIONS if each in served), "")
         return self._version
 
-    def version_for(self, replicas: Iterable[PlannedReplica]) -> str:
+    def claim_api_version(self, replicas: Iterable[PlannedReplica]) -> str:
         """The version by which their cards are claimed; empty where a device plug-in offers them.
 
         :raises LaunchRefused: if the cluster has no such API.
@@ -101,7 +101,7 @@ class DraDevices:
         if not self._classes:
             return nodes, ()
         found, claims = self._published_devices(), self._list_objects("resourceclaims")
-        return nodes_with_devices(nodes, found), pods_of_claims(
+        return nodes_with_devices(nodes, found), placeholder_pods_of_claims(
             claims, found, installation=self._installation
         )
 
@@ -109,7 +109,7 @@ class DraDevices:
         """The claims that exist for a Launch."""
         if not self._classes:
             return ()
-        ours = object_names.owner_query(installation=self._installation, launch=launch)
+        ours = object_names.owned_objects_query(installation=self._installation, launch=launch)
         found = self._list_objects(_TEMPLATES, within=f"/namespaces/{namespace}", query=ours)
         return [{"apiVersion": f"{GROUP}/{self.version}", **each} for each in found]
 
@@ -132,7 +132,7 @@ class DraDevices:
 
 
 def published_devices(
-    slices: Iterable[Object], classes: Sequence[DeviceClass]
+    slices: Iterable[Object], classes: Sequence[DraDeviceClass]
 ) -> Mapping[DraDevice, _PublishedDevice]:
     """Devices of nodes that belong to one of the classes; of each pool the newest generation alone."""
     found: dict[DraDevice, _PublishedDevice] = {}
@@ -142,7 +142,9 @@ def published_devices(
             # v1beta1 has what describes a device one level further in.
             device_spec = device.get("basic") or device
             node = device_spec.get("nodeName") or spec.get("nodeName")
-            kind = next((each for each in classes if _is_of_class(device_spec, driver, each)), None)
+            kind = next(
+                (each for each in classes if _matches_device_class(device_spec, driver, each)), None
+            )
             if node and kind:
                 taints = device_spec.get("taints") or ()
                 usable = not any(taint.get("effect") in _BLOCKING_EFFECTS for taint in taints)
@@ -162,7 +164,7 @@ def _newest_pool_generations(specs: Iterable[Object]) -> Iterator[Object]:
             yield spec
 
 
-def _is_of_class(device: Object, driver: str, kind: DeviceClass) -> bool:
+def _matches_device_class(device: Object, driver: str, kind: DraDeviceClass) -> bool:
     """Attributes without a domain are the driver's own."""
     attributes = device.get("attributes") or {}
     return driver == kind.driver and all(
@@ -200,13 +202,13 @@ def _format_counts(counts: Mapping[str, int]) -> dict[str, str]:
     return {name: str(count) for name, count in counts.items()}
 
 
-def pods_of_claims(
+def placeholder_pods_of_claims(
     claims: Iterable[Object], devices: Mapping[DraDevice, _PublishedDevice], *, installation: str
 ) -> list[Object]:
     """For each foreign claim and node, a pod that requests the devices of the claim there."""
     pods: list[Object] = []
     for claim in claims:
-        if object_names.is_ours(claim, installation=installation):
+        if object_names.is_managed_by_installation(claim, installation=installation):
             continue
         allocated: dict[str, Counter[str]] = {}
         for result in nested_field(claim, "status", "allocation", "devices", "results"):

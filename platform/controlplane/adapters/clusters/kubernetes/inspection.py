@@ -62,9 +62,9 @@ def launch_objects(
 
     :raises ClusterError: if the cluster does not respond or refuses.
     """
-    query = object_names.owner_query(installation=installation, launch=name)
+    query = object_names.owned_objects_query(installation=installation, launch=name)
     found = [
-        rendered_object(each, kind=kind)
+        displayed_object(each, kind=kind)
         for plural, kind in _KINDS.items()
         for each in api.list_visible(f"/api/v1/namespaces/{namespace}/{plural}", query=query)
     ]
@@ -78,7 +78,7 @@ def launch_events(
 
     :raises ClusterError: if the cluster does not respond or refuses.
     """
-    query = object_names.owner_query(installation=installation, launch=name)
+    query = object_names.owned_objects_query(installation=installation, launch=name)
     pods = api.list_visible(f"/api/v1/namespaces/{namespace}/pods", query=query)
     about = {name, *map(object_name, pods)}
     path = f"/api/v1/namespaces/{namespace}/events"
@@ -112,14 +112,14 @@ def node_view(api: KubernetesApi, *, name: str, installation: str) -> NodeInspec
         events=_newest_first(node_events),
         labels=dict(sorted(labels_of(node).items())),
         taints=tuple(map(inventory.taint_text, nested_field(node, "spec", "taints"))),
-        facts=dict(_node_facts(nested_field(node, "status"))),
+        facts=dict(_node_system_info(nested_field(node, "status"))),
     )
 
 
 # -- Objects --
 
 
-def rendered_object(thing: Object, *, kind: str) -> ClusterObject:
+def displayed_object(thing: Object, *, kind: str) -> ClusterObject:
     """As a page shows it: without values of secrets and the bookkeeping of the API."""
     metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
     annotations = dict(metadata.get("annotations") or {})
@@ -177,7 +177,7 @@ def _node_condition(condition: Object) -> NodeCondition:
 
 def _node_pod(pod: Object, *, installation: str) -> NodePod:
     metadata, status = pod["metadata"], nested_field(pod, "status")
-    ours = object_names.is_ours(pod, installation=installation)
+    ours = object_names.is_managed_by_installation(pod, installation=installation)
     requested: dict[str, str] = {}
     for container in nested_field(pod, "spec", "containers"):
         limits, requests = (
@@ -195,7 +195,7 @@ def _node_pod(pod: Object, *, installation: str) -> NodePod:
     )
 
 
-def _node_facts(status: Object) -> Iterator[tuple[str, str]]:
+def _node_system_info(status: Object) -> Iterator[tuple[str, str]]:
     node_info = status.get("nodeInfo") or {}
     for word, program in _PROGRAMS.items():
         if node_info.get(word):

@@ -98,12 +98,12 @@ def cards_of_node(
     """
     plugins = tuple(plugins)
     found = _found_card_types(node, plugins)
-    return _number_cards(
+    return _assign_card_indices(
         found, cpu_cards=cpu_cards, divided=_count_divided_cards(node, found, plugins)
     )
 
 
-def _number_cards(
+def _assign_card_indices(
     found_cards: Iterable[DiscoveredCards], *, cpu_cards: int, divided: Mapping[str, int]
 ) -> tuple[NodeCard, ...]:
     """:param divided: how many physical cards are divided into slices, by chip."""
@@ -191,7 +191,9 @@ def observed_nodes(
     return tuple(sorted(observed, key=lambda each: each.name))
 
 
-def unknown_cards(nodes: Iterable[Object], *, plugins: Sequence[ChipPlugin]) -> tuple[str, ...]:
+def unrecognized_card_resources(
+    nodes: Iterable[Object], *, plugins: Sequence[ChipPlugin]
+) -> tuple[str, ...]:
     """Resources left out of the nodes because no plug-in knows the chip, each as ``8 × resource on node``."""
     return tuple(
         f"{found.count} × {found.resource} on {object_name(node)}"
@@ -223,7 +225,7 @@ def taint_text(taint: Object) -> str:
     return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
 
 
-def is_ready(node: Object) -> bool:
+def is_node_ready(node: Object) -> bool:
     """Whether its kubelet reports Ready."""
     return any(
         each["type"] == "Ready" and each["status"] == "True"
@@ -231,7 +233,7 @@ def is_ready(node: Object) -> bool:
     )
 
 
-def is_cordoned(node: Object) -> bool:
+def is_node_cordoned(node: Object) -> bool:
     """Whether an administrator of the cluster keeps new pods away from it."""
     return bool(nested_field(node, "spec", "unschedulable"))
 
@@ -250,11 +252,11 @@ class _NodeInventory:
     def observed(self, *, domains: Mapping[str, str]) -> ObservedNode:
         found = _found_card_types(self.node, self.plugins)
         divided = _count_divided_cards(self.node, found, self.plugins)
-        cards = _number_cards(found, cpu_cards=self.cpu_cards, divided=divided)
+        cards = _assign_card_indices(found, cpu_cards=self.cpu_cards, divided=divided)
         others = [
             pod
             for pod in self.pods
-            if not object_names.is_ours(pod, installation=self.installation)
+            if not object_names.is_managed_by_installation(pod, installation=self.installation)
         ]
         requested = [(pod, pod_requests(pod)) for pod in others]
         unhealthy, taken = self._unavailable_cards(cards, requested)
@@ -274,8 +276,8 @@ class _NodeInventory:
                 for card in cards
             ),
             capacity=self._remaining_capacity(requested),
-            ready=is_ready(self.node)
-            and not is_cordoned(self.node)
+            ready=is_node_ready(self.node)
+            and not is_node_cordoned(self.node)
             and not untolerated_taints(
                 self.node, resources=resources, installation=self.installation
             ),
@@ -298,7 +300,7 @@ class _NodeInventory:
         self, cards: Sequence[NodeCard], requested: Sequence[tuple[Object, Amounts]]
     ) -> tuple[frozenset[int], frozenset[int]]:
         """Indices of the cards that are not healthy, and of those that pods of others have."""
-        own = self._own_cards()
+        own = self._cards_of_own_pods()
         unhealthy: set[int] = set()
         taken: set[int] = set()
         for resource in {card.resource for card in cards if card.resource}:
@@ -309,21 +311,23 @@ class _NodeInventory:
             )
             free = [index for index in indices if index not in own]
             unhealthy |= _highest_indices(free, there - usable)
-            known, unknown = self._allocated_cards(resource, indices, requested)
+            known, unknown = self._cards_of_foreign_pods(resource, indices, requested)
             free = [index for index in free if index not in unhealthy | known]
             taken |= known | _highest_indices(free, unknown)
         return frozenset(unhealthy), frozenset(taken)
 
-    def _own_cards(self) -> frozenset[int]:
+    def _cards_of_own_pods(self) -> frozenset[int]:
         """Indices that our pods were placed on, from their annotations."""
         found: set[int] = set()
         for pod in self.pods:
-            if object_names.is_ours(pod, installation=self.installation) and pod_requests(pod):
+            if object_names.is_managed_by_installation(
+                pod, installation=self.installation
+            ) and pod_requests(pod):
                 text = annotations_of(pod).get(object_names.CARDS, "")
                 found |= {int(each) for each in text.split(",") if each.isdecimal()}
         return frozenset(found)
 
-    def _allocated_cards(
+    def _cards_of_foreign_pods(
         self, resource: str, indices: Sequence[int], requested: Sequence[tuple[Object, Amounts]]
     ) -> tuple[set[int], int]:
         """Indices of cards that pods of others surely have, and how many more they have."""
@@ -425,14 +429,21 @@ def pod_requests(pod: Object) -> Amounts:
     sidecars: Amounts = {}
     most: Amounts = {}
     for container in spec.get("initContainers") or ():
-        requested = _combine(sidecars, _requests_of(container), by=sum)
-        most = _combine(most, requested, by=max)
+        requested = _combine_resource_amounts(
+            sidecars, _container_resource_requests(container), by=sum
+        )
+        most = _combine_resource_amounts(most, requested, by=max)
         if container.get("restartPolicy") == "Always":
             sidecars = requested
-    together = _combine(sidecars, *map(_requests_of, spec.get("containers") or ()), by=sum)
+    together = _combine_resource_amounts(
+        sidecars, *map(_container_resource_requests, spec.get("containers") or ()), by=sum
+    )
     # Newer releases have requests of the whole pod, which take precedence over those of its containers.
-    stated = {**_combine(most, together, by=max), **_requests_of(spec)}
-    return _combine(stated, _parse_amounts(spec.get("overhead") or {}), by=sum)
+    stated = {
+        **_combine_resource_amounts(most, together, by=max),
+        **_container_resource_requests(spec),
+    }
+    return _combine_resource_amounts(stated, _parse_amounts(spec.get("overhead") or {}), by=sum)
 
 
 def cpu_and_memory(amounts: Amounts) -> Resources:
@@ -443,7 +454,7 @@ def cpu_and_memory(amounts: Amounts) -> Resources:
     )
 
 
-def _requests_of(holder: Object) -> Amounts:
+def _container_resource_requests(holder: Object) -> Amounts:
     """Of a container, or a pod as a whole; a limit without a request counts as a request."""
     limits, requests = (nested_field(holder, "resources", each) for each in ("limits", "requests"))
     return _parse_amounts({**limits, **requests})
@@ -453,7 +464,9 @@ def _parse_amounts(texts: Mapping[str, Any]) -> Amounts:
     return {name: parse_amount(str(text)) for name, text in texts.items()}
 
 
-def _combine(*amounts: Amounts, by: Callable[[Iterable[Decimal]], Decimal | int]) -> Amounts:
+def _combine_resource_amounts(
+    *amounts: Amounts, by: Callable[[Iterable[Decimal]], Decimal | int]
+) -> Amounts:
     stated = [each for each in amounts if each]
     if len(stated) == 1:
         # Most pods have one container and nothing else.

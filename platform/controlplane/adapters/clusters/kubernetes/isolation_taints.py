@@ -35,7 +35,7 @@ def add_isolation_taint(api: KubernetesApi, node: str, *, installation: str, rea
     :raises ClusterError: if the cluster does not respond, refuses, or the node changes all the time.
     """
     content = json.dumps({"installation": installation, "reason": reason[:_LONGEST]})
-    return _write_mark(api, node, installation=installation, content=content)
+    return _write_isolation_taint(api, node, installation=installation, content=content)
 
 
 def remove_isolation_taint(api: KubernetesApi, node: str, *, installation: str) -> None:
@@ -43,10 +43,12 @@ def remove_isolation_taint(api: KubernetesApi, node: str, *, installation: str) 
 
     :raises ClusterError: if the cluster does not respond, refuses, or the node changes all the time.
     """
-    _write_mark(api, node, installation=installation, content=None)
+    _write_isolation_taint(api, node, installation=installation, content=None)
 
 
-def _write_mark(api: KubernetesApi, name: str, *, installation: str, content: str | None) -> bool:
+def _write_isolation_taint(
+    api: KubernetesApi, name: str, *, installation: str, content: str | None
+) -> bool:
     """Whether the node is as wanted: with our taint and that annotation; None: without them."""
     path = f"/api/v1/nodes/{name}"
     for _ in range(_TRIES):

@@ -69,12 +69,12 @@ class LaunchPlan:
     devices: str = ""
 
     @property
-    def several_nodes(self) -> bool:
+    def spans_several_nodes(self) -> bool:
         return len({replica.node for each in self.replicas.values() for replica in each}) > 1
 
     @property
     def host_network(self) -> bool:
-        return self.extras.host_network_across_nodes and self.several_nodes
+        return self.extras.host_network_across_nodes and self.spans_several_nodes
 
     @property
     def image(self) -> str:
@@ -146,13 +146,13 @@ class LaunchPlan:
         ours = object_names.owner_labels(
             installation=self.installation, launch=self.launch.name, **more
         )
-        return {**self.all_named(self.extras.labels), **ours}
+        return {**self.fill_launch_names(self.extras.labels), **ours}
 
     def named(self, text: str) -> str:
         """A text of the vendor's with the Launch's name in it."""
         return text.replace("{name}", self.launch.name)
 
-    def all_named(self, texts: Mapping[str, str]) -> dict[str, str]:
+    def fill_launch_names(self, texts: Mapping[str, str]) -> dict[str, str]:
         return {key: self.named(text) for key, text in texts.items()}
 
     def extended_resources(self, replica: PlannedReplica) -> Mapping[str, int]:
@@ -182,7 +182,7 @@ class LaunchPlan:
         )
 
 
-def file_key(path: str) -> str:
+def config_map_key(path: str) -> str:
     """A file's path as a ConfigMap key, which cannot contain slashes."""
     return "file." + re.sub(r"[^A-Za-z0-9._-]", lambda found: f"_{ord(found[0]):x}_", path)
 

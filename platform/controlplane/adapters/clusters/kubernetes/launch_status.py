@@ -130,7 +130,7 @@ def found_launch(
                     message=Reason("launch.state.starting", "starting"),
                 )
             else:
-                refused = _read_refusal(str(marks.get(object_names.REFUSED, "")))
+                refused = _parse_launch_refusal(str(marks.get(object_names.REFUSED, "")))
                 observed = replica(
                     phase=ReplicaPhase.EXITED,
                     cause=ExitCause.NOT_PREPARED if refused else ExitCause.STOPPED,
@@ -148,7 +148,7 @@ def found_launch(
     )
 
 
-def checkpoints_of(record: Object) -> str:
+def checkpoint_source_launch(record: Object) -> str:
     """The Launch whose folder holds this Launch's checkpoints."""
     return str(_launch_record((), record)["checkpoints"])
 
@@ -196,7 +196,7 @@ def termination_message(pod: Object) -> str:
     return str(nested_field(_container_state(pod), "terminated").get("message") or "")
 
 
-def is_genuine(pod: Object, *, prefix: str) -> bool:
+def is_pod_created_by_ninefold(pod: Object, *, prefix: str) -> bool:
     """Whether we, or a controller for us, created it for a Launch: labels alone can be forged."""
     metadata = pod["metadata"]
     owners = {owner.get("name") for owner in metadata.get("ownerReferences") or ()}
@@ -207,7 +207,7 @@ def is_genuine(pod: Object, *, prefix: str) -> bool:
     )
 
 
-def needs_node_check(pod: Object, *, at: datetime) -> bool:
+def pod_needs_node_check(pod: Object, *, at: datetime) -> bool:
     """Whether its node must be checked: the pod is overdue for deletion, or its node stopped reporting."""
     if not nested_field(pod, "spec", "nodeName") or "terminated" in _container_state(pod):
         return False
@@ -227,14 +227,14 @@ def is_fenced(node: Object | None) -> bool:
     )
 
 
-def append_detail(reason: str, detail: str) -> str:
+def append_reason_detail(reason: str, detail: str) -> str:
     """Return the reason with text of Kubernetes or the workload, if there is any."""
     if not detail:
         return reason
     return Reason("attempt.exit.last_line", "{reason}: {detail}", reason=reason, detail=detail)
 
 
-def _read_refusal(annotation: str) -> str:
+def _parse_launch_refusal(annotation: str) -> str:
     """The reason that the launcher wrote; earlier releases wrote its text."""
     try:
         stored = json.loads(annotation)
@@ -243,13 +243,13 @@ def _read_refusal(annotation: str) -> str:
     return reason_from_json(stored) if isinstance(stored, dict) else annotation
 
 
-def _container(pod: Object) -> Object:
+def _container_status(pod: Object) -> Object:
     containers: Sequence[Object] = nested_field(pod, "status", "containerStatuses") or ()
     return next((found for found in containers if found.get("name") == CONTAINER), {})
 
 
 def _container_state(pod: Object) -> Mapping[str, Any]:
-    state: Mapping[str, Any] = nested_field(_container(pod), "state")
+    state: Mapping[str, Any] = nested_field(_container_status(pod), "state")
     return state
 
 
@@ -285,12 +285,12 @@ def _observed_replica(
             ),
             started_at=started,
         )
-    elif _is_killed_for_time(pod, at=at) or ("running" not in state and _is_never_started(pod)):
+    elif _has_exceeded_deadline(pod, at=at) or ("running" not in state and _has_never_started(pod)):
         cause, message = _cause_before_start(pod)
         ended_at = parse_time(pod["metadata"].get("deletionTimestamp"))
         observed = partial(observed, phase=ReplicaPhase.EXITED, cause=cause, ended_at=ended_at)
     elif "running" in state:
-        awaits_probe = probed and not _container(pod).get("ready")
+        awaits_probe = probed and not _container_status(pod).get("ready")
         message = (
             Reason("launch.probe.waiting", "waiting for the first successful probe")
             if awaits_probe
@@ -306,7 +306,7 @@ def _observed_replica(
     return observed(message=truncate_reason(message, LONGEST_MESSAGE))
 
 
-def _is_killed_for_time(pod: Object, *, at: datetime) -> bool:
+def _has_exceeded_deadline(pod: Object, *, at: datetime) -> bool:
     """Whether the kubelet has certainly killed it: kubelets before 1.22 never report it for the container."""
     status, spec = nested_field(pod, "status"), nested_field(pod, "spec")
     began = parse_time(status.get("startTime"))
@@ -317,7 +317,7 @@ def _is_killed_for_time(pod: Object, *, at: datetime) -> bool:
     return at > began + allowed + KUBELET_CONFIRMATION
 
 
-def _is_never_started(pod: Object) -> bool:
+def _has_never_started(pod: Object) -> bool:
     """No process of it runs or will: it was refused, evicted or deleted before a container existed."""
     metadata = pod["metadata"]
     if not metadata.get("deletionTimestamp"):
@@ -327,7 +327,7 @@ def _is_never_started(pod: Object) -> bool:
     return confirmed or not nested_field(pod, "spec", "nodeName")
 
 
-def _was_stopped(pod: Object) -> bool:
+def _was_stop_requested(pod: Object) -> bool:
     """Whether we requested its stop; a pod may also be deleted by others."""
     return object_names.STOP_BY in annotations_of(pod)
 
@@ -336,10 +336,10 @@ def _cause_before_start(pod: Object) -> tuple[ExitCause, str]:
     status = nested_field(pod, "status")
     if status.get("reason") == "DeadlineExceeded":
         return ExitCause.OUT_OF_TIME, _OUT_OF_TIME
-    if _was_stopped(pod):
+    if _was_stop_requested(pod):
         return ExitCause.STOPPED, Reason("launch.stop.before_start", "stopped before it started")
     detail = str(status.get("message") or status.get("reason") or "")
-    return ExitCause.NOT_PREPARED, append_detail(
+    return ExitCause.NOT_PREPARED, append_reason_detail(
         Reason("launch.node.refused", "the node rejected the pod"), detail
     )
 
@@ -351,23 +351,23 @@ def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
     last = lines[-1] if lines else ""
     status = nested_field(pod, "status")
     killed = bool(pod["metadata"].get("deletionTimestamp")) and code in (_SIGTERM, _SIGKILL)
-    evicted = append_detail(
+    evicted = append_reason_detail(
         Reason("attempt.exit.evicted", "evicted by the node"), str(status.get("message") or "")
     )
-    memory = append_detail(
+    memory = append_reason_detail(
         Reason("attempt.exit.allocation_failed", "a memory allocation failed"), last
     )
-    disk = append_detail(Reason("attempt.exit.disk_full", "the disk is full"), last)
-    not_started = append_detail(
+    disk = append_reason_detail(Reason("attempt.exit.disk_full", "the disk is full"), last)
+    not_started = append_reason_detail(
         Reason("launch.container.run_error", "the container cannot be started"), last
     )
-    other = append_detail(
+    other = append_reason_detail(
         Reason("attempt.exit.failed", "exited with code {exit_code}", exit_code=code), last
     )
     judgements = (
         (status.get("reason") == "DeadlineExceeded", ExitCause.OUT_OF_TIME, _OUT_OF_TIME),
         (
-            _was_stopped(pod) and code != 0,
+            _was_stop_requested(pod) and code != 0,
             ExitCause.STOPPED,
             Reason("attempt.stop.stopped", "stopped"),
         ),
@@ -398,10 +398,10 @@ def _preparing_message(pod: Object, state: Mapping[str, Any]) -> str:
     waiting = nested_field(state, "waiting")
     reason, detail = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
     if reason in _WAITING_REASONS:
-        return append_detail(_WAITING_REASONS[reason], detail)
+        return append_reason_detail(_WAITING_REASONS[reason], detail)
     for condition in nested_field(pod, "status", "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return append_detail(
+            return append_reason_detail(
                 Reason("launch.pod.unschedulable", "the cluster cannot schedule the pod"),
                 str(condition.get("message") or ""),
             )

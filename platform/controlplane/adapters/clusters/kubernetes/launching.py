@@ -22,10 +22,10 @@ from controlplane.adapters.clusters.kubernetes import (
     team_isolation,
 )
 from controlplane.adapters.clusters.kubernetes.api import (
+    ApiAccessDenied,
     ApiRefused,
     KubernetesApi,
     Manifest,
-    NotAllowed,
     Object,
     annotations_of,
     object_name,
@@ -40,13 +40,17 @@ from controlplane.adapters.clusters.kubernetes.launch_plans import (
 )
 from controlplane.adapters.clusters.kubernetes.launch_status import (
     FoundLaunch,
-    checkpoints_of,
+    checkpoint_source_launch,
     pod_path,
 )
 from controlplane.adapters.clusters.kubernetes.team_isolation import PodSecurityLevel
-from controlplane.adapters.clusters.launch_validation import NAME_PATTERN, check_launch, check_name
+from controlplane.adapters.clusters.launch_validation import (
+    NAME_PATTERN,
+    check_launch,
+    check_launch_identifier,
+)
 from controlplane.domain.common.reasons import Reason, reason_as_json, truncate_reason
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.chips import VendorPodSettings
 from controlplane.ports.clusters import (
     ClusterError,
@@ -85,26 +89,26 @@ class PodLauncher:
         namespace = object_names.namespace_of(team, prefix=self.profile.namespace)
         try:
             self._create_objects(launch, namespace=namespace)
-        except NotAllowed:
+        except ApiAccessDenied:
             # The existing objects are completed as soon as permission returns.
             raise
         except (ApiRefused, LaunchRefused) as refusal:
             self._undo_launch(launch, namespace=namespace, refusal=refusal)
 
     def _create_objects(self, launch: Launch, *, namespace: str) -> None:
-        check_name(launch.name)
+        check_launch_identifier(launch.name)
         path = f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}"
         record = self.api.found(path)
         if record and {object_names.LAUNCHED, object_names.STOP_BY} & annotations_of(record).keys():
             return
         plan = self._plan_launch(launch, namespace=namespace)
         if record is None:
-            plan = self._plan_from_checkpoints(plan)
+            plan = self._plan_with_earlier_checkpoints(plan)
             self._ensure_namespace(plan)
             self.api.ensure(manifests.record_manifest(plan))
             record = self.api.get(path)
         else:
-            plan = plan.continuing(checkpoints_of(record))
+            plan = plan.continuing(checkpoint_source_launch(record))
         for manifest in self._owned_manifests(plan, record):
             self.api.ensure(manifest)
         self.api.annotate(path, {object_names.LAUNCHED: datetime.now(UTC).isoformat()})
@@ -128,7 +132,7 @@ class PodLauncher:
             raise LaunchRefused(message) from refusal
         pods = self._list_pods(namespace, launch.name)
         if not pods:
-            self.withdraw(namespace, launch.name, grace=1)
+            self.delete_launch_objects(namespace, launch.name, grace=1)
             if any(moment in message for moment in _TRANSIENT_REFUSALS):
                 raise ClusterUnavailable(
                     Reason(
@@ -158,7 +162,7 @@ class PodLauncher:
         if len(present) < len(wanted):
             known = self.devices.on(self.api.list("/api/v1/nodes"))
         check_launch(launch, nodes=self.observed_nodes(known))
-        plugins = tuple(registry.chip_plugins().values())
+        plugins = tuple(adapter_registry.chip_plugins().values())
         cpu_cards = self.profile.cpu_cards
         cards = {
             object_name(node): inventory.cards_of_node(node, plugins=plugins, cpu_cards=cpu_cards)
@@ -182,11 +186,11 @@ class PodLauncher:
             namespace=namespace,
             runtime=runtime_archive(),
             replicas=replicas,
-            extras=_pod_extras(replicas),
+            extras=_vendor_pod_settings(replicas),
             checkpoints=launch.name,
-            devices=self.devices.version_for(chain.from_iterable(replicas.values())),
+            devices=self.devices.claim_api_version(chain.from_iterable(replicas.values())),
         )
-        if launch.shares_checkpoints and plan.several_nodes and self.profile.work is None:
+        if launch.shares_checkpoints and plan.spans_several_nodes and self.profile.work is None:
             raise LaunchRefused(
                 Reason(
                     "launch.checkpoints.not_shared",
@@ -214,12 +218,12 @@ class PodLauncher:
             nodes,
             pods,
             installation=self.installation,
-            plugins=tuple(registry.chip_plugins().values()),
+            plugins=tuple(adapter_registry.chip_plugins().values()),
             cpu_cards=self.profile.cpu_cards,
             hypernodes=hypernodes,
         )
 
-    def _plan_from_checkpoints(self, plan: LaunchPlan) -> LaunchPlan:
+    def _plan_with_earlier_checkpoints(self, plan: LaunchPlan) -> LaunchPlan:
         """The plan in the folder of the checkpoints that it continues, if there are any.
 
         :raises LaunchRefused: if the Launch that it continues has not ended.
@@ -261,10 +265,10 @@ class PodLauncher:
                 name, installation=self.installation, level=level
             )
             self.api.ensure(namespace)
-        elif change := team_isolation.labels_to_change(found[0], level):
+        elif change := team_isolation.pod_security_label_patch(found[0], level):
             try:
                 self.api.merge(f"/api/v1/namespaces/{name}", change)
-            except NotAllowed:
+            except ApiAccessDenied:
                 # The cluster's page reports it; an administrator may label it instead.
                 log.warning("a namespace could not be labelled", extra={"namespace": name})
         policy = team_isolation.network_policy(
@@ -282,25 +286,27 @@ class PodLauncher:
         if launch.secrets:
             yield manifests.secret_manifest(plan, owner=owner)
         yield manifests.service_manifest(plan, owner=owner)
-        if vendors := manifests.vendor_map(plan, owner=owner):
+        if vendors := manifests.vendor_config_map_manifest(plan, owner=owner):
             yield vendors
         for role in launch.roles:
             if template := manifests.claim_template(plan, role, owner=owner):
                 yield template
         for role, replica in replicas:
             if role.ports and self.profile.reach == "node_port":
-                yield manifests.node_port(plan, role, index=replica.index, owner=owner)
+                yield manifests.node_port_service_manifest(
+                    plan, role, index=replica.index, owner=owner
+                )
         for role, replica in replicas:
             yield manifests.pod_manifest(plan, role, replica, owner=owner)
 
     def _list_pods(self, namespace: str, name: str) -> Sequence[Object]:
-        query = object_names.owner_query(installation=self.installation, launch=name)
+        query = object_names.owned_objects_query(installation=self.installation, launch=name)
         return self.api.list(f"/api/v1/namespaces/{namespace}/pods", query=query)
 
-    def withdraw(self, namespace: str, name: str, *, grace: int) -> None:
+    def delete_launch_objects(self, namespace: str, name: str, *, grace: int) -> None:
         """Delete all objects. With 0 seconds of grace, for an ended Launch, its name is free immediately."""
         path = f"/api/v1/namespaces/{namespace}"
-        ours = object_names.owner_query(installation=self.installation, launch=name)
+        ours = object_names.owned_objects_query(installation=self.installation, launch=name)
         for pod in self._list_pods(namespace, name):
             self.api.delete(pod_path(pod), grace=grace)
             self._remove_finalizer(pod)
@@ -318,13 +324,13 @@ class PodLauncher:
         self.api.merge_if_found(pod_path(pod), {"metadata": {"finalizers": remaining}})
 
 
-def _pod_extras(replicas: Mapping[str, Sequence[PlannedReplica]]) -> VendorPodSettings:
+def _vendor_pod_settings(replicas: Mapping[str, Sequence[PlannedReplica]]) -> VendorPodSettings:
     """What the chip vendor requires of pods."""
     chips = {card.chip for each in replicas.values() for one in each for card in one.cards}
     for chip in sorted(chips):
-        known = registry.chip_by_name(chip)
+        known = adapter_registry.chip_by_name(chip)
         if known is not None:
-            return registry.chip_plugin(known).profile().pods.of(known)
+            return adapter_registry.plugin_of_chip(known).profile().pods.of(known)
     return VendorPodSettings()
 
 

@@ -35,14 +35,14 @@ from controlplane.adapters.clusters.kubernetes.launch_plans import (
     WORK,
     LaunchPlan,
     PlannedReplica,
-    file_key,
+    config_map_key,
 )
 from controlplane.adapters.clusters.launch_validation import fill_placeholders
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import MIB
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import LaunchRefused
-from controlplane.ports.launches import LaunchRole, Probe
+from controlplane.ports.launches import LaunchRole, ReadinessProbe
 
 #: An object of the API is limited to 1 MiB, of which the record itself and logs of a stopped Launch need a
 #: part.
@@ -72,7 +72,9 @@ def record_manifest(plan: LaunchPlan) -> Manifest:
     """:raises LaunchRefused: if its files are too large for one object."""
     launch = plan.launch
     values = plan.values(None)
-    files = {file_key(path): fill_placeholders(text, values) for path, text in launch.files.items()}
+    files = {
+        config_map_key(path): fill_placeholders(text, values) for path, text in launch.files.items()
+    }
     size = sum(len(text.encode()) for text in files.values())
     if size > _LARGEST_FILES:
         raise LaunchRefused(
@@ -91,7 +93,7 @@ def record_manifest(plan: LaunchPlan) -> Manifest:
 def secret_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
     secrets = plan.launch.secrets.items()
     data = {name: b64encode(value.encode()).decode("ascii") for name, value in secrets}
-    metadata = owned_by(plan, owner, name=plan.launch.name)
+    metadata = metadata_with_owner(plan, owner, name=plan.launch.name)
     return api_object("Secret", metadata, type="Opaque", data=data)
 
 
@@ -109,10 +111,12 @@ def service_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
             installation=plan.installation, launch=plan.launch.name
         ),
     }
-    return api_object("Service", owned_by(plan, owner, name=plan.launch.name), spec=spec)
+    return api_object("Service", metadata_with_owner(plan, owner, name=plan.launch.name), spec=spec)
 
 
-def node_port(plan: LaunchPlan, role: LaunchRole, *, index: int, owner: Manifest) -> Manifest:
+def node_port_service_manifest(
+    plan: LaunchPlan, role: LaunchRole, *, index: int, owner: Manifest
+) -> Manifest:
     """A way in from outside of the cluster to one replica."""
     spec = {
         "type": "NodePort",
@@ -128,17 +132,17 @@ def node_port(plan: LaunchPlan, role: LaunchRole, *, index: int, owner: Manifest
         ],
     }
     pod = object_names.pod_name(plan.launch.name, role=role.name, index=index)
-    return api_object("Service", owned_by(plan, owner, name=pod), spec=spec)
+    return api_object("Service", metadata_with_owner(plan, owner, name=pod), spec=spec)
 
 
-def vendor_map(plan: LaunchPlan, *, owner: Manifest) -> Manifest | None:
+def vendor_config_map_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest | None:
     """The ConfigMap that a controller of the chips' vendor fills in; None where none does."""
     extras = plan.extras
     if not extras.config_map:
         return None
-    metadata = owned_by(plan, owner, name=plan.named(extras.config_map))
-    metadata["labels"] |= plan.all_named(extras.config_map_labels)
-    return api_object("ConfigMap", metadata, data=plan.all_named(extras.config_map_data))
+    metadata = metadata_with_owner(plan, owner, name=plan.named(extras.config_map))
+    metadata["labels"] |= plan.fill_launch_names(extras.config_map_labels)
+    return api_object("ConfigMap", metadata, data=plan.fill_launch_names(extras.config_map_data))
 
 
 def claim_template_name(plan: LaunchPlan, role: LaunchRole) -> str:
@@ -157,7 +161,7 @@ def claim_template(plan: LaunchPlan, role: LaunchRole, *, owner: Manifest) -> Ma
         requests.append({"name": f"{CLAIM}-{number}", **exactly})
     if not requests:
         return None
-    metadata = owned_by(plan, owner, name=claim_template_name(plan, role))
+    metadata = metadata_with_owner(plan, owner, name=claim_template_name(plan, role))
     # Claims created from it carry the labels, which distinguish them from those of others.
     spec = {
         "metadata": {"labels": dict(metadata["labels"])},
@@ -167,7 +171,7 @@ def claim_template(plan: LaunchPlan, role: LaunchRole, *, owner: Manifest) -> Ma
     return api_object("ResourceClaimTemplate", metadata, version=version, spec=spec)
 
 
-def owned_by(plan: LaunchPlan, owner: Manifest, *, name: str) -> Manifest:
+def metadata_with_owner(plan: LaunchPlan, owner: Manifest, *, name: str) -> Manifest:
     record = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
     return {
         "name": name,
@@ -192,7 +196,7 @@ def pod_manifest(
     spec["tolerations"].append(isolation_taints.isolation_toleration(plan.installation))
     name = object_names.pod_name(plan.launch.name, role=role.name, index=replica.index)
     metadata = {
-        **owned_by(plan, owner, name=name),
+        **metadata_with_owner(plan, owner, name=name),
         **template["metadata"],
         # A finalizer holds a deleted pod until its end has been recorded.
         "finalizers": [object_names.OBSERVED],
@@ -237,7 +241,7 @@ def pod_template(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) ->
         spec["imagePullSecrets"] = [{"name": profile.pull_secret}]
     if plan.host_network:
         spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
-    annotations = plan.all_named(extras.annotations)
+    annotations = plan.fill_launch_names(extras.annotations)
     if extras.device_annotation and replica.cards:
         devices = (extras.device_name.format(index=card.index) for card in replica.cards)
         annotations[extras.device_annotation] = ",".join(devices)
@@ -263,7 +267,7 @@ def _mounted_volumes(plan: LaunchPlan) -> Iterator[tuple[str, Manifest, list[Man
     yield "runtime", {"configMap": {"name": plan.runtime.name}}, [archive]
     if launch.files:
         files = [
-            {"mountPath": f"{WORK}/{path}", "subPath": file_key(path), "readOnly": True}
+            {"mountPath": f"{WORK}/{path}", "subPath": config_map_key(path), "readOnly": True}
             for path in launch.files
         ]
         yield "files", {"configMap": {"name": launch.name}}, files
@@ -365,7 +369,7 @@ def _container_manifest(
     return container
 
 
-def _probe_manifests(probe: Probe, ports: Mapping[str, int]) -> Manifest:
+def _probe_manifests(probe: ReadinessProbe, ports: Mapping[str, int]) -> Manifest:
     """Slow until the first response; afterwards, a missing response only removes the pod from the service."""
     get = {
         "httpGet": {"path": probe.path, "port": ports[probe.port]},
@@ -405,7 +409,9 @@ def _environment_variables(
         **_rendezvous_variables(plan, role, replica),
         **requested,
         # An image may set them to all; a pod's own variables override the image's.
-        **registry.hidden_devices(() if plan.claimed(replica) else (card.chip for card in given)),
+        **adapter_registry.variables_that_hide_devices(
+            () if plan.claimed(replica) else (card.chip for card in given)
+        ),
         **dict.fromkeys(variables, numbers),
         "PYTHONPATH": ":".join(python_path),
     }

@@ -61,7 +61,7 @@ def signal_table(*path: str) -> Mapping[str, Any]:
 
 
 @cache
-def signal_levels(*path: str) -> Mapping[str, FaultLevel]:
+def fault_levels_by_signal(*path: str) -> Mapping[str, FaultLevel]:
     """Word → level, of a table that lists words under levels."""
     lists: Mapping[str, Sequence[str]] = signal_table(*path)
     return {word: FaultLevel[level] for level, names in lists.items() for word in names}
@@ -105,7 +105,7 @@ def node_condition_signals(node: Object) -> Iterator[ClusterSignal]:
             code = NODE_UNREACHABLE
         elif kind == _READY and status == "False":
             code = "NotReady"
-        elif status == "True" and not unreachable and kind in signal_levels("conditions"):
+        elif status == "True" and not unreachable and kind in fault_levels_by_signal("conditions"):
             code = kind
         if code:
             parts = (condition.get("reason"), condition.get("message"))
@@ -113,7 +113,7 @@ def node_condition_signals(node: Object) -> Iterator[ClusterSignal]:
                 node=object_name(node),
                 origin=SignalOrigin.SILENCE if code == NODE_UNREACHABLE else SignalOrigin.CONDITION,
                 code=code,
-                level=_OWN_LEVELS.get(code) or signal_levels("conditions")[code],
+                level=_OWN_LEVELS.get(code) or fault_levels_by_signal("conditions")[code],
                 message=": ".join(str(word) for word in parts if word),
                 since=parse_time(condition.get("lastTransitionTime")),
             )
@@ -153,7 +153,7 @@ def recent_events(events: Iterable[Object], *, at: datetime) -> Iterator[tuple[s
 
 def node_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
     """Signals of recent events about nodes."""
-    known = signal_levels("events")
+    known = fault_levels_by_signal("events")
     for _kind, event in recent_events(events, at=at):
         about, _, node = event.about.partition("/")
         if about == "node" and event.reason in known:
@@ -196,7 +196,7 @@ def nvsentinel_condition_signals(node: Object) -> Iterator[ClusterSignal]:
             codes, action = _CODE.findall(entry), _ACTION.search(entry)
             coded = kind in own["coded"] and bool(codes)
             # The fault map covers its own codes; otherwise its recommended action gives the severity.
-            levels = signal_levels("nvsentinel", "actions")
+            levels = fault_levels_by_signal("nvsentinel", "actions")
             level = levels.get(action[1] if action else "", FaultLevel.ISOLATE)
             for code in codes if coded else [" ".join((kind, *codes[:1]))]:
                 yield ClusterSignal(

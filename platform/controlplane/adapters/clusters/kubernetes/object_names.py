@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controlplane.adapters.clusters.kubernetes.api import Object, labels_of
-from controlplane.adapters.clusters.launch_validation import check_name
+from controlplane.adapters.clusters.launch_validation import check_launch_identifier
 
 DOMAIN: Final = "ninefold.io"
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
@@ -52,7 +52,7 @@ def format_label_selector(labels: Mapping[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
-def owner_query(*, installation: str, launch: str = "", more: str = "") -> dict[str, str]:
+def owned_objects_query(*, installation: str, launch: str = "", more: str = "") -> dict[str, str]:
     """The query that selects our objects, all or those of one Launch.
 
     :param more: a further requirement, in the syntax of selectors.
@@ -72,7 +72,7 @@ def namespace_of(team: str, *, prefix: str) -> str:
         # Distinguished from another team whose name maps to the same characters.
         digest = hashlib.sha256(wanted.encode()).hexdigest()[:8]
         name = f"{name[: _LONGEST_NAMESPACE - len(digest) - 1].rstrip('-')}-{digest}"
-    check_name(name, what="a namespace's name")
+    check_launch_identifier(name, what="a namespace's name")
     return name
 
 
@@ -80,6 +80,6 @@ def pod_name(launch: str, *, role: str, index: int) -> str:
     return f"{launch}-{role}-{index}"
 
 
-def is_ours(thing: Object, *, installation: str) -> bool:
+def is_managed_by_installation(thing: Object, *, installation: str) -> bool:
     """Whether this installation of the product created it."""
     return labels_of(thing).get(INSTALLATION) == installation

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from controlplane.adapters.clusters.kubernetes.api import ApiRefused, KubernetesApi, NotAllowed
+from controlplane.adapters.clusters.kubernetes.api import ApiAccessDenied, ApiRefused, KubernetesApi
 from controlplane.adapters.clusters.kubernetes.launch_plans import CONTAINER
 from controlplane.ports.clusters import ClusterError, LogChunk
 
@@ -66,7 +66,7 @@ def _log_chunks(
     try:
         yield from api.stream(f"{pod_path}/log", query=requested, read_within=within)
     except ApiRefused as refusal:
-        if isinstance(refusal, NotAllowed):
+        if isinstance(refusal, ApiAccessDenied):
             raise
 
 

@@ -61,7 +61,9 @@ def namespace_manifest(name: str, *, installation: str, level: PodSecurityLevel)
     return api_object("Namespace", {"name": name, "labels": labels, "annotations": annotations})
 
 
-def labels_to_change(namespace: Mapping[str, Any], level: PodSecurityLevel) -> Manifest | None:
+def pod_security_label_patch(
+    namespace: Mapping[str, Any], level: PodSecurityLevel
+) -> Manifest | None:
     """A merge patch that gives the namespace that level; None where it is to stay as it is.
 
     A level set by others stays, and ours is only ever relaxed: other pods may rely on it.
@@ -95,7 +97,7 @@ def network_policy(
             "ports": [{"protocol": "UDP", "port": _DNS_PORT}, *_tcp_ports(_DNS_PORT)],
         },
         {"to": [_component_peer("web")], "ports": _tcp_ports(_WEB_PORT)},
-        *_control_plane(profile.control_url, control_plane),
+        *_control_plane_egress_rules(profile.control_url, control_plane),
     ]
     for rule in profile.egress:
         ports = {"ports": _tcp_ports(*rule.ports)} if rule.ports else {}
@@ -121,7 +123,7 @@ def external_host(url: str) -> str:
     return "" if host.endswith((".svc", ".svc.cluster.local")) else host
 
 
-def _control_plane(url: str, addresses: Sequence[str]) -> Iterable[Manifest]:
+def _control_plane_egress_rules(url: str, addresses: Sequence[str]) -> Iterable[Manifest]:
     if not addresses:
         return
     parts = urlsplit(url)

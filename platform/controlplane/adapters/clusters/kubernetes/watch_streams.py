@@ -110,7 +110,7 @@ STEADY: Final = 5.0
 _LONGEST = 30.0
 
 
-class WatchEnd(StrEnum):
+class WatchEndReason(StrEnum):
     """Why a list or a watch ended."""
 
     #: At the requested timeout, or on close.
@@ -134,36 +134,42 @@ class WatchEnd(StrEnum):
     @property
     def lists(self) -> bool:
         """Whether what is known may be stale: list again; otherwise the watch continues from the last version."""
-        return self in (WatchEnd.EXPIRED, WatchEnd.REFUSED, WatchEnd.GARBLED)
+        return self in (WatchEndReason.EXPIRED, WatchEndReason.REFUSED, WatchEndReason.GARBLED)
 
     def pauses(self, *, lifetime: float) -> bool:
         """Whether to wait before; after some ends, only if the life before was short."""
-        if self in (WatchEnd.EARLY, WatchEnd.EXPIRED):
+        if self in (WatchEndReason.EARLY, WatchEndReason.EXPIRED):
             return lifetime < STEADY
-        return self not in (WatchEnd.ON_SCHEDULE, WatchEnd.IDLE)
+        return self not in (WatchEndReason.ON_SCHEDULE, WatchEndReason.IDLE)
 
 
-def classify_watch_end(error: Exception | None, *, lifetime: float, requested: float) -> WatchEnd:
+def classify_watch_end(
+    error: Exception | None, *, lifetime: float, requested: float
+) -> WatchEndReason:
     """Classify the end of a watch that lived for so many seconds of its timeout."""
     # A response without the mandatory fields, if it could be decoded at all.
-    end = WatchEnd.GARBLED
+    end = WatchEndReason.GARBLED
     match error, error and error.__cause__:
         case None, _:
-            end = WatchEnd.ON_SCHEDULE if lifetime >= requested - STEADY else WatchEnd.EARLY
+            end = (
+                WatchEndReason.ON_SCHEDULE
+                if lifetime >= requested - STEADY
+                else WatchEndReason.EARLY
+            )
         case ApiRefused() as refusal, _:
-            end = WatchEnd.EXPIRED if refusal.expired else WatchEnd.REFUSED
+            end = WatchEndReason.EXPIRED if refusal.expired else WatchEndReason.REFUSED
         case ReadTimeoutError(), _:
-            end = WatchEnd.IDLE
+            end = WatchEndReason.IDLE
         case ClusterUnavailable(), None:
-            end = WatchEnd.BUSY
+            end = WatchEndReason.BUSY
         case ClusterUnavailable(), ReadTimeoutError():
-            end = WatchEnd.HALF_OPEN
+            end = WatchEndReason.HALF_OPEN
         case ClusterUnavailable(), NewConnectionError() | ConnectTimeoutError():
-            end = WatchEnd.UNREACHABLE
+            end = WatchEndReason.UNREACHABLE
         case ClusterUnavailable(), ValueError():
             pass
         case ClusterUnavailable() | HTTPError() | OSError(), _:
-            end = WatchEnd.BROKEN
+            end = WatchEndReason.BROKEN
     return end
 
 

@@ -46,7 +46,7 @@ from controlplane.adapters.clusters.kubernetes.watch_streams import (
     STEADY,
     Backoff,
     PendingChanges,
-    WatchEnd,
+    WatchEndReason,
     WatchStream,
     classify_watch_end,
 )
@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 #: Ends that healthy connections have.
 _EXPECTED_ENDS: Final = frozenset(
-    {WatchEnd.ON_SCHEDULE, WatchEnd.EARLY, WatchEnd.IDLE, WatchEnd.EXPIRED}
+    {WatchEndReason.ON_SCHEDULE, WatchEndReason.EARLY, WatchEndReason.IDLE, WatchEndReason.EXPIRED}
 )
 #: Objects in one page of a listing.
 _PAGE: Final = 200
@@ -104,7 +104,7 @@ class WatchedResource(Protocol):
     query: Mapping[str, str]
     metadata_only: bool
 
-    def remembered(self, item: Object) -> Mapping[str, bytes]:
+    def stored_state(self, item: Object) -> Mapping[str, bytes]:
         """What a listing needs to know of the object, by name."""
         ...
 
@@ -117,7 +117,7 @@ class WatchedResource(Protocol):
         ...
 
 
-class LaunchPods:
+class WatchedLaunchPods:
     """Pods of our Launches."""
 
     name = "our pods"
@@ -125,11 +125,11 @@ class LaunchPods:
     metadata_only = True
 
     def __init__(self, *, installation: str, changes: PendingChanges) -> None:
-        self.query: Mapping[str, str] = object_names.owner_query(installation=installation)
+        self.query: Mapping[str, str] = object_names.owned_objects_query(installation=installation)
         self._changes = changes
         self._known: set[str] = set()
 
-    def remembered(self, item: Object) -> Mapping[str, bytes]:
+    def stored_state(self, item: Object) -> Mapping[str, bytes]:
         launch = labels_of(item).get(object_names.LAUNCH)
         return {str(launch): b""} if launch else {}
 
@@ -138,13 +138,13 @@ class LaunchPods:
         self._known = set(listed)
 
     def changed(self, kind: str, item: Object) -> None:
-        launch = self.remembered(item)
+        launch = self.stored_state(item)
         # A deleted one stays known until a list lacks it: it may have other pods.
         self._known.update(launch)
         self._changes.launches(launch)
 
 
-class ClusterNodes:
+class WatchedNodes:
     name = "nodes"
     path = "/api/v1/nodes"
     metadata_only = False
@@ -154,7 +154,7 @@ class ClusterNodes:
         self._changes = changes
         self._known: dict[str, bytes] = {}
 
-    def remembered(self, item: Object) -> Mapping[str, bytes]:
+    def stored_state(self, item: Object) -> Mapping[str, bytes]:
         return {object_name(item): node_digest(item)}
 
     def replace(self, listed: Mapping[str, bytes]) -> None:
@@ -174,7 +174,7 @@ class ClusterNodes:
         self._changes.nodes()
 
 
-class OtherPods:
+class WatchedForeignPods:
     """Foreign pods that use resources of a node; their requests are read later for all of them."""
 
     name = "others' pods"
@@ -189,7 +189,7 @@ class OtherPods:
         }
         self._changes = changes
 
-    def remembered(self, item: Object) -> Mapping[str, bytes]:
+    def stored_state(self, item: Object) -> Mapping[str, bytes]:
         return {}
 
     def replace(self, listed: Mapping[str, bytes]) -> None:
@@ -228,7 +228,7 @@ class ReflectorStatus:
     watches: int = 0
     events: int = 0
     #: Ends by their kind, including the requested ones.
-    ends: Mapping[WatchEnd, int] = field(default_factory=dict)
+    ends: Mapping[WatchEndReason, int] = field(default_factory=dict)
     #: Time of the last activity on the monotonic clock; None if there was none.
     last_seen_at: float | None = None
     #: Message of the last failure; empty after the next success.
@@ -237,7 +237,9 @@ class ReflectorStatus:
     @property
     def errors(self) -> int:
         """Ends that were not requested."""
-        return sum(count for end, count in self.ends.items() if end is not WatchEnd.ON_SCHEDULE)
+        return sum(
+            count for end, count in self.ends.items() if end is not WatchEndReason.ON_SCHEDULE
+        )
 
 
 class Reflector:
@@ -288,12 +290,12 @@ class Reflector:
                 self._renewing = renew
                 self._stream.interrupt()
 
-    def _note(self, **changes: Any) -> None:
+    def _update_status(self, **changes: Any) -> None:
         self.status = replace(self.status, **{"last_seen_at": time.monotonic(), **changes})
 
     def _list_and_replace(self) -> None:
         resource, listed = self._resource, dict[str, bytes]()
-        self._note(lists=self.status.lists + 1, last_seen_at=self.status.last_seen_at)
+        self._update_status(lists=self.status.lists + 1, last_seen_at=self.status.last_seen_at)
         pages = self._api.pages(
             resource.path,
             query=resource.query,
@@ -302,18 +304,18 @@ class Reflector:
             read_within=self._timeouts.answer,
         )
         for page in pages:
-            self._note(version=page.version)
+            self._update_status(version=page.version)
             if self._stopping.is_set():
                 return
             for item in page.items:
-                listed.update(resource.remembered(item))
+                listed.update(resource.stored_state(item))
         resource.replace(listed)
-        self._note(last_error="")
+        self._update_status(last_error="")
         self._listed_at = time.monotonic()
 
     def _watch_changes(self, *, seconds: float) -> None:
         resource = self._resource
-        self._note(watches=self.status.watches + 1, last_seen_at=self.status.last_seen_at)
+        self._update_status(watches=self.status.watches + 1, last_seen_at=self.status.last_seen_at)
         response = self._api.open_watch(
             resource.path,
             query=resource.query,
@@ -326,14 +328,14 @@ class Reflector:
         with self._lock:
             self._stream = stream
         try:
-            self._note(last_error="")
-            for event in stream.events(on_activity=self._note):
+            self._update_status(last_error="")
+            for event in stream.events(on_activity=self._update_status):
                 if self._stopping.is_set():
                     return
                 if event["type"] != "BOOKMARK":
-                    self._note(events=self.status.events + 1)
+                    self._update_status(events=self.status.events + 1)
                     resource.changed(event["type"], event["object"])
-                self._note(version=event["object"]["metadata"]["resourceVersion"])
+                self._update_status(version=event["object"]["metadata"]["resourceVersion"])
         finally:
             with self._lock:
                 self._stream = None
@@ -352,12 +354,12 @@ class Reflector:
         if lifetime >= STEADY and (status.last_seen_at or 0.0) > began:
             self._backoff.reset()
         pause = self._backoff.next() if end.pauses(lifetime=lifetime) else 0.0
-        self._note(
+        self._update_status(
             ends={**status.ends, end: status.ends.get(end, 0) + 1},
             last_seen_at=status.last_seen_at,
             last_error=status.last_error if error is None or expected else str(error),
         )
-        unforeseen = end is WatchEnd.GARBLED and not isinstance(error, MalformedResponse)
+        unforeseen = end is WatchEndReason.GARBLED and not isinstance(error, MalformedResponse)
         log.log(
             logging.INFO if expected else logging.WARNING,
             "a watch has ended",
@@ -387,9 +389,9 @@ class Watcher:
         self._heartbeat_at: float | None = None
         self._alive_notified_at = 0.0
         resources: tuple[WatchedResource, ...] = (
-            LaunchPods(installation=installation, changes=self._changes),
-            ClusterNodes(changes=self._changes),
-            OtherPods(installation=installation, changes=self._changes),
+            WatchedLaunchPods(installation=installation, changes=self._changes),
+            WatchedNodes(changes=self._changes),
+            WatchedForeignPods(installation=installation, changes=self._changes),
         )
         self._reflectors = tuple(
             Reflector(api, resource, stopping=self._over, timeouts=timeouts)

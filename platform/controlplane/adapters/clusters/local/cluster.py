@@ -24,28 +24,28 @@ from typing import Any
 
 from controlplane.adapters.clusters.launch_validation import NAME_PATTERN, check_launch
 from controlplane.adapters.clusters.local import job_accounts, processes
-from controlplane.adapters.clusters.local.environments import installer_variables
-from controlplane.adapters.clusters.local.folders import (
-    HomeFolder,
+from controlplane.adapters.clusters.local.engine_environments import installer_variables
+from controlplane.adapters.clusters.local.job_processes import INSTANCE_VARIABLE
+from controlplane.adapters.clusters.local.launch_folders import (
     LaunchFolder,
+    LocalClusterFolder,
     ReplicaFolder,
     read_json,
     try_lock,
     write_json,
 )
-from controlplane.adapters.clusters.local.job_processes import INSTANCE_VARIABLE
+from controlplane.adapters.clusters.local.launch_preparation import APPEARS_WITHIN
 from controlplane.adapters.clusters.local.launch_records import (
     LocalLaunchRecord,
     LocalReplicaState,
     ProcessIsolation,
 )
-from controlplane.adapters.clusters.local.preparation import APPEARS_WITHIN
-from controlplane.adapters.clusters.local.process_runs import boot_seconds
+from controlplane.adapters.clusters.local.process_runs import seconds_since_boot
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.adapters.clusters.local.replica_logs import read_chunk
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import MIB, Bytes, Millicpu, Resources
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (
     ClusterError,
     ClusterUnavailable,
@@ -93,7 +93,7 @@ class LocalCluster:
         artifacts_kind: str = "filesystem",
         artifacts: Mapping[str, Any] | None = None,
     ) -> None:
-        self._home = HomeFolder(Path(home).absolute())
+        self._home = LocalClusterFolder(Path(home).absolute())
         self._home.create()
         self._python = python
         self._cores = len(os.sched_getaffinity(0))
@@ -158,7 +158,7 @@ class LocalCluster:
                 try:
                     self._start_supervisor(folder, replica=replica, role=role, index=index)
                 except ClusterUnavailable:
-                    self._remove_launch(launch)
+                    self._discard_incomplete_launch(launch)
                     raise
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
@@ -181,7 +181,9 @@ class LocalCluster:
         path = self._home.launch(name).stop
         request = path.with_name(f".stop.{secrets.token_hex(4)}")
         with suppress(FileNotFoundError):
-            write_json(request, {"deadline": boot_seconds() + max(0.0, grace.total_seconds())})
+            write_json(
+                request, {"deadline": seconds_since_boot() + max(0.0, grace.total_seconds())}
+            )
             # A link fails where a rename would replace: the first deadline holds.
             with suppress(FileExistsError):
                 os.link(request, path)
@@ -201,7 +203,7 @@ class LocalCluster:
             )
         self._delete_folder(self._home.launch(name))
 
-    def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
+    def disk_usage_by_launch(self, names: Collection[str]) -> Mapping[str, Bytes]:
         folders = {name: self._home.launch(name) for name in names}
         return {
             name: Bytes(folder.footprint())
@@ -277,7 +279,7 @@ class LocalCluster:
             yield None
             return
         first, last = self._accounts
-        with job_accounts.reserved_account(
+        with job_accounts.reserve_job_account(
             name, home=self._home, first=first, last=last
         ) as account:
             yield account
@@ -320,7 +322,7 @@ class LocalCluster:
             ports_to=self._port_range[1],
             artifacts_kind=self._artifacts_kind,
             artifacts_options=self._artifacts,
-            hidden_devices=registry.hidden_devices([self._chip]),
+            hidden_devices=adapter_registry.variables_that_hide_devices([self._chip]),
         )
 
     def _start_supervisor(
@@ -369,7 +371,7 @@ class LocalCluster:
                 )
             )
 
-    def _remove_launch(self, launch: Launch) -> None:
+    def _discard_incomplete_launch(self, launch: Launch) -> None:
         """Leave nothing of a Launch of which one supervisor could not be started."""
         self.stop(launch.name, grace=timedelta(0))
         folder, deadline = self._home.launch(launch.name), time.monotonic() + _WITHDRAWN_WITHIN
@@ -431,12 +433,12 @@ def record_replica_end(
         state = LocalReplicaState.read(replica)
         if state is not None and state.ended:
             return state
-        return _mark_lost(record, replica=replica, state=state)
+        return _mark_replica_lost(record, replica=replica, state=state)
     finally:
         os.close(lock)
 
 
-def _mark_lost(
+def _mark_replica_lost(
     record: LocalLaunchRecord, *, replica: ReplicaFolder, state: LocalReplicaState | None
 ) -> LocalReplicaState:
     boot = processes.boot_id()

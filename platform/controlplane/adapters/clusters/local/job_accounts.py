@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from controlplane.adapters.clusters.local.folders import HomeFolder, hold_file_lock
+from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder, hold_file_lock
 from controlplane.adapters.clusters.local.launch_records import ProcessIsolation
 from controlplane.adapters.clusters.local.processes import processes_of_account
 from controlplane.domain.common.reasons import Reason
@@ -40,14 +40,14 @@ class IsolationPolicy:
 
 def isolation_policy(*, home: Path, first: int, last: int) -> IsolationPolicy:
     """What is possible here for jobs under ``home``, which must exist."""
-    unavailable = _unavailable_reason(first=first, last=last)
+    unavailable = _job_accounts_unavailable_reason(first=first, last=last)
     if unavailable:
         return IsolationPolicy(
             separation=ProcessIsolation.NONE,
             summary="not isolated: jobs run as the same account as the product and can read its "
             f"files ({unavailable}); run it as root, or only work that you trust",
         )
-    closed = closed_folder(home)
+    closed = find_untraversable_folder(home)
     if closed is None:
         return IsolationPolicy(
             separation=ProcessIsolation.ACCOUNT,
@@ -67,12 +67,12 @@ def isolation_policy(*, home: Path, first: int, last: int) -> IsolationPolicy:
     )
 
 
-def accounts_available(*, first: int = FIRST_ACCOUNT, last: int = LAST_ACCOUNT) -> bool:
+def can_use_job_accounts(*, first: int = FIRST_ACCOUNT, last: int = LAST_ACCOUNT) -> bool:
     """Whether processes can be given those accounts here."""
-    return not _unavailable_reason(first=first, last=last)
+    return not _job_accounts_unavailable_reason(first=first, last=last)
 
 
-def _unavailable_reason(*, first: int, last: int) -> str:
+def _job_accounts_unavailable_reason(*, first: int, last: int) -> str:
     """Why other accounts cannot be used here, or nothing."""
     if os.geteuid() != 0:
         return Reason("launch.accounts.not_root", "the process was not started by root")
@@ -96,7 +96,9 @@ def _unavailable_reason(*, first: int, last: int) -> str:
 
 
 @contextmanager
-def reserved_account(name: str, *, home: HomeFolder, first: int, last: int) -> Iterator[int]:
+def reserve_job_account(
+    name: str, *, home: LocalClusterFolder, first: int, last: int
+) -> Iterator[int]:
     """An account for the Launch of that name, free of other holders and of processes.
 
     The block creates the Launch's folder; an entry without one is given up by the next caller.
@@ -110,7 +112,7 @@ def reserved_account(name: str, *, home: HomeFolder, first: int, last: int) -> I
                 used.add(int(entry.name))
             else:
                 entry.unlink()
-        account = _free_account_id(used, home=home, first=first, last=last)
+        account = _find_free_account_id(used, home=home, first=first, last=last)
         entry = home.accounts / str(account)
         entry.symlink_to(name)
         try:
@@ -120,7 +122,9 @@ def reserved_account(name: str, *, home: HomeFolder, first: int, last: int) -> I
             raise
 
 
-def _free_account_id(used: set[int], *, home: HomeFolder, first: int, last: int) -> int:
+def _find_free_account_id(
+    used: set[int], *, home: LocalClusterFolder, first: int, last: int
+) -> int:
     # Two homes on one machine do not coordinate: they start at different offsets.
     count = last - first + 1
     offset = int.from_bytes(hashlib.sha256(bytes(home.path.resolve())).digest()[:4])
@@ -137,7 +141,7 @@ def _free_account_id(used: set[int], *, home: HomeFolder, first: int, last: int)
     )
 
 
-def release_account(account: int, *, home: HomeFolder) -> None:
+def release_account(account: int, *, home: LocalClusterFolder) -> None:
     with suppress(FileNotFoundError):
         (home.accounts / str(account)).unlink()
 
@@ -150,13 +154,13 @@ class InterpreterNotFound(Exception):
     """No Python was found that jobs could run on."""
 
 
-def open_to_others(path: Path) -> bool:
+def is_traversable_by_others(path: Path) -> bool:
     """Whether every folder down to ``path`` lets any account pass."""
     resolved = path.resolve()
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in (resolved, *resolved.parents))
 
 
-def closed_folder(path: Path) -> Path | None:
+def find_untraversable_folder(path: Path) -> Path | None:
     """The topmost folder above or at ``path`` that lets no other account pass, if there is one."""
     resolved = path.resolve()
     for folder in (*reversed(resolved.parents), resolved):
@@ -180,21 +184,21 @@ def find_interpreter(*, preferred: str = "", by_others: bool) -> Path:
                     path=repr(preferred),
                 )
             )
-        if by_others and not open_to_others(Path(path)):
+        if by_others and not is_traversable_by_others(Path(path)):
             raise InterpreterNotFound(
                 Reason(
                     "launch.python.not_accessible",
                     "{path} is in {folder}, which job accounts cannot access; use a Python "
                     "outside it, for example /usr/bin/python{version}",
                     path=repr(preferred),
-                    folder=str(closed_folder(Path(path))),
+                    folder=str(find_untraversable_folder(Path(path))),
                     version=PYTHON_VERSION,
                 )
             )
         return Path(path).resolve()
     for candidate in _candidate_files():
         executable = candidate.is_file() and os.access(candidate, os.X_OK)
-        if executable and (not by_others or open_to_others(candidate)):
+        if executable and (not by_others or is_traversable_by_others(candidate)):
             return candidate.resolve()
     raise InterpreterNotFound(
         Reason(

@@ -24,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from controlplane.adapters.clusters import launch_validation
-from controlplane.adapters.clusters.local.folders import LaunchFolder
+from controlplane.adapters.clusters.local.launch_folders import LaunchFolder
 from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, ProcessIsolation
 from controlplane.ports.launches import LaunchRole
 
@@ -98,10 +98,10 @@ def start_job(
     groups: tuple[int, ...] | None = ()
     if record.separation is ProcessIsolation.ACCOUNT_THAT_READS_ALL:
         _check_executable(command[0], path=environment["PATH"])
-        command = [*_with_reading_rights(record), *command]
+        command = [*_setpriv_command(record), *command]
     if record.separation is not ProcessIsolation.ACCOUNT:
         account, groups = None, None
-    cores = cores_for(role, index=index, usable=sorted(os.sched_getaffinity(0)))
+    cores = cpu_cores_of_replica(role, index=index, usable=sorted(os.sched_getaffinity(0)))
 
     def restrict() -> None:
         # After the change of account: that change clears the death signal.
@@ -134,7 +134,7 @@ def start_job(
     return process
 
 
-def cores_for(role: LaunchRole, *, index: int, usable: list[int]) -> list[int]:
+def cpu_cores_of_replica(role: LaunchRole, *, index: int, usable: list[int]) -> list[int]:
     """The cores that a replica keeps to: as many as its CPU limit, from its first card onwards."""
     if not role.limits.cpu:
         return usable
@@ -156,7 +156,7 @@ def _check_executable(program: str, *, path: str) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
 
 
-def _with_reading_rights(record: LocalLaunchRecord) -> list[str]:
+def _setpriv_command(record: LocalLaunchRecord) -> list[str]:
     return [
         "setpriv",
         f"--reuid={record.account}",

@@ -10,18 +10,18 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
-from controlplane.adapters.clusters.local.folders import ReplicaFolder, read_json, write_json
+from controlplane.adapters.clusters.local.launch_folders import ReplicaFolder, read_json, write_json
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.domain.common.reasons import reason_as_json, reason_from_json
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase
 from controlplane.ports.launches import (
     EngineEnvironment,
-    InputTree,
+    InputArtifact,
     Launch,
     LaunchPlacement,
     LaunchRole,
-    Probe,
+    ReadinessProbe,
 )
 
 
@@ -111,7 +111,9 @@ def _launch_from_json(data: Mapping[str, Any]) -> Launch:
         name=data["name"],
         roles=tuple(_role_from_json(role) for role in data["roles"]),
         files=data["files"],
-        inputs=tuple(InputTree(name=tree["name"], files=tree["files"]) for tree in data["inputs"]),
+        inputs=tuple(
+            InputArtifact(name=tree["name"], files=tree["files"]) for tree in data["inputs"]
+        ),
         engine=None
         if engine is None
         else EngineEnvironment(
@@ -138,7 +140,7 @@ def _role_from_json(data: Mapping[str, Any]) -> LaunchRole:
         ports=tuple(data["ports"]),
         probe=None
         if probe is None
-        else Probe(
+        else ReadinessProbe(
             port=probe["port"],
             path=probe["path"],
             start_within=timedelta(seconds=probe["start_within"]),
@@ -190,8 +192,8 @@ class LocalReplicaState:
             message=self.message,
             exit_code=self.exit_code,
             cause=self.cause,
-            started_at=_parse_instant(self.started_at),
-            ended_at=_parse_instant(self.ended_at),
+            started_at=_optional_datetime_from_timestamp(self.started_at),
+            ended_at=_optional_datetime_from_timestamp(self.ended_at),
             memory=Bytes(self.memory),
         )
 
@@ -226,5 +228,5 @@ def _parse_identity(pair: Any) -> ProcessIdentity:
     return ProcessIdentity(pid=pair[0], started=pair[1])
 
 
-def _parse_instant(seconds: float | None) -> datetime | None:
+def _optional_datetime_from_timestamp(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

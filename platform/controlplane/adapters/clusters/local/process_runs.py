@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controlplane.adapters.clusters.local import processes
-from controlplane.adapters.clusters.local.folders import try_lock
+from controlplane.adapters.clusters.local.launch_folders import try_lock
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.adapters.clusters.local.replica_logs import BoundedLog
 from controlplane.domain.common.reasons import Reason
@@ -118,13 +118,13 @@ class ProbeThread:
 
     def _probe_until_stopped(self) -> None:
         while not self._closed.is_set():
-            if is_answering(port=self._port, path=self._path):
+            if is_http_probe_successful(port=self._port, path=self._path):
                 self._answered.set()
                 return
             self._closed.wait(self.INTERVAL)
 
 
-def is_answering(*, port: int, path: str) -> bool:
+def is_http_probe_successful(*, port: int, path: str) -> bool:
     connection = http.client.HTTPConnection(HOST, port, timeout=2)
     try:
         connection.request("GET", path)
@@ -157,7 +157,7 @@ class RunCallbacks:
     answering: Callable[[], None]
 
 
-def boot_seconds() -> float:
+def seconds_since_boot() -> float:
     """Seconds since boot, sleep included: the same for every process, untouched by clock changes."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -247,11 +247,11 @@ class ProcessRun:
             self._process.stdout.close()
 
     def _live_descendants(self) -> list[ProcessIdentity]:
-        processes.reap_adopted(besides=self._process.pid)
+        processes.reap_adopted_orphans(besides=self._process.pid)
         return processes.live_descendants(os.getpid())
 
     def _check_limits(self) -> None:
-        at = boot_seconds()
+        at = seconds_since_boot()
         self._check_stop(at)
         self._check_probe()
         if at >= self._next_measurement:
@@ -264,10 +264,10 @@ class ProcessRun:
     def _check_stop(self, at: float) -> None:
         requested = self._callbacks.stop_deadline()
         if requested is not None:
-            self._request_end(ExitCause.STOPPED, "stopped on request", kill_at=requested)
+            self._request_termination(ExitCause.STOPPED, "stopped on request", kill_at=requested)
         elif self._deadline is not None and at >= self._deadline:
             limit = self._launch.run_within
-            self._request_end(
+            self._request_termination(
                 ExitCause.OUT_OF_TIME,
                 f"stopped after its maximum run time of {limit}",
                 kill_at=at + self._launch.grace.total_seconds(),
@@ -281,10 +281,10 @@ class ProcessRun:
             self.answered = True
             self._callbacks.answering()
         elif time.monotonic() - self._probe.since > within:
-            self._request_end(
+            self._request_termination(
                 ExitCause.FAILED,
                 f"GET {self._role.probe.path} was not answered with 200 within {within:g} seconds",
-                kill_at=boot_seconds(),
+                kill_at=seconds_since_boot(),
             )
 
     def _measure_memory(self) -> None:
@@ -294,17 +294,17 @@ class ProcessRun:
             # Resident pages are an upper bound; only the slower, fair count may kill.
             memory = processes.proportional_memory(group)
             if memory > limit:
-                self._request_end(
+                self._request_termination(
                     ExitCause.OUT_OF_MEMORY,
                     f"used {format_bytes(memory)}, more than its limit of {format_bytes(limit)}",
-                    kill_at=boot_seconds(),
+                    kill_at=seconds_since_boot(),
                 )
         self._callbacks.measured(memory, group)
         broken = self._callbacks.broken_gang()
         if broken:
-            self._request_end(ExitCause.NOT_PREPARED, broken, kill_at=boot_seconds())
+            self._request_termination(ExitCause.NOT_PREPARED, broken, kill_at=seconds_since_boot())
 
-    def _request_end(self, cause: ExitCause, message: str, *, kill_at: float) -> None:
+    def _request_termination(self, cause: ExitCause, message: str, *, kill_at: float) -> None:
         """Request the group's end; the first reason is kept, an earlier deadline wins."""
         self._kill_at = min(self._kill_at, kill_at)
         if self._forced is None:
@@ -315,7 +315,7 @@ class ProcessRun:
                     os.killpg(self._process.pid, signal.SIGTERM)
 
 
-#: As reported by ``ninefold_runtime.exits``; other programs are classified by their last lines.
+#: As reported by ``ninefold_runtime.exit_codes``; other programs are classified by their last lines.
 EXIT_DISK_FULL = 28
 EXIT_OUT_OF_MEMORY = 12
 _DISK_FULL_MESSAGES = ("No space left on device", "Errno 28", "Disk quota exceeded")

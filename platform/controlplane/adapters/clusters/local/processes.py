@@ -97,7 +97,7 @@ def live_descendants(root: int) -> list[ProcessIdentity]:
     return found
 
 
-def reap_adopted(*, besides: int) -> None:
+def reap_adopted_orphans(*, besides: int) -> None:
     """Collect the exits of orphans that this subreaper adopted; ``besides`` is left to its owner."""
     for entry in _read_all_proc_stats():
         if entry.parent == os.getpid() and entry.zombie and entry.pid != besides:

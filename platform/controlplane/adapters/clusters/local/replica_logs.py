@@ -34,7 +34,9 @@ class SecretRedactor:
     def feed(self, content: bytes) -> bytes:
         """What is safe to write now; a beginning of a secret is held back until the next call."""
         content = self._redact_secrets(self._pending + content)
-        overlap = max((_overlap_length(content, secret) for secret in self._secrets), default=0)
+        overlap = max(
+            (_secret_overlap_length(content, secret) for secret in self._secrets), default=0
+        )
         self._pending = content[len(content) - overlap :]
         return content[: len(content) - overlap]
 
@@ -48,7 +50,7 @@ class SecretRedactor:
         return content
 
 
-def _overlap_length(content: bytes, secret: bytes) -> int:
+def _secret_overlap_length(content: bytes, secret: bytes) -> int:
     """Length of the longest proper beginning of ``secret`` that ``content`` ends with."""
     for length in range(min(len(secret) - 1, len(content)), 0, -1):
         if content.endswith(secret[:length]):

@@ -24,13 +24,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from controlplane.adapters.clusters.local import environments, job_processes, preparation
-from controlplane.adapters.clusters.local.folders import HomeFolder, read_json, try_lock
+from controlplane.adapters.clusters.local import (
+    engine_environments,
+    job_processes,
+    launch_preparation,
+)
 from controlplane.adapters.clusters.local.job_processes import (
     placeholder_values,
 )
+from controlplane.adapters.clusters.local.launch_folders import (
+    LocalClusterFolder,
+    read_json,
+    try_lock,
+)
+from controlplane.adapters.clusters.local.launch_preparation import GangPeers
 from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, LocalReplicaState
-from controlplane.adapters.clusters.local.preparation import GangPeers
 from controlplane.adapters.clusters.local.process_runs import (
     NoPortFree,
     PortLease,
@@ -38,8 +46,8 @@ from controlplane.adapters.clusters.local.process_runs import (
     ProcessExit,
     ProcessRun,
     RunCallbacks,
-    boot_seconds,
     can_bind_port,
+    seconds_since_boot,
 )
 from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id
 from controlplane.adapters.clusters.local.replica_logs import BoundedLog
@@ -62,7 +70,7 @@ class ReplicaSupervisor:
     """Brings one replica from PREPARING to EXITED and writes down every step."""
 
     def __init__(
-        self, record: LocalLaunchRecord, *, home: HomeFolder, role: str, index: int
+        self, record: LocalLaunchRecord, *, home: LocalClusterFolder, role: str, index: int
     ) -> None:
         self._record = record
         self._home = home
@@ -108,8 +116,8 @@ class ReplicaSupervisor:
                 message=Reason("launch.stop.before_start", "stopped before it started"),
             )
         except (
-            preparation.NotPrepared,
-            environments.EnvironmentBuildFailed,
+            launch_preparation.LaunchPreparationFailed,
+            engine_environments.EnvironmentBuildFailed,
             NoPortFree,
             OSError,
         ) as failure:
@@ -120,14 +128,14 @@ class ReplicaSupervisor:
     def _on_terminate(self, _number: int, _frame: object) -> None:
         # The machine shuts down, or an operator is polite: the job gets its usual grace.
         if self._terminated_at is None:
-            self._terminated_at = boot_seconds() + self._record.launch.grace.total_seconds()
+            self._terminated_at = seconds_since_boot() + self._record.launch.grace.total_seconds()
 
     def _prepare_and_run(self) -> ProcessExit:
         record = self._record
-        runtime = environments.runtime_path(engines=self._home.engines)
+        runtime = engine_environments.ensure_runtime_package(engines=self._home.engines)
         python = Path(record.python)
         if record.launch.engine is not None:
-            python = environments.ensure_environment(
+            python = engine_environments.ensure_environment(
                 record.launch.engine,
                 engines=self._home.engines,
                 python=python,
@@ -161,7 +169,7 @@ class ReplicaSupervisor:
             index=self._index,
             ports=ports.numbers,
         )
-        preparation.prepare_launch(
+        launch_preparation.prepare_launch(
             record, home=self._home, values=values, report=self._report_progress
         )
         self._gang.wait(self._report_progress)
@@ -207,7 +215,7 @@ class ReplicaSupervisor:
                     phase=ReplicaPhase.RUNNING, message=Reason("launch.state.running", "running")
                 ),
             ),
-            deadline=None if within is None else boot_seconds() + within.total_seconds(),
+            deadline=None if within is None else seconds_since_boot() + within.total_seconds(),
             probe=probe,
         )
         return run, run.watch()
@@ -245,14 +253,14 @@ class ReplicaSupervisor:
 
     def _record_measurement(self, memory: int, group: tuple[ProcessIdentity, ...]) -> None:
         new = set(group) != set(self._state.processes)
-        if new or boot_seconds() - self._written_at >= _MEASURED_EVERY:
+        if new or seconds_since_boot() - self._written_at >= _MEASURED_EVERY:
             self._update_state(memory=memory, processes=group)
 
     def _update_state(self, **changes: Any) -> None:
         self._state = replace(self._state, **changes)
         try:
             self._state.write(self._own)
-            self._unwritten, self._written_at = False, boot_seconds()
+            self._unwritten, self._written_at = False, seconds_since_boot()
         except OSError:
             # Nothing depends on this one: the next tick tries again, and the last has a reserve.
             self._unwritten = True
@@ -270,8 +278,8 @@ class ReplicaSupervisor:
             memory=0,
             processes=(),
         )
-        deadline = boot_seconds() + _LAST_WRITE_WITHIN
-        while self._unwritten and boot_seconds() < deadline:
+        deadline = seconds_since_boot() + _LAST_WRITE_WITHIN
+        while self._unwritten and seconds_since_boot() < deadline:
             time.sleep(1)
             self._update_state()
 
@@ -298,7 +306,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _supervise_replica(folder: Path, *, role: str, index: int, ready: int) -> None:
     _detach_from_parent()
-    home = HomeFolder(folder.parent.parent)
+    home = LocalClusterFolder(folder.parent.parent)
     launch = home.launch(folder.name)
     lock = try_lock(launch.replica(role, index).lock)
     data = read_json(launch.record)

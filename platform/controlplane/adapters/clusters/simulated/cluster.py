@@ -11,23 +11,23 @@ from typing import Any
 
 from controlplane.adapters.clusters.launch_validation import check_launch
 from controlplane.adapters.clusters.simulated.launches import (
-    draw_run_profile,
+    build_stored_launch,
     observed_launch,
     observed_node,
-    stored_launch,
+    sample_run_profile,
 )
 from controlplane.adapters.clusters.simulated.store import SimulationStore, StoredLaunch
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.simulation import fleets, reports, run_profiles
-from controlplane.domain.simulation.lifecycle import (
+from controlplane.domain.simulation.launch_lifecycle import (
     LaunchSnapshot,
     SimulatedFault,
     SimulatedFaultKind,
     launch_snapshot,
 )
-from controlplane.ports import registry
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (
     NODE_UNREACHABLE,
     ClusterDiagnosis,
@@ -82,7 +82,7 @@ class SimulatedCluster:
                 )
             )
         try:
-            self._fleet = fleets.read_fleet(fleet, chips=registry.chips())
+            self._fleet = fleets.parse_simulated_fleet(fleet, chips=adapter_registry.all_chips())
         except fleets.FleetDescriptionRefused as refusal:
             raise ClusterError(str(refusal)) from refusal
         self._nodes = {node.name: node for node in self._fleet.nodes()}
@@ -186,7 +186,7 @@ class SimulatedCluster:
             )
         self.records.remove(name)
 
-    def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
+    def disk_usage_by_launch(self, names: Collection[str]) -> Mapping[str, Bytes]:
         """Its log; a simulated Launch has no working folder."""
         return {one.record.name: Bytes(one.size) for one in self.records.named(names)}
 
@@ -198,7 +198,9 @@ class SimulatedCluster:
         )
         if current is None or not known:
             return LogChunk(content=b"", next_offset=max(0, offset), complete=True)
-        printed = reports.replica_log(current, role=role, index=index, faults=self.records.faults())
+        printed = reports.simulated_replica_log(
+            current, role=role, index=index, faults=self.records.faults()
+        )
         start = max(0, len(printed) + offset) if offset < 0 else offset
         content = printed[start : start + max(0, limit)]
         following = start + len(content)
@@ -264,10 +266,10 @@ class SimulatedCluster:
         self, launch: Launch, *, at: datetime, before: LaunchSnapshot | None
     ) -> StoredLaunch:
         try:
-            profile = draw_run_profile(launch, chips=self._chips, seed=self._seed, mix=self._mix)
+            profile = sample_run_profile(launch, chips=self._chips, seed=self._seed, mix=self._mix)
         except run_profiles.RunProfileRefused as refusal:
             raise LaunchRefused(str(refusal)) from refusal
-        return stored_launch(launch, profile=profile, speed=self._speed, at=at, before=before)
+        return build_stored_launch(launch, profile=profile, speed=self._speed, at=at, before=before)
 
 
 class FaultInjector:

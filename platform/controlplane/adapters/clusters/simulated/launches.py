@@ -12,11 +12,11 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import format_card_groups, network_labels
 from controlplane.domain.simulation import reports, run_profiles
 from controlplane.domain.simulation.fleets import SimulatedNode
-from controlplane.domain.simulation.lifecycle import (
+from controlplane.domain.simulation.launch_lifecycle import (
     LaunchSnapshot,
     ReplicaLocation,
     SimulatedLaunchRecord,
-    is_affected,
+    is_replica_affected,
 )
 from controlplane.domain.simulation.run_profiles import RunProfile
 from controlplane.ports.chips import NUMA
@@ -90,9 +90,9 @@ def _observed_replica(
         cause=ExitCause(outcome.cause),
         ended_at=outcome.at,
     )
-    if is_affected(location, outcome):
+    if is_replica_affected(location, outcome):
         return seen
-    first = next(one for one in locations if is_affected(one, outcome))
+    first = next(one for one in locations if is_replica_affected(one, outcome))
     return replace(
         seen,
         phase=ReplicaPhase.EXITED,
@@ -118,7 +118,7 @@ _OPERATIONS_PER_TOKEN = 6 * 7.6e9
 _DEFAULT_RATE = 300e12
 
 
-def draw_run_profile(
+def sample_run_profile(
     launch: Launch, *, chips: Mapping[str, Chip], seed: int, mix: run_profiles.WorkloadMix
 ) -> RunProfile:
     """What its processes will do; ``chips`` are those of the nodes, by node.
@@ -140,7 +140,7 @@ def draw_run_profile(
     return run_profiles.draw_run_profile(requested, seed=seed, mix=mix)
 
 
-def stored_launch(
+def build_stored_launch(
     launch: Launch,
     *,
     profile: RunProfile,
@@ -161,7 +161,7 @@ def stored_launch(
             reports=bool(url),
             probed=any(role.probe is not None for role in launch.roles),
             run_within=launch.run_within,
-            initial_work=reports.checkpointed_work(before) if before else 0.0,
+            initial_work=reports.simulated_checkpointed_work(before) if before else 0.0,
             labels=dict(launch.labels),
         ),
         ports={role.name: role.ports for role in launch.roles},

@@ -25,7 +25,7 @@ from controlplane.adapters.clusters.simulated.store import (
     StoredLaunch,
 )
 from controlplane.domain.simulation import reports
-from controlplane.domain.simulation.lifecycle import LaunchSnapshot, launch_snapshot
+from controlplane.domain.simulation.launch_lifecycle import LaunchSnapshot, launch_snapshot
 
 _POINTS_A_REQUEST = 200
 _TIMEOUT_SECONDS = 30.0
@@ -113,9 +113,11 @@ class ProgressReporter:
             current = launch_snapshot(stored.record, faults, at)
             if current.ended:
                 # Its unsent reports are no longer accepted.
-                self._records.handed_over(stored.record.name, at=at)
+                self._records.record_handover(stored.record.name, at=at)
             elif stored.report is not None and self._is_due(stored, current, at):
-                points = reports.progress_points(current, after=stored.reported_step, faults=faults)
+                points = reports.simulated_progress_points(
+                    current, after=stored.reported_step, faults=faults
+                )
                 self._send_progress(stored, stored.report, current, points)
                 reported += 1
                 if reported == most:
@@ -126,7 +128,7 @@ class ProgressReporter:
         if current.finishing:
             return True
         fresh = stored.reported_at is None or at - stored.reported_at >= self._every
-        return fresh and reports.step_at(current) > stored.reported_step
+        return fresh and reports.completed_step(current) > stored.reported_step
 
     def _send_progress(
         self,
@@ -141,13 +143,15 @@ class ProgressReporter:
                 self._listener.progress(report, points[start : start + _POINTS_A_REQUEST])
             if current.finishing:
                 self._send_outputs(report, current)
-                self._records.handed_over(name, at=current.at)
+                self._records.record_handover(name, at=current.at)
         except ReportRejected:
-            self._records.handed_over(name, at=current.at)
-        self._records.reported(name, step=reports.step_at(current), at=current.at)
+            self._records.record_handover(name, at=current.at)
+        self._records.reported(name, step=reports.completed_step(current), at=current.at)
 
     def _send_outputs(self, report: ReportTarget, current: LaunchSnapshot) -> None:
-        kind, files, metrics = reports.output_files(current, role=current.record.locations[0].role)
+        kind, files, metrics = reports.simulated_output_files(
+            current, role=current.record.locations[0].role
+        )
         for path, content in files.items():
             self._listener.file(report, path, content)
         listed = [

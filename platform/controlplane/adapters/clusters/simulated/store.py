@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from controlplane.domain.simulation.lifecycle import (
+from controlplane.domain.simulation.launch_lifecycle import (
     ReplicaLocation,
     SimulatedFault,
     SimulatedFaultKind,
@@ -141,7 +141,7 @@ class SimulationStore:
                 (step, at.timestamp(), name),
             )
 
-    def handed_over(self, name: str, *, at: datetime) -> None:
+    def record_handover(self, name: str, *, at: datetime) -> None:
         with self._open_transaction() as file:
             file.execute(
                 "UPDATE launches SET handed_over_at = ? WHERE name = ? AND handed_over_at IS NULL",

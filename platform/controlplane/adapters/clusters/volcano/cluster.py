@@ -46,8 +46,8 @@ from controlplane.adapters.clusters.volcano.launch_status import (
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import Documents
-from controlplane.ports import registry
+from controlplane.domain.quotas.queue_documents import Documents
+from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import ClusterCheck, ClusterObject, LaunchRefused, ReplicaPhase
 from controlplane.ports.launches import Launch
 
@@ -92,7 +92,11 @@ class VolcanoCluster(KubernetesCluster):
     def _list_hypernodes(self) -> Sequence[Object]:
         """Foreign HyperNodes: ours only repeat the nodes' labels, under longer names."""
         found = super()._list_hypernodes()
-        return [one for one in found if not marking.is_ours(one, installation=self.installation)]
+        return [
+            one
+            for one in found
+            if not marking.is_managed_by_installation(one, installation=self.installation)
+        ]
 
     def _pods_by_launch(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
         return {
@@ -100,14 +104,16 @@ class VolcanoCluster(KubernetesCluster):
             for name, pods in super()._pods_by_launch(requested_names).items()
         }
 
-    def _pods_by_name(self, name: str) -> Sequence[Object] | None:
+    def _launch_pods_by_name(self, name: str) -> Sequence[Object] | None:
         """Nothing: Volcano names its pods."""
         return None
 
     def _find_launches(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
         found = super()._find_launches(wanted)
         # Where every process runs, Volcano has nothing to add.
-        objects = self._volcano_objects([one for one in found.values() if not _is_running(one)])
+        objects = self._volcano_objects(
+            [one for one in found.values() if not _are_all_replicas_running(one)]
+        )
         return {
             name: with_volcano_status(one, objects.get(name, VolcanoObjects()))
             for name, one in found.items()
@@ -150,7 +156,7 @@ class VolcanoCluster(KubernetesCluster):
         return next(messages, "")
 
     def _objects_by_launch(self, path: str, names: Sequence[str]) -> Mapping[str, Object]:
-        query = marking.owner_query(installation=self.installation)
+        query = marking.owned_objects_query(installation=self.installation)
         every = {
             labels_of(each).get(marking.LAUNCH): each for each in self.api.list(path, query=query)
         }
@@ -169,7 +175,7 @@ class VolcanoCluster(KubernetesCluster):
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
         found = super().objects(name)
         created = [
-            inspection.rendered_object({"apiVersion": version, **thing}, kind=kind)
+            inspection.displayed_object({"apiVersion": version, **thing}, kind=kind)
             for version, path, kind in (
                 (object_names.JOBS, _JOBS, "Job"),
                 (object_names.QUEUES, _GROUPS, "PodGroup"),
@@ -202,7 +208,7 @@ class VolcanoCluster(KubernetesCluster):
     def extended_resources(self) -> Mapping[str, str]:
         """Extended resource by chip, of the chips that the cluster has."""
         chips = {card.chip for node in self.inventory() for card in node.cards}
-        known = registry.chips()
+        known = adapter_registry.all_chips()
         return {
             chip: known[chip].resource
             for chip in sorted(chips)
@@ -216,7 +222,7 @@ class VolcanoCluster(KubernetesCluster):
         )
 
 
-def _is_running(found: FoundLaunch) -> bool:
+def _are_all_replicas_running(found: FoundLaunch) -> bool:
     return all(replica.phase is ReplicaPhase.RUNNING for replica in found.launch.replicas)
 
 
@@ -274,7 +280,7 @@ class VolcanoLauncher(PodLauncher):
 
     def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[Manifest]:
         target, owner = self.scheduling_target(plan.launch), dict(record)
-        serves = jobs.is_service(plan.launch)
+        serves = jobs.is_service_launch(plan.launch)
         for manifest in super()._owned_manifests(plan, record):
             if manifest["kind"] == "Pod":
                 continue
@@ -291,10 +297,10 @@ class VolcanoLauncher(PodLauncher):
             for replica in plan.replicas[role.name]:
                 yield jobs.member_pod_manifest(plan, role, replica, target, owner=owner)
 
-    def withdraw(self, namespace: str, name: str, *, grace: int) -> None:
+    def delete_launch_objects(self, namespace: str, name: str, *, grace: int) -> None:
         for version, kind in ((object_names.JOBS, "jobs"), (object_names.QUEUES, "podgroups")):
             self.api.delete(f"/apis/{version}/namespaces/{namespace}/{kind}/{name}")
-        super().withdraw(namespace, name, grace=grace)
+        super().delete_launch_objects(namespace, name, grace=grace)
 
     def _hypernode_tier(self, level: str) -> int | None:
         if not level:

@@ -60,14 +60,14 @@ class SchedulingTarget:
         return found
 
 
-def is_service(launch: Launch) -> bool:
+def is_service_launch(launch: Launch) -> bool:
     """Whether it runs until it is stopped."""
     return any(role.probe is not None for role in launch.roles)
 
 
 def job_manifest(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) -> Manifest:
     """:raises LaunchRefused: if replicas of one role request different numbers of cards."""
-    shared = _index_independent(plan)
+    shared = _without_replica_index(plan)
     spec: Manifest = {
         "schedulerName": object_names.SCHEDULER,
         "queue": target.queue,
@@ -126,7 +126,7 @@ def member_pod_manifest(
 
 def abort_command(job: Object) -> Manifest:
     """The Command that makes Volcano abort the Job."""
-    return object_names.command(
+    return object_names.command_manifest(
         job,
         version=object_names.JOBS,
         kind="Job",
@@ -136,7 +136,7 @@ def abort_command(job: Object) -> Manifest:
     )
 
 
-def _index_independent(plan: LaunchPlan) -> LaunchPlan:
+def _without_replica_index(plan: LaunchPlan) -> LaunchPlan:
     """The plan with texts that contain no replica's own index."""
     roles = tuple(
         replace(
@@ -239,5 +239,5 @@ def _total_resources(plan: LaunchPlan) -> dict[str, str]:
 
 def _job_metadata(plan: LaunchPlan, owner: Manifest) -> Manifest:
     """Volcano copies labels and annotations of a Job to its PodGroup."""
-    metadata = manifests.owned_by(plan, owner, name=plan.launch.name)
-    return {**metadata, "annotations": plan.all_named(plan.extras.annotations)}
+    metadata = manifests.metadata_with_owner(plan, owner, name=plan.launch.name)
+    return {**metadata, "annotations": plan.fill_launch_names(plan.extras.annotations)}

@@ -33,7 +33,7 @@ from controlplane.adapters.clusters.kubernetes.inventory import parse_amount
 from controlplane.adapters.clusters.kubernetes.launch_status import (
     LONGEST_MESSAGE,
     FoundLaunch,
-    append_detail,
+    append_reason_detail,
 )
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.adapters.clusters.volcano.queues import queue_title
@@ -128,7 +128,7 @@ def pending_reason(objects: VolcanoObjects) -> str:
     title = group["spec"].get("queue", "") if queue is None else queue_title(queue)
     unschedulable = _unschedulable_reason(group)
     if (nested_field(group, "status", "phase") or "Pending") != "Pending":
-        return append_detail(
+        return append_reason_detail(
             Reason(
                 "volcano.pending.admitted",
                 "admitted by queue {queue}, waiting for nodes",
@@ -151,7 +151,7 @@ def pending_reason(objects: VolcanoObjects) -> str:
             queue=title,
             state=state,
         )
-    return append_detail(
+    return append_reason_detail(
         Reason("volcano.pending.in_queue", "pending in queue {queue}", queue=title), unschedulable
     )
 
@@ -199,7 +199,9 @@ def _replica_without_pod(
         cause, text = ended
         text = _eviction_reason(found, objects) or text
         if objects.phase == "Failed":
-            text = append_detail(text, str(state.get("message") or state.get("reason") or ""))
+            text = append_reason_detail(
+                text, str(state.get("message") or state.get("reason") or "")
+            )
     since = parse_time(state.get("lastTransitionTime"))
     return replace(replica, phase=ReplicaPhase.EXITED, cause=cause, message=text, ended_at=since)
 
@@ -214,7 +216,7 @@ def _eviction_reason(found: FoundLaunch, objects: VolcanoObjects) -> str:
         for condition in nested_field(pod, "status", "conditions")
     )
     if evicted or objects.evicted:
-        return append_detail(_RECLAIMED, objects.evicted)
+        return append_reason_detail(_RECLAIMED, objects.evicted)
     return _BROKEN if objects.phase in ABORTED else ""
 
 
@@ -229,7 +231,7 @@ def _unschedulable_reason(group: Object) -> str:
         return ""
     newest = max(found, key=lambda each: str(each.get("lastTransitionTime") or ""))
     reason, message = str(newest.get("reason") or ""), str(newest.get("message") or "")
-    return append_detail(_REASONS.get(reason, reason), message)
+    return append_reason_detail(_REASONS.get(reason, reason), message)
 
 
 def _exceeded_caps(group: Object, queue: Object) -> Iterator[str]:

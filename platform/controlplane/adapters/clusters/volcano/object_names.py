@@ -67,7 +67,7 @@ def hyper_node_name(level: str, domains: tuple[str, ...], *, installation: str) 
     return f"{installation_prefix(installation)}-{slug[:available].rstrip('-')}-{digest}"
 
 
-def command(
+def command_manifest(
     target: Object, *, version: str, kind: str, action: str, reason: str, namespace: str
 ) -> Manifest:
     """Commands Volcano to act on the target; Volcano consumes and deletes it. Idempotent."""

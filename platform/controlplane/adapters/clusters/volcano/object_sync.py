@@ -49,7 +49,7 @@ from controlplane.adapters.clusters.volcano.queues import TranslatedQueues
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.topology import NETWORK_LEVELS
-from controlplane.domain.quotas.documents import Documents
+from controlplane.domain.quotas.queue_documents import Documents
 from controlplane.ports.clusters import LaunchRefused
 
 _CLOSED = ("Closed", "Closing")
@@ -85,8 +85,8 @@ def plan_queue_changes(
     there = _own_objects(theirs, installation=installation)
     wanted = {object_name(queue): queue for queue in ours.queues}
     stale = [queue for name, queue in there.items() if name not in wanted]
-    deletions, findings = _delete_stale_queues(stale, theirs, wanted)
-    narrowed = _shrink_queues(there, wanted)
+    deletions, findings = _deletable_stale_queues(stale, theirs, wanted)
+    narrowed = _queues_with_smaller_amounts(there, wanted)
     then = {
         **there,
         **{object_name(spec): {**there[object_name(spec)], **spec} for spec in narrowed},
@@ -115,19 +115,19 @@ def _own_objects(theirs: Iterable[Object], *, installation: str) -> dict[str, Ob
     return {
         object_name(each): each
         for each in theirs
-        if marking.is_ours(each, installation=installation)
+        if marking.is_managed_by_installation(each, installation=installation)
     }
 
 
-def _shrink_queues(
+def _queues_with_smaller_amounts(
     there: Mapping[str, Object], wanted: Mapping[str, Manifest]
 ) -> Sequence[Manifest]:
     """The queues whose amounts fall, as they shall be for the moment."""
     narrowed: list[Manifest] = []
-    for queue in reversed(_parents_first(there)):
+    for queue in reversed(_sort_parents_first(there)):
         name = object_name(queue)
         stays = _ancestor_queues(name, there) == _ancestor_queues(name, wanted)
-        spec = _smaller_spec(queue, wanted[name] if stays and name in wanted else None)
+        spec = _smaller_queue_spec(queue, wanted[name] if stays and name in wanted else None)
         if _amounts_differ(queue, {"spec": spec}):
             metadata = wanted.get(name, queue)["metadata"]
             # Without what the server keeps there.
@@ -142,7 +142,7 @@ def _amounts_differ(one: Object, other: Object) -> bool:
     )
 
 
-def _smaller_spec(queue: Object, shall: Manifest | None) -> Manifest:
+def _smaller_queue_spec(queue: Object, shall: Manifest | None) -> Manifest:
     """Its spec with the smaller of each amount.
 
     A cap that it shall not have any more goes at once and one that it has not had waits: a cap may be no higher
@@ -184,7 +184,7 @@ def _queue_commands(there: Mapping[str, Object], ours: TranslatedQueues) -> Iter
             yield queues.queue_command(queue, closing=closing, uid=uid)
 
 
-def _delete_stale_queues(
+def _deletable_stale_queues(
     stale: Sequence[Object], theirs: Sequence[Object], wanted: Mapping[str, Manifest]
 ) -> tuple[Iterable[Object], list[FieldFinding]]:
     """Children before parents; one that cannot go yet keeps those above it."""
@@ -194,7 +194,7 @@ def _delete_stale_queues(
         object_name(each): wanted.get(object_name(each), each)["spec"].get("parent")
         for each in theirs
     }
-    for queue in reversed(_parents_first({object_name(each): each for each in stale})):
+    for queue in reversed(_sort_parents_first({object_name(each): each for each in stale})):
         name = object_name(queue)
         children = sum(parent == name and child not in gone for child, parent in parents.items())
         if refusal := queues.deletion_blocker(queue, children=children):
@@ -204,7 +204,7 @@ def _delete_stale_queues(
     return gone.values(), findings
 
 
-def _parents_first(there: Mapping[str, Object]) -> list[Object]:
+def _sort_parents_first(there: Mapping[str, Object]) -> list[Object]:
     """Each after the one above it, as the cluster has them."""
     return [
         there[name]
@@ -375,7 +375,7 @@ def hyper_nodes(
             else:
                 at.nodes.add(node)
             inner = name
-    _separate_nodes(found, installation=installation)
+    _move_nodes_to_own_domain(found, installation=installation)
     return tuple(
         _hypernode_manifest(name, each, installation=installation)
         for name, each in sorted(found.items(), key=lambda pair: (pair[1].tier, pair[0]))
@@ -398,7 +398,7 @@ def plan_hyper_nodes(
     return (*_changes(ChangeAction.APPLY, changed), *_changes(ChangeAction.DELETE, stale))
 
 
-def _separate_nodes(found: dict[str, _NetworkDomain], *, installation: str) -> None:
+def _move_nodes_to_own_domain(found: dict[str, _NetworkDomain], *, installation: str) -> None:
     """Where a domain holds both nodes and domains, its nodes go into one of their own, a tier below."""
     for each in [each for each in found.values() if each.inner and each.nodes]:
         below = _NetworkDomain(

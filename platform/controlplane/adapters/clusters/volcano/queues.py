@@ -38,7 +38,12 @@ from controlplane.adapters.clusters.kubernetes.api import (
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.documents import Documents, QueueDocument, ancestor_uids, queue_path
+from controlplane.domain.quotas.queue_documents import (
+    Documents,
+    QueueDocument,
+    ancestor_uids,
+    queue_path,
+)
 from controlplane.domain.quotas.queues import TOTAL, QueueState
 from controlplane.ports.clusters import ClusterUnavailable, LaunchRefused
 
@@ -49,7 +54,7 @@ Amounts = Counter[str]
 
 
 @dataclass(slots=True, kw_only=True)
-class QueueShares:
+class QueueResourceAmounts:
     """What one Queue has, by extended resource; a resource that ``capability`` lacks is not capped."""
 
     guarantee: Amounts = field(default_factory=Counter)
@@ -76,11 +81,11 @@ def translate_queues(
     :param resources: extended resource by chip, of the chips that the cluster has.
     """
     below = _children_by_parent(documents)
-    shares = {uid: QueueShares() for uid in documents}
+    shares = {uid: QueueResourceAmounts() for uid in documents}
     order = tuple(_breadth_first(below))
     for uid in reversed(order):
-        _set_own_shares(shares[uid], documents[uid], resources)
-        _roll_up(shares[uid], [shares[child] for child in below.get(uid, ())])
+        _set_stated_amounts(shares[uid], documents[uid], resources)
+        _raise_to_child_totals(shares[uid], [shares[child] for child in below.get(uid, ())])
     for uid in order:
         own = shares[uid].capability
         for ancestor in ancestor_uids(uid, documents):
@@ -110,7 +115,7 @@ def translate_queues(
 
 def queue_command(queue: Object, *, closing: bool, uid: str) -> Manifest:
     """The Command that makes Volcano close or open a queue; we never write its status."""
-    return object_names.command(
+    return object_names.command_manifest(
         {"metadata": {**queue["metadata"], "uid": uid}},
         version=object_names.QUEUES,
         kind="Queue",
@@ -134,8 +139,8 @@ def _breadth_first(below: Mapping[str, list[str]]) -> Iterator[str]:
         waiting += below.get(uid, ())
 
 
-def _set_own_shares(
-    shares: QueueShares, document: QueueDocument, resources: Mapping[str, str]
+def _set_stated_amounts(
+    shares: QueueResourceAmounts, document: QueueDocument, resources: Mapping[str, str]
 ) -> None:
     """What the queue itself states; chips behind one resource are added up."""
     capped = _capped_resources(document, resources)
@@ -161,9 +166,11 @@ def _capped_resources(document: QueueDocument, resources: Mapping[str, str]) -> 
     return frozenset(resources.values()) - free
 
 
-def _roll_up(shares: QueueShares, children: Iterable[QueueShares]) -> None:
+def _raise_to_child_totals(
+    shares: QueueResourceAmounts, children: Iterable[QueueResourceAmounts]
+) -> None:
     """Give the queue at least what those below it have together."""
-    below = QueueShares()
+    below = QueueResourceAmounts()
     for child in children:
         below.guarantee.update(child.guarantee)
         below.deserved.update(child.deserved)
@@ -173,7 +180,11 @@ def _roll_up(shares: QueueShares, children: Iterable[QueueShares]) -> None:
 
 
 def _queue_manifest(
-    document: QueueDocument, shares: QueueShares, documents: Documents, *, installation: str
+    document: QueueDocument,
+    shares: QueueResourceAmounts,
+    documents: Documents,
+    *,
+    installation: str,
 ) -> Manifest:
     queue_name = partial(object_names.queue_name, installation=installation)
     spec: Manifest = {

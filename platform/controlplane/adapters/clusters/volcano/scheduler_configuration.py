@@ -15,7 +15,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     api_object,
     nested_field,
 )
-from controlplane.adapters.clusters.kubernetes.checks import failed, lacking, passed
+from controlplane.adapters.clusters.kubernetes.connection_checks import failed, lacking, passed
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck, ClusterError

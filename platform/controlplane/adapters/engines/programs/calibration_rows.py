@@ -17,7 +17,7 @@ def sample_lines(lines: list[str], *, rows: int, seed: int) -> list[str]:
     return sorted(lines, key=lambda line: hashlib.sha256(f"{seed} {line}".encode()).digest())[:rows]
 
 
-def text_of(messages: list[dict[str, Any]], tokenizer: Any) -> str:
+def render_conversation_text(messages: list[dict[str, Any]], tokenizer: Any) -> str:
     """The conversation as the model sees it; one part after the other where its tokenizer has no form for it."""
     if tokenizer.chat_template:
         return str(tokenizer.apply_chat_template(messages, tokenize=False))
@@ -35,9 +35,9 @@ def main() -> int:
     tokenizer = AutoTokenizer.from_pretrained(model)
     texts = []
     for line in sample_lines(lines, rows=int(rows), seed=int(seed)):
-        tokens = tokenizer(text_of(json.loads(line)["messages"], tokenizer)).input_ids[
-            : int(length)
-        ]
+        tokens = tokenizer(
+            render_conversation_text(json.loads(line)["messages"], tokenizer)
+        ).input_ids[: int(length)]
         texts.append(tokenizer.decode(tokens))
     Path(target).write_text(json.dumps(texts, ensure_ascii=False), encoding="utf-8")
     print(f"{len(texts)} rows to calibrate with are in {target}", flush=True)

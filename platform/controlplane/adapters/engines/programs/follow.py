@@ -12,7 +12,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-class Health(BaseHTTPRequestHandler):
+class HealthRequestHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(200 if self.path == "/health" else 404)
         self.send_header("Content-Length", "0")
@@ -41,7 +41,7 @@ def main() -> int:
     # What came before there was a process to hand it on to.
     for early in stops:
         process.send_signal(early)
-    server = ThreadingHTTPServer(("", port), Health)
+    server = ThreadingHTTPServer(("", port), HealthRequestHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return process.wait()
 

@@ -121,7 +121,7 @@ def fill_placeholder(text: str, found: Path | None) -> str:
     return text.replace("{newest}", str(found)) if found is not None else text
 
 
-def step_variables(script: str) -> dict[str, str]:
+def environment_after_script(script: str) -> dict[str, str]:
     """The environment after a script of the image; as it is now where the image has no such script."""
     if not Path(script).is_file():
         return dict(os.environ)
@@ -162,7 +162,7 @@ def main() -> int:
     plan = json.loads(Path("steps.json").read_text(encoding="utf-8"))
     try:
         for script in filter(None, os.environ.get("NINEFOLD_SET_ENV", "").split(":")):
-            os.environ.update(step_variables(script))
+            os.environ.update(environment_after_script(script))
         return StepRunner().run(plan, rank=int(os.environ.get("NODE_RANK", "0")))
     except (CommandStepFailed, subprocess.CalledProcessError) as failure:
         print(f"failed: {failure}", file=sys.stderr, flush=True)

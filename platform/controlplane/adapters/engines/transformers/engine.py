@@ -118,7 +118,7 @@ LIMITS: Mapping[EngineTask, tuple[FieldLimit, ...]] = {
 }
 
 
-def method_limit(chip: Chip | None) -> FieldLimit:
+def qlora_method_limit(chip: Chip | None) -> FieldLimit:
     """Why weights cannot be loaded in 4 bits there."""
     reason = Reason(
         "engine.bitsandbytes.not_installed",
@@ -183,7 +183,7 @@ class TransformersEngine:
 
     def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         """What the runtime does itself needs a device of its torch; a script brings what it needs."""
-        return "" if task is EngineTask.SCRIPT else runtime_launches.missing_torch(chip)
+        return "" if task is EngineTask.SCRIPT else runtime_launches.missing_torch_reason(chip)
 
     def environment(self) -> EngineEnvironment:
         """torch by itself, then everything else by the hashed lock."""
@@ -197,7 +197,7 @@ class TransformersEngine:
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         limits = LIMITS.get(task, ())
-        return (method_limit(chip), *limits) if task is EngineTask.FINETUNE else limits
+        return (qlora_method_limit(chip), *limits) if task is EngineTask.FINETUNE else limits
 
     def recommended_values(
         self, task: EngineTask, *, model: ModelFacts | None
@@ -264,7 +264,7 @@ def _check_model(
             ),
         )
     else:
-        yield from quantization.check_loadable(
+        yield from quantization.check_weight_format_loadable(
             name=model.name,
             scheme=model.scheme,
             written=model.format,

@@ -1,0 +1,185 @@
+"""Reports of attempts: progress, uploaded files, and the manifest that comes last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from apps.jobs.models import (
+    Attempt,
+    AttemptUpload,
+    ProgressPoint,
+)
+from apps.models import selectors as registry_selectors
+from apps.quotas import services as quotas
+from controlplane.domain.common.reasons import Reason
+from controlplane.ports.artifacts import ArtifactError, Blob, StorageFull
+
+#: Maximum number of characters in the path of an output file.
+MAX_OUTPUT_PATH_LENGTH = 300
+#: Reported metrics that charts and comparisons use.
+METRICS = ("loss", "eval_loss", "learning_rate", "tokens_per_second")
+
+
+class ReportRefused(Exception):
+    """The report is invalid; the message says why."""
+
+
+@transaction.atomic
+def attempt_progress_store(
+    *, attempt: Attempt, points: Sequence[Mapping[str, Any]], at: datetime
+) -> None:
+    """Store reported points. Points of the same step are merged, the last value of each metric wins: a validation
+    comes after the loss of its step.
+
+    :raises ReportRefused: if a point has no step, or a metric is not a number.
+    """
+    row = Attempt.objects.select_for_update(no_key=True).get(pk=attempt.pk)
+    rows = _stored_points(attempt, points)
+    fresh: dict[int, ProgressPoint] = {}
+    latest: dict[str, Any] = {}
+    checkpointed_at = None
+    for point in points:
+        values = dict(point)
+        if "checkpoint" in values:
+            checkpointed_at = at
+            latest["checkpoint"] = values.pop("checkpoint")
+            if not values:
+                continue
+        step = values.pop("step", None)
+        if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+            raise ReportRefused(
+                Reason(
+                    "attempt.progress.invalid_step",
+                    "each point must have a whole, non-negative number as its step",
+                )
+            )
+        _check_metrics(values)
+        merged = {**(rows[step].values if step in rows else {}), **values}
+        rows[step] = fresh[step] = ProgressPoint(attempt=attempt, step=step, at=at, values=merged)
+        latest |= {"step": step, **values}
+    ProgressPoint.objects.bulk_create(
+        fresh.values(),
+        update_conflicts=True,
+        unique_fields=("attempt", "step"),
+        update_fields=("at", "values"),
+    )
+    row.progress = {**row.progress, **latest}
+    row.reported_at = at
+    row.save(update_fields=["progress", "reported_at"])
+    total = row.progress.get("total_steps") or 0
+    done = row.progress.get("step", 0) / total if total else 0.0
+    quotas.claim_progress_update(
+        uid=row.claim_uid, progress=min(1.0, done), checkpointed_at=checkpointed_at
+    )
+
+
+def _check_metrics(values: Mapping[str, Any]) -> None:
+    for name in METRICS:
+        value = values.get(name)
+        if value is not None and not _is_finite_number(value):
+            raise ReportRefused(
+                Reason(
+                    "attempt.metric.not_a_number",
+                    "{metric} must be a number or null, got {value}",
+                    metric=name,
+                    value=repr(str(value)[:40]),
+                )
+            )
+
+
+def _is_finite_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _stored_points(
+    attempt: Attempt, points: Sequence[Mapping[str, Any]]
+) -> dict[int, ProgressPoint]:
+    """Stored points of the reported steps, by step."""
+    steps = [step for point in points if isinstance(step := point.get("step"), int)]
+    return {known.step: known for known in attempt.points.filter(step__in=steps)}
+
+
+def attempt_file_receive(
+    *, attempt: Attempt, path: str, sha256: str, chunks: Iterable[bytes]
+) -> Blob:
+    """Store a file that the attempt uploads, until the manifest lists it.
+
+    :raises ReportRefused: if the path may leave its folder, or the content has another digest.
+    :raises StorageFull: if the artifact store is full.
+    """
+    check_output_path(path)
+    try:
+        blob = registry_selectors.artifact_store().put(chunks, expected=f"sha256:{sha256}")
+    except StorageFull:
+        raise
+    except ArtifactError as error:
+        raise ReportRefused(
+            Reason(
+                "attempt.output.upload_incomplete",
+                "the upload of {path} is incomplete: {error}",
+                path=repr(path),
+                error=str(error),
+            )
+        ) from None
+    attempt_upload_record(attempt=attempt, path=path, digest=blob.digest, size=blob.size)
+    return blob
+
+
+def check_output_path(path: str) -> None:
+    """:raises ReportRefused: unless the path is relative, printable and stays below its folder."""
+    plain = path.isprintable() and "\\" not in path and len(path) <= MAX_OUTPUT_PATH_LENGTH
+    if not plain or any(part in ("", ".", "..") for part in path.split("/")):
+        raise ReportRefused(
+            Reason(
+                "attempt.output.invalid_path",
+                'a file path must be relative, without "..", and have at most {limit} '
+                "characters; got {path}",
+                limit=MAX_OUTPUT_PATH_LENGTH,
+                path=repr(path),
+            )
+        )
+
+
+def attempt_upload_record(*, attempt: Attempt, path: str, digest: str, size: int) -> None:
+    """Record an uploaded file; uploading the same path again replaces it."""
+    AttemptUpload.objects.update_or_create(
+        attempt=attempt, path=path, defaults={"digest": digest, "size": size}
+    )
+
+
+@transaction.atomic
+def attempt_manifest_store(*, attempt: Attempt, manifest: Mapping[str, Any]) -> None:
+    """Store the manifest of the attempt's outputs.
+
+    :raises ReportRefused: if it lists a file that was not uploaded with that size and digest.
+    """
+    uploads = {upload.path: upload for upload in attempt.uploads.all()}
+    for file in manifest["files"]:
+        upload = uploads.get(file["path"])
+        if upload is None:
+            raise ReportRefused(
+                Reason(
+                    "attempt.manifest.file_missing",
+                    "the manifest lists {path}, which was not uploaded",
+                    path=repr(file["path"]),
+                )
+            )
+        if upload.digest != f"sha256:{file['sha256']}" or upload.size != file["size"]:
+            raise ReportRefused(
+                Reason(
+                    "attempt.manifest.digest_mismatch",
+                    "the content of {path} differs from the manifest",
+                    path=repr(file["path"]),
+                )
+            )
+    Attempt.objects.filter(pk=attempt.pk).update(manifest=dict(manifest))

@@ -1,0 +1,266 @@
+"""Registration of models from folders and hubs, downloads of model files, and gate overrides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.text import slugify
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import pgettext
+from django.views.decorators.http import require_POST
+
+from apps.accounts import selectors as accounts
+from apps.accounts.web.forms import TeamForm
+from apps.accounts.web.http_requests import AuthenticatedRequest
+from apps.models import selectors
+from apps.models.models import Artifact
+from apps.models.selectors import ArtifactFileMissing, artifact_file
+from apps.models.selectors.model_versions import hub_endpoint, hub_endpoints
+from apps.models.services import hub_imports, model_versions
+from apps.models.web.forms import FolderImportForm
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.outbound.egress import EgressRefused
+from controlplane.domain.registry.model_hubs import HubImportRefused
+from controlplane.domain.registry.versions import ModelRefused
+from controlplane.domain.storage.usage import StorageQuotaExceeded
+from controlplane.ports.artifacts import BlobMissing
+from controlplane.ports.model_hubs import HubUnreachable
+from controlplane.web.downloads import file_download
+from controlplane.web.pages import PageTab, run_action
+from controlplane.web.reasons import render_reason
+
+
+@login_required
+def model_file_download(request: AuthenticatedRequest, uid: str, path: str) -> HttpResponseBase:
+    """Download one file of the version."""
+    version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
+    if version.artifact is None:
+        raise Http404(f"{version} has no files: it is {version.state}")
+    return artifact_file_response(
+        version.artifact, path, prefix=f"{version.line.name}-v{version.number}"
+    )
+
+
+@login_required
+@require_POST
+def model_version_retry(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """Retry a failed import."""
+    version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
+    accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
+    return run_action(
+        request,
+        lambda: model_versions.model_version_retry(
+            version=version, actor=request.user, at=timezone.now()
+        ),
+        back=reverse("model-version", args=[uid]),
+        done=_("The import was restarted."),
+    )
+
+
+@login_required
+def folder_import_page(request: AuthenticatedRequest) -> HttpResponse:
+    bound = request.method == "POST"
+    form = FolderImportForm(request.POST if bound else None, user=request.user)
+    if bound and form.is_valid():
+        team = form.cleaned_data["team"]
+        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=team)
+        try:
+            version = model_versions.model_version_import(
+                actor=request.user,
+                team=team,
+                name=form.line_name(),
+                path=form.cleaned_data["path"],
+            )
+        except ModelRefused as refusal:
+            form.add_error("path", str(refusal))
+        except StorageQuotaExceeded as full:
+            form.add_error(None, str(full))
+        else:
+            messages.success(request, _("%(version)s is being imported.") % {"version": version})
+            return redirect("model-version", uid=version.uid)
+    context = {"form": form, "roots": settings.NINEFOLD_MODEL_ROOTS, "tabs": import_tabs("folder")}
+    return render(
+        request, "registry/model_import.html", context, status=422 if bound else 200
+    )
+
+
+def artifact_file_response(artifact: Artifact, path: str, *, prefix: str) -> HttpResponseBase:
+    """Download of the file with a prefixed name.
+
+    :raises Http404: if there is no file at that path, or its bytes have been removed.
+    """
+    try:
+        stream, size = artifact_file(artifact, path)
+    except (ArtifactFileMissing, BlobMissing) as missing:
+        raise Http404(str(missing)) from None
+    return file_download(stream, size=size, filename=f"{prefix}-{path.replace('/', '-')}")
+
+
+class HubForm(TeamForm):
+    """A hub repository that becomes a version of the named model."""
+
+    field_order = ("team", "hub", "repository", "revision", "name")
+
+    hub = forms.ChoiceField(label=lazy("Hub"))
+    repository = forms.CharField(
+        label=lazy("Repository"),
+        max_length=200,
+        help_text=lazy("Owner and name, for example Qwen/Qwen3-8B."),
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
+    )
+    revision = forms.CharField(
+        label=lazy("Revision"),
+        max_length=200,
+        required=False,
+        help_text=lazy("Branch, tag or commit. Default: the main branch."),
+    )
+    name = forms.SlugField(
+        label=lazy("Name"),
+        max_length=80,
+        required=False,
+        help_text=lazy(
+            "Default: the repository name. An existing name adds a version to that model."
+        ),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.choice("hub").choices = [
+            (place.hub.name, f"{place.hub.title} ({place.address})") for place in hub_endpoints()
+        ]
+
+    def repository_request(self) -> dict[str, str]:
+        """Hub, repository and revision, with defaults for empty fields."""
+        values = self.cleaned_data
+        return {
+            "hub": values["hub"],
+            "repository": values["repository"].strip(),
+            "revision": values["revision"] or hub_endpoint(values["hub"]).hub.default_revision,
+        }
+
+    def line_name(self) -> str:
+        """The given name, or that of the repository."""
+        typed: str = self.cleaned_data["name"]
+        return typed or slugify(self.cleaned_data["repository"].rpartition("/")[2])[:80]
+
+
+def import_tabs(current: str) -> list[PageTab]:
+    """Tabs of the two import sources."""
+    return [
+        PageTab(
+            label=_("From a folder"), href=reverse("model-import"), current=current == "folder"
+        ),
+        PageTab(label=_("From a hub"), href=reverse("model-fetch"), current=current == "hub"),
+    ]
+
+
+@login_required
+def hub_import_page(request: AuthenticatedRequest) -> HttpResponse:
+    """The button ``look`` previews the import; the other one requests it."""
+    bound = request.method == "POST"
+    chosen = {name: request.GET[name] for name in HubForm.base_fields if name in request.GET}
+    form = HubForm(request.POST if bound else None, user=request.user, initial=chosen)
+    found = None
+    if bound and form.is_valid():
+        team = form.cleaned_data["team"]
+        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=team)
+        try:
+            lookup = hub_imports.hub_lookup(**form.repository_request())
+            if "look" in request.POST:
+                found = lookup
+            else:
+                version = hub_imports.hub_import_request(
+                    actor=request.user, team=team, name=form.line_name(), lookup=lookup
+                )
+                messages.success(request, _("%(version)s is being fetched.") % {"version": version})
+                return redirect("model-version", uid=version.uid)
+        except (HubImportRefused, HubUnreachable, EgressRefused) as refusal:
+            form.add_error("repository", str(refusal))
+        except StorageQuotaExceeded as full:
+            form.add_error(None, str(full))
+    context = {"form": form, "found": found, "tabs": import_tabs("hub")}
+    status = 422 if bound and found is None else 200
+    return render(request, "registry/model_fetch.html", context, status=status)
+
+
+@login_required
+@require_POST
+def model_hub_import_cancel(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """Cancel an import; partial downloads are kept for a retry."""
+    version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
+    accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
+    return run_action(
+        request,
+        lambda: hub_imports.hub_import_cancel(
+            version=version, actor=request.user, at=timezone.now()
+        ),
+        back=reverse("model-version", args=[uid]),
+        done=_("The import was stopped. Retry it to resume."),
+    )
+
+
+class GateOverrideForm(forms.Form):
+    reason = forms.CharField(max_length=1000)
+
+
+@login_required
+@require_POST
+def model_version_accept(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    return _override_gate(
+        request,
+        uid,
+        decide=model_versions.model_version_accept,
+        done=_("The version was accepted and can be deployed."),
+    )
+
+
+@login_required
+@require_POST
+def model_version_reject(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    done = _(
+        "The version was rejected and cannot be deployed again. Running deployments "
+        "are not stopped."
+    )
+    return _override_gate(request, uid, decide=model_versions.model_version_reject, done=done)
+
+
+def _override_gate(
+    request: AuthenticatedRequest, uid: str, *, decide: model_versions.GateOverride, done: str
+) -> HttpResponse:
+    version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
+    accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
+    form = GateOverrideForm(request.POST)
+    if not form.is_valid():
+        messages.error(
+            request, _("Enter a reason of at most 1,000 characters. Nothing was changed.")
+        )
+        return redirect("model-version-quantization", uid=uid)
+    try:
+        decide(version=version, actor=request.user, reason=form.cleaned_data["reason"])
+    except model_versions.GateOverrideRefused as refusal:
+        messages.error(request, render_reason(str(refusal)))
+    else:
+        messages.success(request, done)
+    return redirect("model-version-quantization", uid=uid)
+
+
+def models_tabs(current: str) -> list[PageTab]:
+    """``current`` is ``catalog``, ``ours`` or ``sizing``."""
+    parts = (
+        ("catalog", pgettext("tab", "Catalog"), "catalog"),
+        ("ours", pgettext("tab", "My models"), "models"),
+        ("sizing", _("Sizing calculator"), "sizing"),
+    )
+    return [
+        PageTab(label=label, href=reverse(name), current=key == current)
+        for key, label, name in parts
+    ]

@@ -1,0 +1,495 @@
+"""Metrics that agents push, metric sources, and the tokens of agents.
+
+A push of an agent, ``POST /api/v1/telemetry/push``::
+
+    Authorization: Bearer nft-…            token of the node; valid for no other node
+    Content-Type: text/plain               Prometheus' text format 0.0.4, UTF-8
+    Content-Encoding: gzip                 optional; the decompressed size is limited too
+    X-Ninefold-Sequence: 1764000000000     grows with each batch of a node; 1 to 2^63 - 1
+    X-Ninefold-At: 2026-03-01T12:00:00Z    time of the measurement, RFC 3339 with time zone
+    X-Ninefold-Vendor: nvidia              chip plug-in whose exporter's names the text uses
+    X-Ninefold-Agent: ninefold-agent/1.0   optional: name of the sender, at most 200 characters
+
+    DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-…",Hostname="node-1"} 93
+    …
+
+The text has the names and labels of the vendor's usual exporter, as ``[exporter]`` of the chip's profile lists
+them; other series are ignored. A card is identified by ``index_label`` (its index in the node, as the cluster
+counts it) or, without one, by its serial number. A ``node_label`` is optional; if present, it must be the
+token's node, or that card is refused. The names for processors are ``ninefold_cpu_utilization_percent``,
+``ninefold_cpu_memory_used_bytes``, ``ninefold_cpu_memory_total_bytes``, ``ninefold_cpu_temperature_celsius`` and
+``ninefold_cpu_clock_hertz``, each with the label ``card`` and optionally ``node``. ``ninefold_agent_reader_ok``,
+without labels, is 0 where the tool that reads the cards does not respond: a fault of the node.
+
+Timestamps of samples are ignored: ``X-Ninefold-At`` applies to all. A time more than a minute ahead is refused
+(400); one older than the newest metrics goes to the history only; one older than a day is refused (400, with the
+code ``push-outdated``: older batches need not be sent).
+
+Responses, JSON::
+
+    200 {"sequence": 1764000000000, "taken": true, "readings": 8, "refused": 0, "refusals": []}
+
+``sequence`` is the newest accepted number of this token, and ``taken`` whether this batch was accepted. Number
+batches in the order of measurement, each one more than the last, and send them in any order: buffered ones
+newest first, so that the state of the node is current. A batch older than an accepted one goes to the history at
+its own time and changes nothing else. Each number is accepted once: a repeated batch changes nothing and is
+answered 200 with ``taken`` false. So is a number that is not remembered as missing: the last 16 runs of missing
+numbers of a token are remembered, the last 86,400 numbers of each. A sender that has lost its last number begins
+at the time in milliseconds. ``refused`` counts cards and values that were not stored, and ``refusals`` gives at
+most 20 reasons.
+
+=====  ==================================================================================================
+ 400   a header is missing or invalid, or the text is not in that format: sending it again changes nothing
+ 401   no such token, or it was revoked: stop, and create another
+ 403   every card of the batch belongs to another node
+ 413   more than 4 MiB, or more than 16 MiB decompressed
+ 415   another Content-Type or Content-Encoding
+ 429   more than 120 batches a minute; retry after ``Retry-After``
+ 503   rows are locked, for example while the hour of an older batch is summed up; retry after ``Retry-After``
+ 5xx   keep the batch and send it later
+=====  ==================================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import IO, Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import exceptions, mixins, serializers, status
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.decorators import action
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.fleet import selectors as fleet
+from apps.fleet.selectors import require_fleet_operator
+from apps.monitoring.services import metric_ingestion
+from apps.telemetry.models import NodeToken, Source
+from apps.telemetry.selectors import metric_sources as selectors
+from apps.telemetry.services import metric_sources, node_tokens
+from apps.telemetry.services.metric_sources import LONGEST, SHORTEST, MetricSourceTestResult
+from controlplane.domain.common.permissions import Scope
+from controlplane.domain.common.resources import MIB
+from controlplane.persistence.audit_context import current_audit_context
+from controlplane.web.rate_limits import count_events_in_window
+from controlplane.web.rest import (
+    BodyTooLarge,
+    IgnoreAcceptHeaderNegotiation,
+    ListFilters,
+    M,
+    ObjectReference,
+    QuerySerializer,
+    ResourceViewSet,
+    StrictSerializer,
+    VisibleUidField,
+    require_body_within,
+)
+
+_OPTIONS = (
+    "Of its kind: ``vendor`` with ``targets`` for exporters; ``url``, ``vendor`` and at will ``selector``, "
+    "``node_label`` and ``window`` for a Prometheus."
+)
+_CREDENTIAL = "A bearer token that it wants. Kept encrypted and never shown again; empty: none."
+
+_ENABLED = (
+    "False pauses it: it is not read until it is true again. A source of agents is not read and cannot be paused: "
+    "false is refused with 422; revoke the agents' tokens instead."
+)
+
+
+class MetricSourceSerializer(serializers.ModelSerializer[Source]):
+    cluster = ObjectReference()
+    options = serializers.DictField(help_text="Options without secrets.")
+    has_token = serializers.SerializerMethodField()
+    refusals = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Samples of the last scrape that were rejected, with reasons.",
+    )
+    unreachable = serializers.DictField(
+        child=serializers.CharField(), help_text="Unreachable targets with reasons."
+    )
+
+    class Meta:
+        model = Source
+        fields = (
+            "uid",
+            "name",
+            "cluster",
+            "kind",
+            "options",
+            "has_token",
+            "every",
+            "enabled",
+            "tried_at",
+            "read_at",
+            "error",
+            "stalled",
+            "readings",
+            "refused",
+            "refusals",
+            "unreachable",
+            "created_by_name",
+            "created_at",
+        )
+        extra_kwargs = {
+            "every": {"help_text": "Seconds between two readings."},
+            "error": {"help_text": "Why the last reading failed; empty: it did not."},
+            "stalled": {"help_text": "Why silence of its cards is not acted upon; empty: it is."},
+            "readings": {"help_text": "Cards that the last good reading told of."},
+        }
+
+    def get_has_token(self, source: Source) -> bool:
+        return source.credential is not None
+
+
+class MetricSourceChangeSerializer(StrictSerializer[Any]):
+    options = serializers.DictField(
+        required=False, help_text="All options; replaces the current options."
+    )
+    every = serializers.IntegerField(required=False, min_value=SHORTEST, max_value=LONGEST)
+    token = serializers.CharField(
+        required=False, allow_blank=True, write_only=True, max_length=4000, help_text=_CREDENTIAL
+    )
+    enabled = serializers.BooleanField(required=False, help_text=_ENABLED)
+
+
+class MetricSourceCreateSerializer(MetricSourceChangeSerializer):
+    name = serializers.CharField(max_length=60)
+    cluster = VisibleUidField(visible=lambda _user: fleet.clusters_with_counts())
+    kind = serializers.CharField(max_length=20, help_text="``exporter`` or ``prometheus``.")
+    options = serializers.DictField(help_text=_OPTIONS)
+
+
+class MetricSourceTrialSerializer(serializers.Serializer[MetricSourceTestResult]):
+    cards = serializers.IntegerField(help_text="Number of cards with metrics.")
+    nodes = serializers.ListField(child=serializers.CharField())
+    strangers = serializers.ListField(
+        child=serializers.CharField(), help_text="Names of unknown nodes."
+    )
+    refusals = serializers.ListField(child=serializers.CharField())
+    unreachable = serializers.DictField(child=serializers.CharField())
+
+
+class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
+    node = ObjectReference()
+    agent = serializers.DictField(help_text="Version and state reported by the agent.")
+
+    class Meta:
+        model = NodeToken
+        fields = (
+            "uid",
+            "node",
+            "created_by_name",
+            "created_at",
+            "used_at",
+            "revoked_at",
+            "sequence",
+            "agent",
+        )
+
+
+class NodeTokenFilters(ListFilters):
+    node = VisibleUidField(
+        visible=lambda _user: fleet.nodes_with_cluster(),
+        required=False,
+        help_text="Uid of the object.",
+    )
+    lookups = {"node": "node"}
+
+
+class NodeTokenCreateSerializer(StrictSerializer[Any]):
+    node = VisibleUidField(visible=lambda _user: fleet.nodes_with_cluster())
+
+
+class NewNodeTokenSerializer(serializers.Serializer[Any]):
+    token = serializers.CharField(help_text="Shown only in this response.")
+
+
+LARGEST_BODY, MAX_TEXT_SIZE = 4 * MIB, 16 * MIB
+#: Batches of one token, and wrong tokens of one address, within a minute; each process counts for itself.
+MOST_A_MINUTE, MOST_WRONG = 120, 30
+_WINDOW = 60
+_SEQUENCE = re.compile("[0-9]{1,19}")
+_LARGEST_SEQUENCE = 2**63 - 1
+_VENDOR = re.compile("[a-z0-9_-]{1,40}")
+_LONGEST_AGENT = 200
+
+
+class NodeTokenAuthentication(BaseAuthentication):
+    """``Authorization: Bearer nft-…``; the token becomes ``request.auth``."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, NodeToken]:
+        """:raises AuthenticationFailed: if it is not a node's, or was revoked.
+        :raises Throttled: if too many of them came from that address.
+        """
+        scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+        known = scheme.lower() == "bearer" and text.isascii()
+        token = selectors.find_valid_node_token(text.strip()) if known else None
+        if token is None:
+            if (
+                count_events_in_window(
+                    f"failed-node-tokens:{current_audit_context().address}", seconds=_WINDOW
+                )
+                > MOST_WRONG
+            ):
+                raise exceptions.Throttled(wait=_WINDOW)
+            raise exceptions.AuthenticationFailed(
+                "this needs the token of a node that was not revoked; an operator can make another"
+            )
+        return AnonymousUser(), token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class ExpositionParser(BaseParser):
+    """Prometheus' text format within a bound, unpacked where it is packed."""
+
+    media_type = "text/plain"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, str]:
+        """Return the text as ``text``.
+
+        :raises BodyTooLarge: if it exceeds the limit, compressed or decompressed.
+        :raises ParseError: if it does not match its headers.
+        :raises UnsupportedMediaType: for another compression.
+        """
+        require_body_within(parser_context, limit=LARGEST_BODY)
+        request = (parser_context or {})["request"]
+        packing = request.headers.get("Content-Encoding", "identity").strip().lower()
+        # Nothing is read that was not announced: see the bound above.
+        body: bytes = stream.read(LARGEST_BODY + 1)
+        if packing == "gzip":
+            body = _decompress_body(body)
+        elif packing not in ("", "identity"):
+            raise exceptions.UnsupportedMediaType(packing)
+        try:
+            return {"text": body.decode("utf-8")}
+        except UnicodeDecodeError:
+            raise exceptions.ParseError("the text is not UTF-8") from None
+
+
+def _decompress_body(body: bytes) -> bytes:
+    """No more than the bound is ever unpacked, whatever a small body would grow to.
+
+    :raises BodyTooLarge: if it is more.
+    :raises ParseError: if it is no gzip.
+    """
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        text = unpacking.decompress(body, MAX_TEXT_SIZE + 1)
+    except zlib.error as error:
+        raise exceptions.ParseError(f"the body is no gzip: {error}") from None
+    if len(text) > MAX_TEXT_SIZE:
+        raise BodyTooLarge(size=len(text), limit=MAX_TEXT_SIZE)
+    if not unpacking.eof:
+        raise exceptions.ParseError("the body is no whole gzip")
+    return text
+
+
+@extend_schema(exclude=True)
+class MetricsPushView(APIView):
+    """Endpoint to which agents push the metrics of their node."""
+
+    authentication_classes = (NodeTokenAuthentication,)
+    permission_classes = (AllowAny,)
+    parser_classes = (ExpositionParser,)
+    content_negotiation_class = IgnoreAcceptHeaderNegotiation
+
+    def post(self, request: Request) -> Response:
+        token = request.auth
+        if not isinstance(token, NodeToken):
+            raise exceptions.NotAuthenticated
+        QuerySerializer.read(request)
+        if count_events_in_window(f"pushes:{token.pk}", seconds=_WINDOW) > MOST_A_MINUTE:
+            raise exceptions.Throttled(wait=_WINDOW)
+        headers, given = request.headers, request.data
+        push = metric_ingestion.MetricPush(
+            vendor=_parse_vendor_header(headers.get("X-Ninefold-Vendor", "")),
+            sequence=_parse_sequence_header(headers.get("X-Ninefold-Sequence", "")),
+            measured_at=_parse_timestamp_header(headers.get("X-Ninefold-At", "")),
+            # Without a body nothing was parsed.
+            text=given.get("text", "") if isinstance(given, Mapping) else "",
+            agent=_parse_agent_version_header(headers.get("X-Ninefold-Agent", "")),
+        )
+        pushed = metric_ingestion.metric_push_record(token=token, push=push, at=timezone.now())
+        return Response(
+            {
+                "sequence": pushed.sequence,
+                "taken": pushed.taken,
+                "readings": pushed.recorded.cards,
+                "refused": pushed.recorded.refused,
+                "refusals": list(pushed.recorded.refusals),
+            }
+        )
+
+
+def _header_error(header: str, message: str) -> exceptions.ValidationError:
+    return exceptions.ValidationError({header: [message]})
+
+
+def _parse_vendor_header(text: str) -> str:
+    if not _VENDOR.fullmatch(text):
+        raise _header_error(
+            "X-Ninefold-Vendor", f"must be a chip plug-in's vendor, got {text[:40]!r}"
+        )
+    return text
+
+
+def _parse_sequence_header(text: str) -> int:
+    if not _SEQUENCE.fullmatch(text) or not 1 <= int(text) <= _LARGEST_SEQUENCE:
+        message = f"must be a whole number from 1 to {_LARGEST_SEQUENCE}, got {text[:40]!r}"
+        raise _header_error("X-Ninefold-Sequence", message)
+    return int(text)
+
+
+def _parse_timestamp_header(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is not None:
+            return found
+    except ValueError:
+        pass
+    message = f"must be a time with its zone such as 2026-03-01T12:00:00Z, got {text[:40]!r}"
+    raise _header_error("X-Ninefold-At", message)
+
+
+def _parse_agent_version_header(text: str) -> str:
+    if len(text) > _LONGEST_AGENT or not text.isprintable():
+        raise _header_error(
+            "X-Ninefold-Agent", f"must be at most {_LONGEST_AGENT} printable characters"
+        )
+    return text
+
+
+class EmptyForNonOperatorsViewSet(ResourceViewSet[M]):
+    """For operators of the fleet: other users get empty lists and no details."""
+
+    token_scope = Scope.ADMIN
+
+    def check_permissions(self, request: Request) -> None:
+        super().check_permissions(request)
+        if self.action != "list":
+            require_fleet_operator(request.user)
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Metric sources", tags=["fleet"]),
+    retrieve=extend_schema(summary="Get a metric source", tags=["fleet"]),
+)
+class MetricSourceViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, EmptyForNonOperatorsViewSet[Source]
+):
+    serializer_class = MetricSourceSerializer
+
+    def get_queryset(self) -> QuerySet[Source]:
+        return selectors.metric_sources_visible(self.request.user)
+
+    @extend_schema(
+        summary="Create a metric source",
+        description="Metrics of the cluster's cards are scraped from the source. The source is not "
+        "contacted by this request; use the test endpoint.",
+        tags=["fleet"],
+        request=MetricSourceCreateSerializer,
+        responses={201: MetricSourceSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.validated_body(MetricSourceCreateSerializer)
+        source = metric_sources.metric_source_create(actor=acting_user(request), **given)
+        return Response(self.get_serializer(source).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change, pause or resume a metric source",
+        tags=["fleet"],
+        request=MetricSourceChangeSerializer,
+        responses=MetricSourceSerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        source, actor = self.get_object(), acting_user(request)
+        given = self.validated_body(MetricSourceChangeSerializer)
+        metric_sources.metric_source_change(source=source, actor=actor, **given)
+        return Response(self.get_serializer(source).data)
+
+    @extend_schema(
+        summary="Delete a metric source",
+        description="Stored metrics are kept. Faults that only this source reported resolve.",
+        tags=["fleet"],
+        responses={204: None},
+    )
+    def destroy(self, request: Request, uid: str) -> Response:
+        source, actor = self.get_object(), acting_user(request)
+        metric_ingestion.metric_source_delete(source=source, actor=actor, at=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(
+        summary="Test a metric source",
+        description="Scrapes the source once without storing the result.",
+        tags=["fleet"],
+        request=None,
+        responses=MetricSourceTrialSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"], url_path="try")
+    def attempt(self, request: Request, uid: str) -> Response:
+        trial = metric_sources.metric_source_test(
+            source=self.get_object(), actor=acting_user(request)
+        )
+        return Response(MetricSourceTrialSerializer(trial).data)
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Node tokens", tags=["fleet"], parameters=[NodeTokenFilters]),
+    retrieve=extend_schema(summary="Get a node token", tags=["fleet"]),
+)
+class NodeTokenViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, EmptyForNonOperatorsViewSet[NodeToken]
+):
+    serializer_class = NodeTokenSerializer
+    queries = {"list": NodeTokenFilters}
+
+    def get_queryset(self) -> QuerySet[NodeToken]:
+        return selectors.node_tokens_visible(self.request.user)
+
+    @extend_schema(
+        summary="Create a node token",
+        description="The agent authenticates with the token. The token is shown only in this "
+        "response.",
+        tags=["fleet"],
+        request=NodeTokenCreateSerializer,
+        responses={201: NewNodeTokenSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.validated_body(NodeTokenCreateSerializer)
+        text = node_tokens.node_token_issue(node=given["node"], actor=acting_user(request))
+        return Response({"token": text}, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Revoke a node token",
+        description="Revoking the last valid token of a node resolves the faults that its agent "
+        "reported.",
+        tags=["fleet"],
+        responses={204: None},
+    )
+    def destroy(self, request: Request, uid: str) -> Response:
+        token, actor = self.get_object(), acting_user(request)
+        metric_ingestion.agent_token_revoke(token=token, actor=actor, at=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,310 @@
+"""Configurations of revisions: the choice of an engine, and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from apps.fleet import selectors as fleet
+from apps.models import selectors as registry_selectors
+from apps.models.models import ModelVersion
+from apps.models.selectors import catalog
+from apps.serving.models import Revision
+from controlplane.domain.catalog import CatalogTask
+from controlplane.domain.common.accelerators import Chip, check_cards_per_node
+from controlplane.domain.common.reasons import NONE, Reason
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.domain.quotas.claims import MOST_CARDS
+from controlplane.domain.registry.versions import GateDecision, ModelState
+from controlplane.domain.serving.parallelism import (
+    architecture_from_config,
+    check_replica_parallelism,
+)
+from controlplane.ports import adapter_registry
+from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, ModelFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineChoice:
+    """An installed engine that serves."""
+
+    name: str
+    title: str
+    #: To what extent its flags are verified.
+    flags: ArgumentVerification
+    #: Why it cannot serve on the chip; empty if it can.
+    unavailable_reason: str
+
+
+def engine_choices(*, chip: Chip, model: ModelFacts | None) -> tuple[EngineChoice, ...]:
+    """Every engine that serves: the best for the chip first, those that cannot serve there last."""
+    engines = [adapter_registry.engine_by_name(name) for name in adapter_registry.engine_names()]
+    choices = [
+        (engine, engine_refusal(engine, chip=chip, model=model))
+        for engine in engines
+        if EngineTask.SERVE in engine.tasks
+    ]
+    choices.sort(key=lambda choice: (bool(choice[1]), *_engine_sort_key(choice[0], chip=chip)))
+    return tuple(
+        EngineChoice(
+            name=engine.name,
+            title=engine.profile().title,
+            flags=engine.profile().flags,
+            unavailable_reason=unavailable_reason,
+        )
+        for engine, unavailable_reason in choices
+    )
+
+
+def best_engine(*, chip: Chip, model: ModelFacts | None) -> str:
+    """The name of the default engine for the model on the chip."""
+    return engine_choices(chip=chip, model=model)[0].name
+
+
+def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> str:
+    """Why it does not serve the model on the chip; empty if it does."""
+    reason = engine.unsupported_reason(EngineTask.SERVE, chip)
+    if reason:
+        return reason
+    if engine.environment() is None and (clusters := fleet.clusters_without_images(chip.name)):
+        names = ", ".join(clusters)
+        return Reason(
+            "engine.containers.not_supported",
+            "{engine} requires a container image, and the clusters with {chip} do "
+            "not run containers ({clusters})",
+            engine=engine.profile().title,
+            chip=chip.label,
+            clusters=names,
+        )
+    if model is None or not model.format:
+        return ""
+    wrong = engine.check(EngineTask.SERVE, {}, chip=chip, model=model)
+    return next((finding.message for finding in wrong if finding.field == "model"), "")
+
+
+def engine_field_limits(
+    name: str, *, chip: Chip, model: ModelFacts | None
+) -> tuple[FieldLimit, ...]:
+    """Choices of its fields that are unavailable on the chip or for the model."""
+    return adapter_registry.engine_by_name(name).limits(EngineTask.SERVE, chip=chip, model=model)
+
+
+def _engine_sort_key(engine: Engine, *, chip: Chip) -> Sequence[int | str]:
+    """Sort key: most supported models of the catalog, then metrics, then verified flags, then name."""
+    profile = engine.profile()
+    supported = catalog.supported_model_counts(task=CatalogTask.SERVE, vendor=chip.vendor)
+    unchecked = profile.flags is ArgumentVerification.UNVERIFIED
+    return (-supported.get(engine.name, 0), int(not profile.metrics), int(unchecked), engine.name)
+
+
+MAX_REPLICAS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionConfiguration:
+    """The model, engine, spec, chips and cards of one revision."""
+
+    model_version: ModelVersion
+    #: Empty: the best engine that is installed for the first chip.
+    engine: str = ""
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    chips: tuple[str, ...] = ("cpu",)
+    #: Cards of one replica.
+    cards: int = 1
+
+    @classmethod
+    def of(cls, revision: Revision) -> RevisionConfiguration:
+        """The configuration of an existing revision."""
+        return cls(
+            model_version=revision.model_version,
+            engine=revision.engine,
+            spec=revision.spec,
+            chips=tuple(revision.chips),
+            cards=revision.cards,
+        )
+
+    def with_engine(self) -> RevisionConfiguration:
+        """The same configuration with an engine, if its first chip is known."""
+        chip = adapter_registry.all_chips().get(self.chips[0]) if self.chips else None
+        if self.engine or chip is None:
+            return self
+        facts = registry_selectors.engine_model_facts(self.model_version)
+        return replace(self, engine=best_engine(chip=chip, model=facts))
+
+
+def revision_configuration_check(
+    configuration: RevisionConfiguration, *, replicas: int
+) -> tuple[FieldFinding, ...]:
+    """Everything invalid in the configuration; empty means that it can be deployed."""
+    resolved = configuration.with_engine()
+    findings = [*_check_model_and_replicas(resolved, replicas=replicas), *_check_chips(resolved)]
+    if any(finding.field == "chips" for finding in findings):
+        return tuple(findings)
+    findings += _check_engine(resolved)
+    if not any(finding.field == "engine" for finding in findings):
+        findings += _check_spec(resolved)
+    # Several chips may yield the same finding.
+    return tuple(dict.fromkeys(findings))
+
+
+def _check_model_and_replicas(
+    configuration: RevisionConfiguration, *, replicas: int
+) -> Iterator[FieldFinding]:
+    version = configuration.model_version
+    if version.state != ModelState.READY:
+        yield FieldFinding(
+            field="model_version",
+            message=Reason(
+                "model_version.state.not_ready",
+                "{version} is {state}, not ready",
+                version=str(version),
+                state=version.state,
+            ),
+        )
+    if version.acceptance == GateDecision.REJECTED:
+        message = Reason(
+            "model_version.acceptance.missing",
+            "{version} is not accepted ({reason}); accept it, or choose another version",
+            version=str(version),
+            reason=version.acceptance_reason,
+        )
+        yield FieldFinding(field="model_version", message=message)
+    if not 1 <= replicas <= MAX_REPLICAS:
+        yield FieldFinding(
+            field="replicas",
+            message=Reason(
+                "spec.value.out_of_range",
+                "must be 1 to {limit}, got {value}",
+                limit=MAX_REPLICAS,
+                value=replicas,
+            ),
+        )
+    if not 1 <= configuration.cards <= MOST_CARDS:
+        yield FieldFinding(
+            field="cards",
+            message=Reason(
+                "spec.value.out_of_range",
+                "must be 1 to {limit}, got {value}",
+                limit=MOST_CARDS,
+                value=configuration.cards,
+            ),
+        )
+
+
+def _check_chips(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
+    known = adapter_registry.all_chips()
+    unknown = [chip for chip in configuration.chips if chip not in known]
+    if unknown or not configuration.chips:
+        given = ", ".join(unknown) or NONE
+        yield FieldFinding(
+            field="chips",
+            message=Reason(
+                "spec.chips.unknown",
+                "unknown chip {chip}; use {chips}",
+                chip=given,
+                chips=", ".join(known),
+            ),
+        )
+        return
+    for name in configuration.chips:
+        chip = known[name]
+        if finding := check_cards_per_node(chip, configuration.cards):
+            yield finding
+        elif 0 < chip.cards_per_node < configuration.cards:
+            yield FieldFinding(
+                field="cards",
+                message=Reason(
+                    "deployment.cards.exceed_node",
+                    "a replica runs on one node, and a node with {chip} has {node_cards} "
+                    "cards; got {cards}",
+                    chip=chip.label,
+                    node_cards=chip.cards_per_node,
+                    cards=configuration.cards,
+                ),
+            )
+
+
+def _check_engine(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
+    name, names = configuration.engine, adapter_registry.engine_names()
+    serving = [
+        each for each in names if EngineTask.SERVE in adapter_registry.engine_by_name(each).tasks
+    ]
+    if name not in names:
+        message = Reason(
+            "deployment.engine.not_found",
+            "engine {engine} does not exist; engines for serving are {engines}",
+            engine=repr(name),
+            engines=", ".join(serving),
+        )
+        yield FieldFinding(field="engine", message=message)
+    elif name not in serving:
+        message = Reason(
+            "deployment.engine.serving_not_supported",
+            "{engine} does not support serving; engines for serving are {engines}",
+            engine=name,
+            engines=", ".join(serving),
+        )
+        yield FieldFinding(field="engine", message=message)
+    else:
+        yield from _check_engine_chips(
+            configuration, adapter_registry.engine_by_name(name), serving=serving
+        )
+
+
+def _check_engine_chips(
+    configuration: RevisionConfiguration, engine: Engine, *, serving: list[str]
+) -> Iterator[FieldFinding]:
+    for chip in _configured_chips(configuration):
+        if not (reason := engine_refusal(engine, chip=chip, model=None)):
+            continue
+        others = [
+            each
+            for each in serving
+            if not engine_refusal(adapter_registry.engine_by_name(each), chip=chip, model=None)
+        ]
+        if others:
+            message = Reason(
+                "deployment.engine.chip_not_supported_use",
+                "{engine} does not serve on {chip}: {reason}; use {engines}",
+                engine=engine.name,
+                chip=chip.name,
+                reason=reason,
+                engines=", ".join(others),
+            )
+        else:
+            message = Reason(
+                "deployment.engine.chip_not_supported",
+                "{engine} does not serve on {chip}: {reason}",
+                engine=engine.name,
+                chip=chip.name,
+                reason=reason,
+            )
+        yield FieldFinding(field="engine", message=message)
+
+
+def _check_spec(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
+    engine = adapter_registry.engine_by_name(configuration.engine)
+    facts = registry_selectors.engine_model_facts(configuration.model_version)
+    for chip in _configured_chips(configuration):
+        wrong = engine.check(EngineTask.SERVE, configuration.spec, chip=chip, model=facts)
+        yield from wrong or _check_parallelism(configuration, engine, chip=chip, model=facts)
+
+
+def _check_parallelism(
+    configuration: RevisionConfiguration, engine: Engine, *, chip: Chip, model: ModelFacts
+) -> tuple[FieldFinding, ...]:
+    group = engine.normalise(EngineTask.SERVE, configuration.spec).get("parallel")
+    if group is None or not 1 <= configuration.cards <= MOST_CARDS:
+        return ()
+    return check_replica_parallelism(
+        group,
+        cards=configuration.cards,
+        architecture=architecture_from_config(model.config),
+        chip=chip,
+    )
+
+
+def _configured_chips(configuration: RevisionConfiguration) -> list[Chip]:
+    known = adapter_registry.all_chips()
+    return [known[name] for name in configuration.chips]

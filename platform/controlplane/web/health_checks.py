@@ -1,0 +1,146 @@
+"""Liveness and readiness checks."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+
+from cryptography.fernet import InvalidToken
+from django.db import Error, connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from controlplane.outbox import broker
+from controlplane.persistence import encryption
+from controlplane.ports.artifacts import ArtifactStore
+from controlplane.web.response_cache import TimedCache
+
+log = logging.getLogger(__name__)
+
+OK = "ok"
+#: Checks run at most once in this time.
+CACHE_SECONDS = 1.5
+_PLAIN = b"a key that decrypts what it encrypted"
+
+#: Returns a status if the component is usable, raises any exception otherwise.
+Check = Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentHealth:
+    """The result of one check."""
+
+    name: str
+    ready: bool
+    #: :data:`OK`, or what is wrong, without secrets and addresses.
+    status: str
+
+
+class HealthCheckFailed(Exception):
+    """A check failed; the message is public."""
+
+
+class Readiness:
+    """Runs the checks, at most every :data:`CACHE_SECONDS`."""
+
+    def __init__(
+        self, checks: Mapping[str, Check], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        #: The results, at most :data:`CACHE_SECONDS` old.
+        self.parts = TimedCache(
+            lambda: tuple(_run_check(name, check) for name, check in checks.items()),
+            seconds=CACHE_SECONDS,
+            clock=clock,
+        )
+
+    def answer(self) -> JsonResponse:
+        """Return 200 while every component is usable, else 503, with the status of each."""
+        parts = self.parts()
+        ready = all(part.ready for part in parts)
+        return JsonResponse(
+            {
+                "status": OK if ready else "unavailable",
+                "parts": {part.name: part.status for part in parts},
+            },
+            status=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE,
+        )
+
+
+def _run_check(name: str, check: Check) -> ComponentHealth:
+    try:
+        return ComponentHealth(name=name, ready=True, status=check())
+    except HealthCheckFailed as refusal:
+        return ComponentHealth(name=name, ready=False, status=str(refusal))
+    # One failing check must not prevent the others.
+    except Exception:
+        log.warning("a part of the product cannot be used", exc_info=True, extra={"part": name})
+        return ComponentHealth(name=name, ready=False, status="does not answer; the log says why")
+
+
+@require_safe
+@never_cache
+def healthz(request: HttpRequest) -> JsonResponse:
+    """Return 200 while the database answers, else 503."""
+    try:
+        check_database()
+    except Error:
+        # The reason is logged only: this endpoint is public.
+        return JsonResponse(
+            {"status": "unavailable", "database": "does not answer"},
+            status=HTTPStatus.SERVICE_UNAVAILABLE,
+        )
+    return JsonResponse({"status": "ok", "database": "answers"})
+
+
+def check_database() -> str:
+    """:raises Error: if it does not."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return OK
+
+
+def check_migrations() -> str:
+    """:raises HealthCheckFailed: with how many are missing."""
+    missing = len(_migrations_on_disk() - set(MigrationRecorder(connection).applied_migrations()))
+    if missing:
+        raise HealthCheckFailed(f"{missing} not applied; run: manage.py migrate")
+    return OK
+
+
+@cache
+def _migrations_on_disk() -> frozenset[tuple[str, str]]:
+    """Return the migrations on disk, which do not change while the process runs."""
+    return frozenset(MigrationLoader(None).disk_migrations or ())
+
+
+def check_broker() -> str:
+    """:raises BrokerUnreachable: if it does not."""
+    broker.celery_queue_depths()
+    return OK
+
+
+def check_artifact_store(store: ArtifactStore) -> str:
+    """Write and delete a blob.
+
+    :raises ArtifactError: if it cannot be stored.
+    """
+    store.delete(store.put([secrets.token_bytes(32)]).digest)
+    return OK
+
+
+def check_encryption_key() -> str:
+    """:raises HealthCheckFailed: if there is no key, or one that is none."""
+    try:
+        if encryption.decrypt(encryption.encrypt(_PLAIN)) == _PLAIN:
+            return OK
+    except (ValueError, IndexError, InvalidToken):
+        pass
+    raise HealthCheckFailed("NINEFOLD_ENCRYPTION_KEY has no key that can be used")

@@ -1,0 +1,330 @@
+"""Limits on connections: slow headers, slow bodies, slow readers, and connections per address.
+
+uvicorn reads headers, bodies and responses at whatever pace the client sets. The subclass here notes
+when each phase of a request began and how many bytes came; a sweep once a second closes what is too
+slow, so that a request itself costs no timer. Instants are the sweep's, so time-outs are exact to a
+second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from http import HTTPStatus
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+logger = logging.getLogger(__name__)
+
+Network = IPv4Network | IPv6Network
+
+#: Limits on a request's line and headers together.
+MAX_HEADER_BYTES = 64 * 1024
+
+_CHECK_INTERVAL_SECONDS = 1.0
+#: Refused connections are logged at most this often.
+_LOG_SECONDS = 60.0
+#: This machine: the gateway, jobs, agents, and a proxy on the same host.
+_LOCAL = (ip_network("127.0.0.1/32"), ip_network("::1/128"))
+
+
+class InvalidConnectionLimit(ValueError):
+    """A variable has an invalid value; the message names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Time and connection limits of clients."""
+
+    #: From the connection, or from the first byte of a further request, to the end of its headers.
+    header_seconds: float = 15.0
+    #: A body, and the reading of a response, may take this long and a second more for each
+    #: ``min_bytes_per_second``.
+    grace_seconds: float = 20.0
+    min_bytes_per_second: float = 1024.0
+    #: Open connections of one address; 0 for any number.
+    per_address: int = 512
+    #: Proxies, whose connections are those of many clients.
+    exempt: tuple[Network, ...] = ()
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> ConnectionLimits:
+        """The limits that the ``NINEFOLD_*`` variables describe.
+
+        :raises InvalidConnectionLimit: if a variable has a value that cannot be used.
+        """
+        return cls(
+            header_seconds=_read_number(environ, "NINEFOLD_HEADER_SECONDS", 15.0, least=1.0),
+            grace_seconds=_read_number(environ, "NINEFOLD_CLIENT_GRACE_SECONDS", 20.0, least=1.0),
+            min_bytes_per_second=_read_number(
+                environ, "NINEFOLD_CLIENT_MIN_RATE", 1024.0, least=1.0
+            ),
+            per_address=int(
+                _read_number(environ, "NINEFOLD_CONNECTIONS_PER_ADDRESS", 512.0, least=0.0)
+            ),
+            exempt=_read_networks(environ, "NINEFOLD_TRUSTED_PROXIES"),
+        )
+
+    def longest_transfer_seconds(self, size: int) -> float:
+        """The longest time in which that many bytes may pass."""
+        return self.grace_seconds + size / self.min_bytes_per_second
+
+
+def _read_number(environ: Mapping[str, str], name: str, default: float, *, least: float) -> float:
+    text = environ.get(name, "").strip()
+    try:
+        value = float(text) if text else default
+    except ValueError:
+        raise InvalidConnectionLimit(f"{name} is {text!r}; it must be a number") from None
+    if not least <= value < float("inf"):
+        raise InvalidConnectionLimit(f"{name} is {text}; it must be at least {least:g}")
+    return value
+
+
+def _read_networks(environ: Mapping[str, str], name: str) -> tuple[Network, ...]:
+    texts = [part.strip() for part in environ.get(name, "").split(",") if part.strip()]
+    try:
+        return tuple(map(ip_network, texts))
+    except ValueError as error:
+        raise InvalidConnectionLimit(f"{name}: {error}; write 10.0.0.7 or 10.0.0.0/24") from None
+
+
+def raise_open_file_limit() -> None:
+    """Let this process open as many connections as the system allows; the usual soft limit is 1,024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+class _Phase(Enum):
+    #: Between two requests; uvicorn's keep-alive time-out applies.
+    IDLE = auto()
+    HEADERS = auto()
+    BODY = auto()
+
+
+class ConnectionGuard:
+    """The open connections of one server, swept once a second."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        #: The time of the last sweep, or of the first connection after a pause.
+        self.now = 0.0
+        self._connections: set[GuardedProtocol] = set()
+        self._by_address: Counter[str] = Counter()
+        self._exempt = (*limits.exempt, *_LOCAL)
+        self._sweeping = False
+        self._refused = 0
+        self._logged_at = float("-inf")
+
+    @property
+    def protocol_class(self) -> type[asyncio.Protocol]:
+        """For uvicorn's ``http``."""
+        return cast(type[asyncio.Protocol], partial(GuardedProtocol, guard=self))
+
+    def add(self, connection: GuardedProtocol) -> bool:
+        """Register a connection; False if its address has too many."""
+        if not self._sweeping:
+            self._sweeping = True
+            self.now = connection.loop.time()
+            connection.loop.call_later(
+                _CHECK_INTERVAL_SECONDS, self._close_expired_connections, connection.loop
+            )
+        self._connections.add(connection)
+        address = self._counted_address(connection)
+        if address is None:
+            return True
+        self._by_address[address] += 1
+        connection.counted_address = address
+        if self._by_address[address] <= self.limits.per_address:
+            return True
+        self._refused += 1
+        self._log_refused(address)
+        return False
+
+    def remove(self, connection: GuardedProtocol) -> None:
+        self._connections.discard(connection)
+        if (address := connection.counted_address) is not None:
+            connection.counted_address = None
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+
+    def _counted_address(self, connection: GuardedProtocol) -> str | None:
+        """The address whose connections are counted with this one; None if it is exempt."""
+        if not self.limits.per_address or connection.client is None:
+            return None
+        try:
+            address = ip_address(connection.client[0].partition("%")[0])
+        except ValueError:
+            return None
+        if isinstance(address, IPv6Address):
+            if address.ipv4_mapped is None:
+                # A subscriber has a /64 and could change its address with each connection.
+                own = ip_network((int(address) >> 64 << 64, 64))
+                return None if _is_in_networks(address, self._exempt) else str(own)
+            address = address.ipv4_mapped
+        return None if _is_in_networks(address, self._exempt) else str(address)
+
+    def _log_refused(self, address: str) -> None:
+        if self.now - self._logged_at >= _LOG_SECONDS:
+            self._logged_at = self.now
+            logger.warning(
+                "connections refused: an address has its maximum",
+                extra={"address": address, "refused_connections": self._refused},
+            )
+
+    def _close_expired_connections(self, event_loop: asyncio.AbstractEventLoop) -> None:
+        now = event_loop.time()
+        elapsed, self.now = now - self.now, now
+        for connection in tuple(self._connections):
+            connection.enforce(elapsed=elapsed)
+        self._sweeping = bool(self._connections)
+        if self._sweeping:
+            event_loop.call_later(
+                _CHECK_INTERVAL_SECONDS, self._close_expired_connections, event_loop
+            )
+
+
+def _is_in_networks(address: Any, networks: Iterable[Network]) -> bool:
+    return any(address in network for network in networks)
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol under the limits of a :class:`ConnectionGuard`."""
+
+    def __init__(self, *args: Any, guard: ConnectionGuard, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.counted_address: str | None = None
+        self._guard = guard
+        self._phase = _Phase.HEADERS
+        self._since = 0.0
+        self._bytes = 0
+        #: The deadline of a response that the client does not read; None while it is read.
+        self._unread_until: float | None = None
+        self._refused = False
+
+    # -- asyncio.Protocol ---------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        admitted = self._guard.add(self)
+        self._since = self._guard.now
+        if not admitted:
+            self._send_error_and_close(
+                HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections from your address."
+            )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._guard.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        if self._phase is _Phase.IDLE:
+            self._enter_phase(_Phase.HEADERS)
+        super().data_received(data)
+        if self._phase is _Phase.HEADERS:
+            self._bytes += len(data)
+            if self._bytes > MAX_HEADER_BYTES:
+                self._send_error_and_close(
+                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                    f"The headers are longer than {MAX_HEADER_BYTES} bytes.",
+                )
+
+    # -- callbacks of the parser --------------------------------------------------------------
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._enter_phase(_Phase.BODY)
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._bytes += len(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._enter_phase(_Phase.IDLE)
+
+    def _enter_phase(self, phase: _Phase) -> None:
+        self._phase, self._since, self._bytes = phase, self._guard.now, 0
+
+    # -- periodic check -----------------------------------------------------------------------
+
+    def enforce(self, *, elapsed: float) -> None:
+        """Close the connection if the client is slower than the limits allow.
+
+        :param elapsed: seconds since the last sweep.
+        """
+        limits, now = self._guard.limits, self._guard.now
+        if self._is_unread():
+            self.transport.abort()
+        elif self._refused:
+            return
+        elif self._phase is _Phase.HEADERS:
+            if self._incomplete_request_cycle() is not None:
+                # The response to an earlier request comes first; some clients send a stray line after a body.
+                self._since += elapsed
+            elif now - self._since > limits.header_seconds:
+                self._send_error_and_close(
+                    HTTPStatus.REQUEST_TIMEOUT,
+                    f"The headers did not arrive within {limits.header_seconds:g} s.",
+                )
+        elif self._phase is _Phase.BODY:
+            if self.flow.read_paused:
+                # The application has not read the received data: the client is not the slow one.
+                self._since += elapsed
+            elif now - self._since > limits.longest_transfer_seconds(self._bytes):
+                self._send_error_and_close(
+                    HTTPStatus.REQUEST_TIMEOUT,
+                    f"The body arrived slower than {limits.min_bytes_per_second:g} bytes a second.",
+                )
+
+    def _is_unread(self) -> bool:
+        """Whether the client has not read the rest of a response for too long."""
+        pending = self.transport.get_write_buffer_size()
+        # Otherwise the application still adds to it, and its size tells nothing about the client.
+        complete = self._refused or self._incomplete_request_cycle() is None
+        if not pending or not (complete or self.flow.write_paused):
+            self._unread_until = None
+            return False
+        now = self._guard.now
+        if self._unread_until is None:
+            self._unread_until = now + self._guard.limits.longest_transfer_seconds(pending)
+        return now > self._unread_until
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread_until = None
+
+    def _incomplete_request_cycle(self) -> RequestResponseCycle | None:
+        """The request whose response is not complete."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return None if cycle is None or cycle.response_complete else cycle
+
+    def _send_error_and_close(self, status: HTTPStatus, message: str) -> None:
+        """Send an error, if the application has not started a response, and close."""
+        self._refused = True
+        cycle: RequestResponseCycle | None = self.cycle
+        # While headers are read, the cycle is that of the previous request.
+        of_this = cycle if self._phase is _Phase.BODY else self._incomplete_request_cycle()
+        if of_this is None or not of_this.response_started:
+            body = message.encode()
+            self.transport.write(
+                f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+                "content-type: text/plain; charset=utf-8\r\n"
+                f"content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
+                + body
+            )
+        if (open_cycle := self._incomplete_request_cycle()) is not None:
+            open_cycle.disconnected = True
+            open_cycle.message_event.set()
+        self.transport.close()
