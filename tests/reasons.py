@@ -21,6 +21,7 @@ from pathlib import Path
 import polib
 
 from controlplane.adapters.engines.transformers.engine import SCRIPT
+from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.common.spec_fields import SpecField
 from controlplane.domain.health import faults
 from controlplane.domain.jobs import retries
@@ -198,6 +199,7 @@ def table_texts() -> frozenset[str]:
     texts.update(text for each in QUEUE_TABLES for text in (each.label, each.help))
     texts.update(field.label for field in _with_subfields(LABEL_TABLES))
     texts.update(faults.REMEDIES.values())
+    texts.update(rule.title for rule in DEFAULTS)
     for plugin in adapter_registry.chip_plugins().values():
         for fault_texts in plugin.profile().faults.texts.values():
             texts.update((fault_texts.cause, fault_texts.remedy))

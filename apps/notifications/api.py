@@ -30,7 +30,7 @@ from apps.notifications.services.webhooks import WebhookRefused
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.problem_details import ProblemDetails, problem_translator
+from controlplane.web.problem_details import register_problem
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
     ListFilters,
@@ -355,10 +355,7 @@ class WebhookDeliveryViewSet(
         return Response(body, status=status.HTTP_202_ACCEPTED)
 
 
-@problem_translator(WebhookRefused)
-def _webhook_refused_problem(error: WebhookRefused) -> ProblemDetails:
-    errors = [{"field": error.field, "message": str(error)}]
-    return ProblemDetails(status=422, code="webhook-refused", detail=str(error), errors=errors)
+register_problem(WebhookRefused, code="webhook-refused")
 
 
 router = SimpleRouter(trailing_slash=False)

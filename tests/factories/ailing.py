@@ -35,8 +35,7 @@ def ailing_card(*, actor: User, at: datetime, name: str = "ward") -> dict[str, s
     card = Card.objects.get(node__cluster=where)
     (isolation,) = isolations_request(cards=[card.uid], reason="it smells", actor=actor, at=at)
     condition = {"metric": "temperature", "op": ">", "value": 95}
-    rule: HealthRule = health_rule_create(
-        actor=actor, at=at, name=f"{name}-hot", condition=condition, level=1
-    )
+    document = {"name": f"{name}-hot", "condition": condition, "level": 1}
+    rule: HealthRule = health_rule_create(document=document, actor=actor, at=at)
     fault = Fault.objects.get(card=card)
     return {"fault": fault.uid, "isolation": isolation.uid, "health_rule": rule.uid}

@@ -17,7 +17,7 @@ from apps.accounts.services import (
     UserChangeRefused,
 )
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.problem_details import ProblemDetails, problem_translator
+from controlplane.web.problem_details import register_problem
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -50,32 +50,10 @@ def add_token_scopes_to_openapi(
     return result
 
 
-@problem_translator(PermissionRefused)
-def _permission_problem(error: PermissionRefused) -> ProblemDetails:
-    return ProblemDetails(status=403, code="permission-refused", detail=str(error))
-
-
-@problem_translator(IdempotencyMismatch)
-def _idempotency_mismatch_problem(error: IdempotencyMismatch) -> ProblemDetails:
-    return ProblemDetails(status=422, code="idempotency-mismatch", detail=str(error))
-
-
-@problem_translator(IdempotentRequestInProgress)
-def _idempotency_busy_problem(error: IdempotentRequestInProgress) -> ProblemDetails:
-    headers = {"Retry-After": "2"}
-    return ProblemDetails(status=409, code="idempotency-busy", detail=str(error), headers=headers)
-
-
-@problem_translator(TokenRefused)
-@problem_translator(TeamNameTaken)
-@problem_translator(UserChangeRefused)
-def _invalid_field_problem(
-    error: TokenRefused | TeamNameTaken | UserChangeRefused,
-) -> ProblemDetails:
-    errors = [{"field": error.field, "message": str(error)}] if error.field else []
-    return ProblemDetails(status=422, code="refused", detail=str(error), errors=errors)
-
-
-@problem_translator(MembershipRefused)
-def _membership_problem(error: MembershipRefused) -> ProblemDetails:
-    return ProblemDetails(status=409, code="membership-refused", detail=str(error))
+register_problem(PermissionRefused, code="permission-refused", status=403)
+register_problem(IdempotencyMismatch, code="idempotency-mismatch")
+register_problem(
+    IdempotentRequestInProgress, code="idempotency-busy", status=409, headers={"Retry-After": "2"}
+)
+register_problem(TokenRefused, TeamNameTaken, UserChangeRefused, code="refused")
+register_problem(MembershipRefused, code="membership-refused", status=409)

@@ -31,7 +31,7 @@ from apps.fleet.services.clusters import (
 )
 from apps.serving.selectors import workloads_using_cluster
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.problem_details import ProblemDetails, problem_translator
+from controlplane.web.problem_details import ProblemDetails, problem_translator, register_problem
 from controlplane.web.rest import ResourceViewSet
 
 
@@ -116,10 +116,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         return dict(ClusterDetailSerializer(counted, context=self.get_serializer_context()).data)
 
 
-@problem_translator(ClusterRefused)
-def _cluster_refused_problem(error: ClusterRefused) -> ProblemDetails:
-    errors = [{"field": error.field, "message": str(error)}]
-    return ProblemDetails(status=422, code="cluster-refused", detail=str(error), errors=errors)
+register_problem(ClusterRefused, code="cluster-refused")
 
 
 @problem_translator(ClusterChecksFailed)

@@ -32,7 +32,7 @@ from apps.models.api.serializers import ArtifactSerializer
 from apps.models.services import artifact_storage
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, decode_chunk
-from controlplane.web.problem_details import ProblemDetails, problem_translator
+from controlplane.web.problem_details import register_problem
 from controlplane.web.rest import BoundedMultiPartParser, QuerySerializer, ResourceViewSet
 
 
@@ -244,19 +244,8 @@ class EnginesView(APIView):
         return Response([asdict(engine) for engine in selectors.installed_engine_descriptions()])
 
 
-@problem_translator(SpecRefused)
-def _spec_problem(error: SpecRefused) -> ProblemDetails:
-    return ProblemDetails(
-        status=422,
-        code="spec-refused",
-        detail=str(error),
-        errors=[{"field": finding.field, "message": finding.message} for finding in error.findings],
-    )
-
-
-@problem_translator(ReportRefused)
-def _attempt_report_refused_problem(error: ReportRefused) -> ProblemDetails:
-    return ProblemDetails(status=422, code="report-refused", detail=str(error))
+register_problem(SpecRefused, code="spec-refused")
+register_problem(ReportRefused, code="report-refused")
 
 
 #: Concurrent followers in one process. Each occupies a thread of the web server, which has twice as many.

@@ -13,7 +13,7 @@ from controlplane.domain.registry.model_hubs import HubImportRefused
 from controlplane.domain.registry.versions import ModelRefused
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.model_hubs import HubUnreachable
-from controlplane.web.problem_details import ProblemDetails, problem_translator
+from controlplane.web.problem_details import ProblemDetails, problem_translator, register_problem
 
 
 @problem_translator(DatasetRefused)
@@ -41,44 +41,13 @@ def _duplicate_upload_problem(error: DuplicateUpload) -> ProblemDetails:
     )
 
 
-@problem_translator(ModelRefused)
-def _model_problem(error: ModelRefused) -> ProblemDetails:
-    return ProblemDetails(status=422, code="model-refused", detail=str(error))
-
-
-@problem_translator(HubImportRefused)
-def _hub_problem(error: HubImportRefused) -> ProblemDetails:
-    return ProblemDetails(status=422, code="hub-refused", detail=str(error))
-
-
-@problem_translator(EgressRefused)
-def _egress_problem(error: EgressRefused) -> ProblemDetails:
-    return ProblemDetails(status=422, code="address-refused", detail=str(error))
-
-
-@problem_translator(HubUnreachable)
-def _hub_unreachable_problem(error: HubUnreachable) -> ProblemDetails:
-    return ProblemDetails(status=502, code="hub-unreachable", detail=str(error))
-
-
-@problem_translator(SizingRefused)
-def _sizing_problem(error: SizingRefused) -> ProblemDetails:
-    return ProblemDetails(
-        status=422,
-        code="sizing-refused",
-        detail=str(error),
-        errors=[{"field": finding.field, "message": finding.message} for finding in error.findings],
-    )
-
-
-@problem_translator(RegistrationRefused)
-def _registration_problem(error: RegistrationRefused) -> ProblemDetails:
-    return ProblemDetails(status=422, code="registration-refused", detail=str(error))
-
-
-@problem_translator(GateOverrideRefused)
-def _gate_override_problem(error: GateOverrideRefused) -> ProblemDetails:
-    return ProblemDetails(status=409, code="acceptance-refused", detail=str(error))
+register_problem(ModelRefused, code="model-refused")
+register_problem(HubImportRefused, code="hub-refused")
+register_problem(EgressRefused, code="address-refused")
+register_problem(HubUnreachable, code="hub-unreachable", status=502)
+register_problem(SizingRefused, code="sizing-refused")
+register_problem(RegistrationRefused, code="registration-refused")
+register_problem(GateOverrideRefused, code="acceptance-refused", status=409)
 
 
 @problem_translator(StorageQuotaExceeded)
@@ -99,6 +68,4 @@ def _deletion_problem(error: DeletionRefused) -> ProblemDetails:
     )
 
 
-@problem_translator(ArtifactFileMissing)
-def _artifact_file_missing_problem(error: ArtifactFileMissing) -> ProblemDetails:
-    return ProblemDetails(status=404, code="not-found", detail=str(error))
+register_problem(ArtifactFileMissing, code="not-found", status=404)

@@ -23,21 +23,16 @@ from apps.monitoring.models import (
     AlertGroup,
     AlertReceiver,
     AlertRoute,
-    AlertRule,
     AlertSilence,
 )
 from apps.monitoring.selectors import alerts as selectors
-from apps.monitoring.selectors.alert_samples import AlertRuleTrial, alert_rule_dry_run
 from apps.monitoring.services import alerts
 from apps.monitoring.services.alerts import AlertReceiverRequest, AlertRouteRequest
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.rules import (
-    MEASURES,
     MOST_MATCHERS,
-    AlertOperator,
     AlertSeverity,
-    parse_rule,
 )
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import (
@@ -49,10 +44,10 @@ from controlplane.web.rest import (
     VisibleUidField,
 )
 
-_MATCHERS = "Conditions on labels, as cluster=west or node!=test-*."
+MATCHERS = "Conditions on labels, as cluster=west or node!=test-*."
 
 
-def _matchers_field(**more: Any) -> serializers.ListField:
+def matchers_field(**more: Any) -> serializers.ListField:
     return serializers.ListField(
         child=serializers.CharField(max_length=250), max_length=MOST_MATCHERS, **more
     )
@@ -117,68 +112,6 @@ class AlertFilters(ListFilters):
         return rows.filter(ended_at__isnull=given["firing"]) if "firing" in given else rows
 
 
-class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
-    document = serializers.DictField(help_text="Definition of the rule.")
-    firing = serializers.IntegerField(default=0, help_text="Firing alerts.")
-
-    class Meta:
-        model = AlertRule
-        fields = (
-            "uid",
-            "name",
-            "title",
-            "severity",
-            "enabled",
-            "shipped",
-            "document",
-            "firing",
-            "changed_by_name",
-            "changed_at",
-            "evaluated_at",
-            "error",
-        )
-
-
-class AlertRuleChangeSerializer(StrictSerializer[Any]):
-    title = serializers.CharField(max_length=120, required=False)
-    measure = serializers.ChoiceField(choices=[*MEASURES], required=False)
-    op = serializers.ChoiceField(choices=[one.value for one in AlertOperator], required=False)
-    threshold = serializers.FloatField(required=False)
-    severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
-    where = _matchers_field(required=False, help_text=_MATCHERS)
-    lasts = serializers.IntegerField(required=False, min_value=0, help_text="Duration in seconds.")
-    keeps = serializers.IntegerField(required=False, min_value=0, help_text="Duration in seconds.")
-    group_by = serializers.ListField(
-        child=serializers.CharField(max_length=40), max_length=10, required=False
-    )
-    repeat = serializers.IntegerField(
-        required=False,
-        allow_null=True,
-        min_value=0,
-        help_text="Repeat interval in seconds; null: notify once.",
-    )
-    enabled = serializers.BooleanField(required=False)
-
-
-class AlertRuleCreateSerializer(AlertRuleChangeSerializer):
-    name = serializers.CharField(max_length=60)
-    title = serializers.CharField(max_length=120)
-    measure = serializers.ChoiceField(choices=[*MEASURES])
-    op = serializers.ChoiceField(choices=[one.value for one in AlertOperator])
-    threshold = serializers.FloatField()
-    severity = serializers.ChoiceField(choices=[*AlertSeverity])
-
-
-class AlertRuleTrialSerializer(serializers.Serializer[AlertRuleTrial]):
-    now = serializers.IntegerField(help_text="Objects for which the condition is met now.")
-    times = serializers.IntegerField(
-        allow_null=True,
-        help_text="Firings in the last 24 hours; null if no history is available.",
-    )
-    things = serializers.IntegerField(help_text="Objects for which it would have fired.")
-    cut = serializers.BooleanField(help_text="Whether the number of firings was truncated.")
-
-
 class AlertSilenceSerializer(serializers.ModelSerializer[AlertSilence]):
     matchers = serializers.ListField(child=serializers.CharField())
 
@@ -196,7 +129,7 @@ class AlertSilenceSerializer(serializers.ModelSerializer[AlertSilence]):
 
 
 class AlertSilenceCreateSerializer(StrictSerializer[Any]):
-    matchers = _matchers_field(min_length=1, help_text=_MATCHERS)
+    matchers = matchers_field(min_length=1, help_text=MATCHERS)
     ends_at = serializers.DateTimeField()
     reason = serializers.CharField(max_length=300)
 
@@ -258,7 +191,7 @@ class AlertRouteSerializer(serializers.ModelSerializer[AlertRoute]):
 class AlertRouteWriteSerializer(StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
     severity = serializers.ChoiceField(choices=[*AlertSeverity])
-    matchers = _matchers_field(required=False, default=list, help_text=_MATCHERS)
+    matchers = matchers_field(required=False, default=list, help_text=MATCHERS)
     receivers = VisibleUidField(
         visible=selectors.receivers_visible, many=True, help_text="Uids of receivers; at least one."
     )
@@ -296,66 +229,6 @@ class AlertViewSet(FleetOperatorViewSet[AlertGroup]):
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return Response(AlertGroupDetailSerializer(self.get_object()).data)
-
-
-@extend_schema_view(
-    list=extend_schema(summary="Alert rules", tags=TAGS),
-    retrieve=extend_schema(summary="An alert rule", tags=TAGS),
-)
-class AlertRuleViewSet(FleetOperatorViewSet[AlertRule]):
-    serializer_class = AlertRuleSerializer
-
-    def get_queryset(self) -> QuerySet[AlertRule]:
-        return selectors.alert_rules_visible(self.request.user)
-
-    @extend_schema(
-        summary="Create an alert rule",
-        tags=TAGS,
-        request=AlertRuleCreateSerializer,
-        responses={201: AlertRuleSerializer},
-    )
-    @idempotent
-    def create(self, request: Request) -> Response:
-        document = self.validated_body(AlertRuleCreateSerializer)
-        row = alerts.alert_rule_create(
-            document=document, actor=acting_user(request), at=timezone.now()
-        )
-        return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
-
-    @extend_schema(
-        summary="Change, enable or disable an alert rule",
-        tags=TAGS,
-        request=AlertRuleChangeSerializer,
-        responses=AlertRuleSerializer,
-    )
-    def partial_update(self, request: Request, uid: str) -> Response:
-        document = self.validated_body(AlertRuleChangeSerializer)
-        row, actor = self.get_object(), acting_user(request)
-        alerts.alert_rule_change(rule=row, document=document, actor=actor, at=timezone.now())
-        return Response(self.get_serializer(self.get_object()).data)
-
-    @extend_schema(
-        summary="Delete an alert rule",
-        description="Its firing alerts resolve. Built-in rules can only be disabled.",
-        tags=TAGS,
-        responses={204: None},
-    )
-    def destroy(self, request: Request, uid: str) -> Response:
-        actor = acting_user(request)
-        alerts.alert_rule_delete(rule=self.get_object(), actor=actor, at=timezone.now())
-        return Response(status=status.HTTP_204_NO_CONTENT)
-
-    @extend_schema(
-        summary="Dry run of an alert rule",
-        description="Evaluates the rule now and over the last 24 hours. Nothing is stored.",
-        tags=TAGS,
-        request=AlertRuleCreateSerializer,
-        responses=AlertRuleTrialSerializer,
-    )
-    @action(detail=False, methods=["post"])
-    def trial(self, request: Request) -> Response:
-        rule = parse_rule(self.validated_body(AlertRuleCreateSerializer))
-        return Response(AlertRuleTrialSerializer(alert_rule_dry_run(rule, at=timezone.now())).data)
 
 
 @extend_schema_view(

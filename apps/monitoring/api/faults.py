@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from django.db.models import QuerySet
@@ -18,14 +17,12 @@ from rest_framework.views import APIView
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.fleet import selectors as fleet
-from apps.fleet.selectors import require_fleet_operator
-from apps.monitoring.models import Fault, HealthRule, Isolation
+from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.faults import (
     fault_meaning,
     faults_newest_first,
     isolations_newest_first,
 )
-from apps.monitoring.selectors.health_rule_samples import health_rule_trial
 from apps.monitoring.selectors.health_snapshots import (
     HealthPolicyState,
     decision_policy_json,
@@ -35,7 +32,6 @@ from apps.monitoring.services import faults, health_rules, isolations
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.domain.health.rules import parse_health_condition
 from controlplane.web.rest import (
     UID,
     BoundedJSONParser,
@@ -48,7 +44,7 @@ from controlplane.web.rest import (
     VisibleUidField,
 )
 
-_LEVELS = [(level.value, f"L{level.value}") for level in FaultLevel]
+LEVELS = [(level.value, f"L{level.value}") for level in FaultLevel]
 #: Rows that one request may act on.
 MOST = 500
 
@@ -101,7 +97,7 @@ class FaultSerializer(serializers.ModelSerializer[Fault]):
 
 
 class FaultFilters(ListFilters):
-    level = serializers.ChoiceField(choices=_LEVELS, required=False)
+    level = serializers.ChoiceField(choices=LEVELS, required=False)
     origin = serializers.ChoiceField(
         choices=[(one.value, one.value) for one in SignalOrigin], required=False
     )
@@ -228,55 +224,6 @@ class BurnInsRequestedSerializer(serializers.Serializer[Any]):
     asked = serializers.IntegerField(help_text="Number of burn-in runs requested.")
 
 
-class HealthRuleSerializer(serializers.ModelSerializer[HealthRule]):
-    condition = serializers.DictField(
-        help_text="Condition with the keys metric, how (value, change or rate), op, value, for, "
-        "within and chips."
-    )
-    level = serializers.IntegerField()
-
-    class Meta:
-        model = HealthRule
-        fields = ("uid", "name", "title", "enabled", "condition", "level", "changed_at")
-
-
-class HealthRuleChangeSerializer(StrictSerializer[Any]):
-    title = serializers.CharField(required=False, allow_blank=True, max_length=120)
-    condition = serializers.DictField(required=False)
-    level = serializers.ChoiceField(choices=_LEVELS, required=False)
-    enabled = serializers.BooleanField(required=False)
-
-
-class HealthRuleCreateSerializer(HealthRuleChangeSerializer):
-    name = serializers.SlugField(max_length=60)
-    condition = serializers.DictField()
-    level = serializers.ChoiceField(choices=_LEVELS)
-
-
-class HealthRuleDryRunSerializer(StrictSerializer[Any]):
-    condition = serializers.DictField()
-    hours = serializers.IntegerField(required=False, default=24, min_value=1, max_value=72)
-
-
-class RuleFiringSerializer(serializers.Serializer[Any]):
-    began_at = serializers.DateTimeField()
-    fired_at = serializers.DateTimeField()
-    ended_at = serializers.DateTimeField(allow_null=True)
-    worst = serializers.FloatField(help_text="Value that exceeded the threshold most.")
-
-
-class HealthRuleTrialSerializer(serializers.Serializer[Any]):
-    card = ObjectReference()
-    firings = RuleFiringSerializer(many=True)
-
-
-class HealthRuleTrialsSerializer(serializers.Serializer[Any]):
-    since = serializers.DateTimeField()
-    cards = serializers.IntegerField(help_text="Number of evaluated cards.")
-    times = serializers.IntegerField(help_text="Number of firings.")
-    trials = HealthRuleTrialSerializer(many=True)
-
-
 class HealthPolicySerializer(serializers.Serializer[Any]):
     automatic = serializers.BooleanField(
         help_text="Whether actions of rules are executed automatically."
@@ -297,12 +244,12 @@ class HealthPolicyChangeSerializer(StrictSerializer[Any]):
     settings = serializers.DictField(child=serializers.FloatField(), required=False)
 
 
-_TAGS = ["health"]
+TAGS = ["health"]
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Faults", tags=_TAGS, parameters=[FaultFilters]),
-    retrieve=extend_schema(summary="A fault", tags=_TAGS),
+    list=extend_schema(summary="Faults", tags=TAGS, parameters=[FaultFilters]),
+    retrieve=extend_schema(summary="A fault", tags=TAGS),
 )
 class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Fault]):
     """What is or was wrong with cards and nodes. Everybody who is logged in may see the fleet."""
@@ -317,7 +264,7 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
     @extend_schema(
         summary="Acknowledge faults",
         description="For operators. The note is stored with each fault.",
-        tags=_TAGS,
+        tags=TAGS,
         request=FaultAcknowledgeSerializer,
         responses=FaultAcknowledgedSerializer,
     )
@@ -331,8 +278,8 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Isolations", tags=_TAGS, parameters=[IsolationFilters]),
-    retrieve=extend_schema(summary="Get an isolation", tags=_TAGS),
+    list=extend_schema(summary="Isolations", tags=TAGS, parameters=[IsolationFilters]),
+    retrieve=extend_schema(summary="Get an isolation", tags=TAGS),
 )
 class IsolationViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Isolation]
@@ -353,7 +300,7 @@ class IsolationViewSet(
             "returned to service only by a user. On a cluster that binds by node, the "
             "whole node is isolated."
         ),
-        tags=_TAGS,
+        tags=TAGS,
         request=IsolationCreateSerializer,
         responses={201: ChangedIsolationsSerializer},
     )
@@ -367,7 +314,7 @@ class IsolationViewSet(
     @extend_schema(
         summary="Return cards and nodes to service",
         description="For operators, in any state. The reason is stored in the history.",
-        tags=_TAGS,
+        tags=TAGS,
         request=IsolationReleaseSerializer,
         responses=ChangedIsolationsSerializer,
     )
@@ -383,7 +330,7 @@ class IsolationViewSet(
     @extend_schema(
         summary="Request burn-in runs of cards and nodes",
         description="For operators. The burn-in run starts when no workload runs there.",
-        tags=_TAGS,
+        tags=TAGS,
         request=IsolationUidsSerializer,
         responses=BurnInsRequestedSerializer,
     )
@@ -399,76 +346,13 @@ class IsolationViewSet(
         return {"isolations": self.get_serializer(rows, many=True).data}
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Health rules", tags=_TAGS),
-    retrieve=extend_schema(summary="Get a health rule", tags=_TAGS),
-)
-class HealthRuleViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[HealthRule]
-):
-    """Conditions on metrics of cards, and the severity of their faults."""
-
-    token_scope = Scope.ADMIN
-    serializer_class = HealthRuleSerializer
-
-    def get_queryset(self) -> QuerySet[HealthRule]:
-        return HealthRule.objects.all()
-
-    @extend_schema(
-        summary="Create a health rule",
-        tags=_TAGS,
-        request=HealthRuleCreateSerializer,
-        responses={201: HealthRuleSerializer},
-    )
-    @idempotent
-    def create(self, request: Request) -> Response:
-        given = self.validated_body(HealthRuleCreateSerializer)
-        rule = health_rules.health_rule_create(
-            actor=acting_user(request), at=timezone.now(), **given
-        )
-        return Response(self.get_serializer(rule).data, status=status.HTTP_201_CREATED)
-
-    @extend_schema(
-        summary="Change a health rule",
-        tags=_TAGS,
-        request=HealthRuleChangeSerializer,
-        responses=HealthRuleSerializer,
-    )
-    def partial_update(self, request: Request, uid: str) -> Response:
-        rule, actor = self.get_object(), acting_user(request)
-        given = self.validated_body(HealthRuleChangeSerializer)
-        row = health_rules.health_rule_change(rule=rule, actor=actor, at=timezone.now(), **given)
-        return Response(self.get_serializer(row).data)
-
-    @extend_schema(summary="Delete a health rule", tags=_TAGS, responses={204: None})
-    def destroy(self, request: Request, uid: str) -> Response:
-        health_rules.health_rule_delete(rule=self.get_object(), actor=acting_user(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
-
-    @extend_schema(
-        summary="Dry run of a health rule on stored metrics",
-        description="Returns the firings of the last hours by card. Nothing is changed.",
-        tags=_TAGS,
-        request=HealthRuleDryRunSerializer,
-        responses=HealthRuleTrialsSerializer,
-    )
-    @action(detail=False, methods=["post"], url_path="dry-run")
-    def dry_run(self, request: Request) -> Response:
-        require_fleet_operator(acting_user(request))
-        given = self.validated_body(HealthRuleDryRunSerializer)
-        condition = parse_health_condition(given["condition"])
-        back = timedelta(hours=given["hours"])
-        trials = health_rule_trial(condition, back=back, at=timezone.now())
-        return Response(HealthRuleTrialsSerializer(trials).data)
-
-
 class HealthPolicyView(APIView):
     """Limits of automatic actions."""
 
     token_scope = Scope.ADMIN
     parser_classes = (BoundedJSONParser,)
 
-    @extend_schema(summary="The health policy", tags=_TAGS, responses=HealthPolicySerializer)
+    @extend_schema(summary="The health policy", tags=TAGS, responses=HealthPolicySerializer)
     def get(self, request: Request) -> Response:
         QuerySerializer.read(request)
         return Response(HealthPolicySerializer(health_policy_state()).data)
@@ -476,7 +360,7 @@ class HealthPolicyView(APIView):
     @extend_schema(
         summary="Change the health policy",
         description="For operators. Omitted fields are not changed.",
-        tags=_TAGS,
+        tags=TAGS,
         request=HealthPolicyChangeSerializer,
         responses=HealthPolicySerializer,
     )

@@ -9,6 +9,7 @@ from apps.monitoring.api import (
     maintenance_rollouts,
     metric_ingestion,
     problem_details,
+    rules,
     suppressed_actions,
 )
 
@@ -18,7 +19,7 @@ REGISTERS = (problem_details,)
 router = SimpleRouter(trailing_slash=False)
 router.register("rollouts", maintenance_rollouts.MaintenanceRolloutViewSet, basename="api-rollout")
 router.register("alerts", alerts.AlertViewSet, basename="api-alert")
-router.register("alert-rules", alerts.AlertRuleViewSet, basename="api-alert-rule")
+router.register("alert-rules", rules.AlertRuleViewSet, basename="api-alert-rule")
 router.register("alert-silences", alerts.AlertSilenceViewSet, basename="api-alert-silence")
 router.register("alert-receivers", alerts.AlertReceiverViewSet, basename="api-alert-receiver")
 router.register("alert-routes", alerts.AlertRouteViewSet, basename="api-alert-route")
@@ -29,7 +30,7 @@ router.register("node-tokens", metric_ingestion.NodeTokenViewSet, basename="api-
 
 router.register("faults", faults.FaultViewSet, basename="api-fault")
 router.register("isolations", faults.IsolationViewSet, basename="api-isolation")
-router.register("health-rules", faults.HealthRuleViewSet, basename="api-health-rule")
+router.register("health-rules", rules.HealthRuleViewSet, basename="api-health-rule")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("telemetry/push", metric_ingestion.MetricsPushView.as_view(), name="api-telemetry-push"),

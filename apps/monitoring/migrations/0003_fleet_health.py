@@ -6,10 +6,11 @@ from django.conf import settings
 from django.db import migrations, models
 
 import controlplane.domain.alerts.deliveries
-import controlplane.domain.alerts.lifecycle
+import controlplane.domain.alerts.notices
 import controlplane.domain.alerts.rules
 import controlplane.domain.health.isolations
 import controlplane.domain.health.maintenance_rollouts
+import controlplane.domain.rules.conditions
 import controlplane.persistence.models
 
 
@@ -488,7 +489,7 @@ class Migration(migrations.Migration):
                             ("firing", "firing"),
                             ("resolved", "resolved"),
                         ],
-                        default=controlplane.domain.alerts.lifecycle.AlertState["PENDING"],
+                        default=controlplane.domain.rules.conditions.RuleState["PENDING"],
                         max_length=10,
                     ),
                 ),
@@ -1228,8 +1229,8 @@ class Migration(migrations.Migration):
                     (
                         "kind__in",
                         (
-                            controlplane.domain.alerts.lifecycle.NoticeKind["FIRING"],
-                            controlplane.domain.alerts.lifecycle.NoticeKind["RESOLVED"],
+                            controlplane.domain.alerts.notices.NoticeKind["FIRING"],
+                            controlplane.domain.alerts.notices.NoticeKind["RESOLVED"],
                         ),
                     )
                 ),
@@ -1273,7 +1274,7 @@ class Migration(migrations.Migration):
             model_name="alert",
             constraint=models.UniqueConstraint(
                 condition=models.Q(
-                    ("state", controlplane.domain.alerts.lifecycle.AlertState["RESOLVED"]),
+                    ("state", controlplane.domain.rules.conditions.RuleState["RESOLVED"]),
                     _negated=True,
                 ),
                 fields=("rule", "key"),

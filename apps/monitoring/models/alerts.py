@@ -6,8 +6,9 @@ from django.db import models
 
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
-from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind
+from controlplane.domain.alerts.notices import NoticeKind
 from controlplane.domain.alerts.rules import AlertSeverity
+from controlplane.domain.rules.conditions import RuleState
 from controlplane.persistence.models import UidModel
 from controlplane.persistence.reasons import ReasonField
 
@@ -15,13 +16,13 @@ SEVERITIES = [(severity.value, severity.value) for severity in AlertSeverity]
 
 
 class AlertRule(UidModel):
-    """When something is an alert (``controlplane.domain.alerts.rules.Rule``)."""
+    """When something is an alert (``controlplane.domain.alerts.rules.AlertRuleSpec``)."""
 
     name = models.SlugField(max_length=60, unique=True)
     title = models.CharField(max_length=120)
     severity = models.CharField(max_length=10, choices=SEVERITIES)
     enabled = models.BooleanField(default=True)
-    #: ``Rule.as_json()``.
+    #: ``AlertRuleSpec.as_json()``.
     document = models.JSONField()
     #: The product came with it; it can be switched off, not deleted.
     shipped = models.BooleanField(default=False)
@@ -78,14 +79,14 @@ class AlertGroup(UidModel):
 class Alert(UidModel):
     """One thing that a rule's condition holds for."""
 
-    STATES = [(state.value, state.value) for state in AlertState]
+    STATES = [(state.value, state.value) for state in RuleState]
 
     rule = models.ForeignKey(AlertRule, on_delete=models.SET_NULL, null=True, related_name="alerts")
     #: Null until it fires.
     group = models.ForeignKey(
         AlertGroup, on_delete=models.CASCADE, null=True, related_name="alerts"
     )
-    state = models.CharField(max_length=10, choices=STATES, default=AlertState.PENDING)
+    state = models.CharField(max_length=10, choices=STATES, default=RuleState.PENDING)
     labels = models.JSONField(default=dict, blank=True)
     key = models.CharField(max_length=64)
     #: What was measured last.
@@ -104,7 +105,7 @@ class Alert(UidModel):
         constraints = (
             models.UniqueConstraint(
                 fields=("rule", "key"),
-                condition=~models.Q(state=AlertState.RESOLVED),
+                condition=~models.Q(state=RuleState.RESOLVED),
                 name="alert_stands_once",
             ),
         )

@@ -162,7 +162,7 @@ class HealthRule(UidModel):
     name = models.SlugField(max_length=60, unique=True)
     title = models.CharField(max_length=120)
     enabled = models.BooleanField(default=True)
-    #: As ``rules.AlertRuleSpec`` reads it.
+    #: As ``parse_health_condition`` reads it.
     condition = models.JSONField()
     level = models.PositiveSmallIntegerField(choices=Fault.LEVELS)
     changed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")

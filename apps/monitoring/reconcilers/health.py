@@ -63,13 +63,12 @@ from controlplane.domain.health.decisions import (
 )
 from controlplane.domain.health.faults import FaultLevel, FaultMap, FaultSignal, SignalOrigin
 from controlplane.domain.health.rules import (
-    HealthRuleCondition,
-    HealthRuleRefused,
-    RuleEvaluation,
-    RuleVerdict,
+    MetricCondition,
     evaluate_condition,
     parse_health_condition,
 )
+from controlplane.domain.rules.conditions import ConditionStep
+from controlplane.domain.rules.documents import RuleInvalid
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (
@@ -175,7 +174,7 @@ def _evaluate_health_rule(rule: HealthRule, *, at: datetime) -> int:
     """Evaluate one rule on all cards; end its faults on cards that no longer match."""
     try:
         condition = parse_health_condition(rule.condition)
-    except HealthRuleRefused as refusal:
+    except RuleInvalid as refusal:
         log.warning("a rule is not understood", extra={"rule": rule.name, "why": str(refusal)})
         return 0
     standing = Fault.objects.filter(origin=SignalOrigin.RULE, code=rule.name, ended_at=None)
@@ -196,24 +195,24 @@ def _evaluate_health_rule(rule: HealthRule, *, at: datetime) -> int:
 
 
 def _definite_evaluations_by_card(
-    condition: HealthRuleCondition, cards: list[int], *, at: datetime
-) -> dict[int, RuleEvaluation]:
+    condition: MetricCondition, cards: list[int], *, at: datetime
+) -> dict[int, ConditionStep]:
     """Definite results: without measurements the previous state is kept."""
-    series = metric_samples_by_card(cards, condition, since=at - longest_lookback(condition), at=at)
+    since = at - longest_lookback(condition)
+    series = metric_samples_by_card(cards, condition.metric, since=since, at=at)
     found = {card: evaluate_condition(condition, series.get(card, ()), at) for card in cards}
-    sure = (RuleVerdict.FIRES, RuleVerdict.CLEAR)
-    return {card: finding for card, finding in found.items() if finding.verdict in sure}
+    return {card: step for card, step in found.items() if step and not step.pending}
 
 
 def _fault_signal_of_rule(
     rule: HealthRule,
-    condition: HealthRuleCondition,
+    condition: MetricCondition,
     card: Card,
-    finding: RuleEvaluation,
+    finding: ConditionStep,
     *,
     at: datetime,
 ) -> FaultSignal:
-    fires = finding.verdict is RuleVerdict.FIRES
+    fires = finding.fired_at is not None
     return FaultSignal(
         origin=SignalOrigin.RULE,
         cluster=card.node.cluster.uid,

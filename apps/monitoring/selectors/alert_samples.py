@@ -6,26 +6,23 @@ tables are filtered by the database.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
 
-from django.db import connection
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Max, Min, Q
 from django.urls import reverse
 
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Decision, Fault
+from apps.monitoring.selectors.health_rule_samples import metric_samples_by_card, threshold_filter
 from apps.monitoring.selectors.self_monitoring import current_controllers, monitored_disks
 from apps.quotas.models import Claim
 from apps.quotas.selectors.claims import PENDING_SINCE
 from apps.serving.models import GatewayCall, Route
 from apps.telemetry.models import CardHour, CardMetrics, Source
-from controlplane.domain.alerts.lifecycle import simulate_firings
 from controlplane.domain.alerts.rules import (
     MEASURES,
-    AlertOperator,
     AlertRuleSpec,
     AlertSample,
     MeasureTopic,
@@ -33,6 +30,8 @@ from controlplane.domain.alerts.rules import (
 )
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.rules.conditions import Comparison, dry_run
+from controlplane.domain.telemetry.metrics import Metric
 from controlplane.outbox import messages
 
 #: Older metrics do not describe the current state.
@@ -41,13 +40,6 @@ HELD_BACK_WITHIN = timedelta(hours=1)
 CALLS_WITHIN = timedelta(minutes=10)
 #: With fewer calls, a failure share is meaningless.
 FEWEST_CALLS = 20
-_LOOKUPS: Mapping[AlertOperator, str] = {
-    AlertOperator.ABOVE: "gt",
-    AlertOperator.AT_LEAST: "gte",
-    AlertOperator.BELOW: "lt",
-    AlertOperator.AT_MOST: "lte",
-    AlertOperator.EQUAL: "exact",
-}
 
 
 def rule_alert_samples(rule: AlertRuleSpec, *, at: datetime) -> tuple[AlertSample, ...]:
@@ -65,7 +57,7 @@ def _measure_suffix(rule: AlertRuleSpec) -> str:
 def _card_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     metric = _measure_suffix(rule)
     stale = Q(at__lt=at - FRESH)
-    holds = Q(**{f"{metric}__{_LOOKUPS[rule.op]}": rule.threshold})
+    holds = threshold_filter(metric, rule)
     rows = CardMetrics.objects.filter(holds | stale, card__removed_at=None).exclude(
         **{f"{metric}__isnull": True}
     )
@@ -87,19 +79,22 @@ def _card_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
 
 def _fault_samples(rule: AlertRuleSpec, at: datetime) -> Iterable[AlertSample]:
     del at
-    holds = Q(**{f"level__{_LOOKUPS[rule.op]}": rule.threshold})
+    holds = threshold_filter("level", rule)
     rows = Fault.objects.filter(holds, ended_at=None).select_related("node__cluster", "card")
     for fault in rows:
-        labels = {
-            "cluster": fault.node.cluster.name,
-            "node": fault.node.name,
-            "card": "" if fault.card is None else str(fault.card.index),
-            "vendor": fault.vendor,
-            "origin": fault.origin,
-            "code": fault.code,
-        }
         href = reverse("node", args=[fault.node.cluster.uid, fault.node.name])
-        yield AlertSample(labels=labels, value=float(fault.level), href=href)
+        yield AlertSample(labels=_fault_labels(fault), value=float(fault.level), href=href)
+
+
+def _fault_labels(fault: Fault) -> dict[str, str]:
+    return {
+        "cluster": fault.node.cluster.name,
+        "node": fault.node.name,
+        "card": "" if fault.card is None else str(fault.card.index),
+        "vendor": fault.vendor,
+        "origin": fault.origin,
+        "code": fault.code,
+    }
 
 
 _STATES = {"unknown_share": CardState.UNKNOWN, "isolated_share": CardState.ISOLATED}
@@ -230,8 +225,6 @@ _READERS: Mapping[MeasureTopic, Callable[[AlertRuleSpec, datetime], Iterable[Ale
 BACK = timedelta(days=1)
 #: Number of cards above the threshold whose values are evaluated by minute.
 MOST_CARDS = 50
-_UPWARDS = {AlertOperator.ABOVE: "gt", AlertOperator.AT_LEAST: "gte"}
-_DOWNWARDS = {AlertOperator.BELOW: "lt", AlertOperator.AT_MOST: "lte"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,12 +241,12 @@ class AlertRuleTrial:
 
 
 def alert_rule_dry_run(rule: AlertRuleSpec, *, at: datetime) -> AlertRuleTrial:
-    now = sum(rule.holds(sample) is True for sample in rule_alert_samples(rule, at=at))
+    now = sum(rule.holds(sample.value) is True for sample in rule_alert_samples(rule, at=at))
     topic = MEASURES[rule.measure].topic
     if topic is MeasureTopic.FAULTS:
         times = _firing_counts_of_faults(rule, at=at)
         return AlertRuleTrial(now=now, times=sum(times), things=len(times))
-    if topic is MeasureTopic.CARDS and rule.op is not AlertOperator.EQUAL:
+    if topic is MeasureTopic.CARDS and rule.op is not Comparison.EQUAL:
         cards = _cards_beyond_threshold(rule, at=at)
         times = _firing_counts_of_cards(rule, cards[:MOST_CARDS], at=at)
         return AlertRuleTrial(
@@ -267,17 +260,9 @@ def _firing_counts_of_faults(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
     rows = Fault.objects.filter(Q(ended_at=None) | Q(ended_at__gt=at - BACK))
     counts: dict[tuple[int, int | None], int] = {}
     for fault in rows.select_related("node__cluster", "card"):
-        labels = {
-            "cluster": fault.node.cluster.name,
-            "node": fault.node.name,
-            "card": "" if fault.card is None else str(fault.card.index),
-            "vendor": fault.vendor,
-            "origin": fault.origin,
-            "code": fault.code,
-        }
         stood = (fault.ended_at or at) - fault.began_at
-        long_enough = stood >= rule.lasts and rule.op.holds(fault.level, rule.threshold)
-        if long_enough and all_matchers_match(rule.where, labels):
+        long_enough = stood >= rule.lasts and rule.holds(fault.level)
+        if long_enough and all_matchers_match(rule.where, _fault_labels(fault)):
             key = (fault.node_id, fault.card_id)
             counts[key] = counts.get(key, 0) + 1
     return list(counts.values())
@@ -285,18 +270,12 @@ def _firing_counts_of_faults(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
 
 def _cards_beyond_threshold(rule: AlertRuleSpec, *, at: datetime) -> list[int]:
     """Cards that exceeded the threshold at some time, by hourly sums and the latest metrics."""
-    metric = rule.measure.partition(".")[2]
-    suffix = "max" if rule.op in _UPWARDS else "min"
-    lookup = {**_UPWARDS, **_DOWNWARDS}[rule.op]
-    known = {field.name for field in CardHour._meta.get_fields()}
-    found = CardMetrics.objects.filter(
-        **{f"{metric}__{lookup}": rule.threshold}, at__gt=at - BACK
-    ).values_list("card_id", flat=True)
-    keys = set(found)
-    if f"{metric}_{suffix}" in known:
-        hours = CardHour.objects.filter(
-            **{f"{metric}_{suffix}__{lookup}": rule.threshold}, hour__gt=at - BACK
-        )
+    metric = _measure_suffix(rule)
+    extreme = f"{metric}_{'max' if rule.op.upwards else 'min'}"
+    found = CardMetrics.objects.filter(threshold_filter(metric, rule), at__gt=at - BACK)
+    keys = set(found.values_list("card_id", flat=True))
+    if extreme in {field.name for field in CardHour._meta.get_fields()}:
+        hours = CardHour.objects.filter(threshold_filter(extreme, rule), hour__gt=at - BACK)
         keys |= set(hours.values_list("card_id", flat=True).distinct())
     cards = Card.objects.filter(pk__in=keys).select_related("node__cluster").order_by("pk")
     return [card.pk for card in cards if all_matchers_match(rule.where, _card_labels(card))]
@@ -311,34 +290,14 @@ def _card_labels(card: Card) -> dict[str, str]:
     }
 
 
-def _firing_counts_of_cards(
-    rule: AlertRuleSpec, cards: Iterable[int], *, at: datetime
-) -> list[int]:
-    times = [
-        len(simulate_firings(rule, values))
-        for values in _worst_minute_values(rule, list(cards), at=at)
-    ]
+def _firing_counts_of_cards(rule: AlertRuleSpec, cards: list[int], *, at: datetime) -> list[int]:
+    """Number of firings of each card, by the most extreme value of each minute."""
+    series = metric_samples_by_card(
+        cards,
+        Metric(_measure_suffix(rule)),
+        since=at - BACK,
+        at=at,
+        each_minute=Max if rule.op.upwards else Min,
+    )
+    times = [len(dry_run(rule, values)) for values in series.values()]
     return [count for count in times if count]
-
-
-def _worst_minute_values(
-    rule: AlertRuleSpec, cards: list[int], *, at: datetime
-) -> Iterator[list[tuple[datetime, float | None]]]:
-    """The most extreme value of each minute of each card, by time."""
-    if not cards:
-        return
-    metric = connection.ops.quote_name(rule.measure.partition(".")[2])
-    worst = "max" if rule.op in _UPWARDS else "min"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            SELECT card_id, date_bin('1 minute', at, 'epoch') AS minute, {worst}({metric})
-              FROM telemetry_history
-             WHERE card_id = ANY(%s) AND at > %s AND at <= %s
-             GROUP BY card_id, minute ORDER BY card_id, minute
-            """,  # noqa: S608 - the names come from the product's own vocabulary
-            [cards, at - BACK, at],
-        )
-        rows = cursor.fetchall()
-    for _, group in groupby(rows, key=lambda row: row[0]):
-        yield [(minute, value) for _, minute, value in group]

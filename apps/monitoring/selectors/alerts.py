@@ -31,7 +31,7 @@ from apps.monitoring.models import (
 from controlplane.domain.alerts.chat_messages import MessageSeverity, ReceiverMessage
 from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.deliveries import DeliveryState
-from controlplane.domain.alerts.lifecycle import AlertState, NoticeKind, NotificationRoute, Silence
+from controlplane.domain.alerts.notices import NoticeKind, NotificationRoute, Silence
 from controlplane.domain.alerts.rules import (
     MEASURES,
     SECONDS,
@@ -40,6 +40,7 @@ from controlplane.domain.alerts.rules import (
     parse_matcher,
     parse_rule,
 )
+from controlplane.domain.rules.conditions import RuleState
 from controlplane.domain.telemetry.metrics import MetricUnit
 from controlplane.web.templatetags.ninefold import duration
 
@@ -64,7 +65,7 @@ def silence_spec_of(row: AlertSilence) -> Silence:
 def alert_rules_visible(user: RequestUser) -> QuerySet[AlertRule]:
     """All rules, for operators of the fleet; with ``firing``, the number of firing alerts."""
     rows = AlertRule.objects.all() if is_fleet_operator(user) else AlertRule.objects.none()
-    firing = Count("alerts", filter=Q(alerts__state=AlertState.FIRING))
+    firing = Count("alerts", filter=Q(alerts__state=RuleState.FIRING))
     return rows.annotate(firing=firing).order_by("name")
 
 
@@ -98,7 +99,7 @@ def matching_silences_by_group(
     if not rows:
         return {}
     labels: dict[int, list[dict[str, str]]] = {}
-    firing = Alert.objects.filter(group__in=by_key, state=AlertState.FIRING)
+    firing = Alert.objects.filter(group__in=by_key, state=RuleState.FIRING)
     for key, own in firing.values_list("group_id", "labels"):
         group = by_key[key]
         beside = {"rule": group.rule_name, "severity": group.severity}
@@ -176,20 +177,6 @@ MEASURE_LABELS: Mapping[str, str | Promise] = {
     "deployments.failure_share": _("share of failed calls to a deployment"),
 }
 
-_TITLES: Mapping[str, str | Promise] = {
-    "source-silent": _("Metric source is stale"),
-    "cluster-silent": _("A cluster does not answer"),
-    "cards-unknown": _("Many cards are in state unknown"),
-    "cards-isolated": _("Many cards are isolated"),
-    "isolation-held-back": _("The guard suppressed isolations: action required"),
-    "severe-fault": _("Severe faults stand"),
-    "card-hot": _("Cards are too hot"),
-    "controller-late": _("A controller is unhealthy"),
-    "outbox-late": _("Messages are not delivered"),
-    "disk-filling": _("A disk of the product is filling"),
-    "queue-waits": _("Work has waited for a day"),
-    "deployment-failing": _("Calls to a deployment fail"),
-}
 _SHIPPED = {rule.name: rule.title for rule in DEFAULTS}
 
 #: What contains the other comes first; the database keeps no order.
@@ -209,9 +196,7 @@ SEVERITY_LABELS: Mapping[AlertSeverity, str | Promise] = {
 
 def alert_rule_title(rule_name: str, title: str) -> str:
     """The title, translated for default rules."""
-    if _SHIPPED.get(rule_name) == title:
-        return str(_TITLES[rule_name])
-    return title
+    return gettext(title) if _SHIPPED.get(rule_name) == title else title
 
 
 def formatted_sample_value(measure: str, value: float | None) -> str:
@@ -230,6 +215,12 @@ def formatted_sample_value(measure: str, value: float | None) -> str:
         MetricUnit.HERTZ: " Hz",
     }
     return f"{value:,.4g}{suffix.get(MetricUnit(unit), '')}"
+
+
+def displayed_condition(document: Mapping[str, Any]) -> str:
+    """``> 90 °C``, of a rule or of a notice."""
+    value = formatted_sample_value(document["measure"], document["threshold"])
+    return f"{document['op']} {value}"
 
 
 def format_alert_labels(labels: Mapping[str, str]) -> str:
@@ -290,10 +281,7 @@ def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
         text = ngettext("At most %(count)d alert fired", "At most %(count)d alerts fired", most)
         return (*lines, text % {"count": most})
     measure = str(content["measure"])
-    lines.append(
-        f"{MEASURE_LABELS.get(measure, measure)} {content['op']} "
-        f"{formatted_sample_value(measure, content['threshold'])}"
-    )
+    lines.append(f"{MEASURE_LABELS.get(measure, measure)} {displayed_condition(content)}")
     lines += [
         f"{format_alert_labels(one['labels']) or measure}: {formatted_sample_value(measure, one['value'])}"
         for one in content["alerts"]

@@ -7,7 +7,7 @@ stored with the changes that caused them, so a restart or a repeated evaluation 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,34 +28,23 @@ from apps.monitoring.selectors.alerts import (
     alert_rule_spec_of,
     silence_spec_of,
 )
-from controlplane.domain.alerts.lifecycle import (
-    AlertGroupNotificationState,
-    AlertProgress,
-    AlertState,
-    FiringGroupMember,
+from controlplane.domain.alerts.notices import (
+    FiringMember,
     NoticeKind,
+    NotificationEpisode,
     Silence,
-    due_notice_kind,
-    matching_receivers,
-    next_alert_progress,
+    notice_due,
+    receivers_of,
 )
 from controlplane.domain.alerts.rules import AlertRuleSpec, AlertSample, AlertSeverity
+from controlplane.domain.rules.conditions import RuleProgress, RuleState, next_progress
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.bulk_writes import bulk_update_rows
 
 ALERT_RETENTION = timedelta(days=90)
 #: Of the alerts of a notice, so many are named.
 MOST_NAMED = 10
-_STEPPED = (
-    "state",
-    "value",
-    "began_at",
-    "held_at",
-    "fired_at",
-    "quiet_since",
-    "resolved_at",
-    "group",
-)
+_PROGRESS = tuple(one.name for one in fields(RuleProgress))
 
 
 @dataclass(kw_only=True)
@@ -127,16 +116,16 @@ def alerts_prune(*, at: datetime) -> int:
 def _update_alert_states(
     turn: _AlertEvaluation, samples: Iterable[AlertSample], *, keeps: timedelta | None = None
 ) -> None:
-    standing = Alert.objects.filter(rule=turn.row).exclude(state=AlertState.RESOLVED)
+    standing = Alert.objects.filter(rule=turn.row).exclude(state=RuleState.RESOLVED)
     turn.alerts = {alert.key: alert for alert in standing.select_related("group")}
     seen = {alert_group_key_of(sample.labels): sample for sample in samples}
     created, changed, gone = [], [], []
     for key in [*turn.alerts, *(key for key in seen if key not in turn.alerts)]:
         alert, sample = turn.alerts.get(key), seen.get(key)
         before = None if alert is None else _alert_progress_of(alert)
-        after = next_alert_progress(
+        after = next_progress(
             before,
-            holds=False if sample is None else turn.rule.holds(sample),
+            holds=False if sample is None else turn.rule.holds(sample.value),
             at=turn.at,
             lasts=turn.rule.lasts,
             keeps=turn.rule.keeps if turn.row.enabled and keeps is None else timedelta(),
@@ -155,25 +144,17 @@ def _update_alert_states(
     _assign_alert_groups(turn)
     Alert.objects.filter(pk__in=gone).delete()
     Alert.objects.bulk_create(created)
-    bulk_update_rows(changed, _STEPPED)
+    bulk_update_rows(changed, (*_PROGRESS, "value", "group"))
 
 
-def _alert_progress_of(alert: Alert) -> AlertProgress:
-    return AlertProgress(
-        state=AlertState(alert.state),
-        began_at=alert.began_at,
-        held_at=alert.held_at,
-        fired_at=alert.fired_at,
-        quiet_since=alert.quiet_since,
-        resolved_at=alert.resolved_at,
-    )
+def _alert_progress_of(alert: Alert) -> RuleProgress:
+    stored: dict[str, Any] = {name: getattr(alert, name) for name in _PROGRESS}
+    return RuleProgress(**{**stored, "state": RuleState(alert.state)})
 
 
-def _apply_alert_progress(alert: Alert, after: AlertProgress, sample: AlertSample | None) -> None:
-    alert.state = after.state
-    alert.began_at, alert.held_at = after.began_at, after.held_at
-    alert.fired_at, alert.quiet_since = after.fired_at, after.quiet_since
-    alert.resolved_at = after.resolved_at
+def _apply_alert_progress(alert: Alert, after: RuleProgress, sample: AlertSample | None) -> None:
+    for name in _PROGRESS:
+        setattr(alert, name, getattr(after, name))
     if sample is not None and sample.value is not None:
         alert.value = sample.value
 
@@ -182,7 +163,7 @@ def _assign_alert_groups(turn: _AlertEvaluation) -> None:
     """Give each alert that has begun to fire its episode."""
     groups = {group.key: group for group in AlertGroup.objects.filter(rule=turn.row, ended_at=None)}
     for alert in turn.alerts.values():
-        if alert.state != AlertState.FIRING or alert.group_id is not None:
+        if alert.state != RuleState.FIRING or alert.group_id is not None:
             continue
         labels = turn.rule.group_labels(alert.labels)
         key = alert_group_key_of(labels)
@@ -205,16 +186,16 @@ def _notify_alert_groups(turn: _AlertEvaluation) -> None:
         firing = [
             alert
             for alert in turn.alerts.values()
-            if alert.group_id == group.pk and alert.state == AlertState.FIRING
+            if alert.group_id == group.pk and alert.state == RuleState.FIRING
         ]
         members = {
-            alert.key: FiringGroupMember(
+            alert.key: FiringMember(
                 silenced=turn.silenced(alert), notified=alert.notified_at is not None
             )
             for alert in firing
         }
-        due = due_notice_kind(
-            AlertGroupNotificationState(notified_at=group.notified_at, repeat=turn.rule.repeat),
+        due = notice_due(
+            NotificationEpisode(notified_at=group.notified_at, repeat=turn.rule.repeat),
             members.values(),
             at=turn.at,
         )
@@ -245,7 +226,7 @@ def _notify_group(
     else:
         labels = {**group.labels, "rule": group.rule_name}
         severity = AlertSeverity(group.severity)
-        receivers = set(matching_receivers(active_alert_routes(), labels, severity=severity))
+        receivers = set(receivers_of(active_alert_routes(), labels, severity=severity))
         Alert.objects.filter(pk__in=[alert.pk for alert in unsilenced]).update(notified_at=turn.at)
         group.notified_at = turn.at
     AlertDelivery.objects.bulk_create(

@@ -32,7 +32,7 @@ from controlplane.domain.alerts.deliveries import (
     DeliveryState,
     delivery_retry_pause,
 )
-from controlplane.domain.alerts.lifecycle import LONGEST_SILENCE, NoticeKind
+from controlplane.domain.alerts.notices import LONGEST_SILENCE, NoticeKind
 from controlplane.domain.alerts.rules import (
     MOST_MATCHERS,
     AlertRuleSpec,

@@ -23,7 +23,8 @@ from controlplane.domain.common.spec_fields import FieldFinding, describe_findin
 from controlplane.domain.health.decisions import DecisionPolicy
 from controlplane.domain.health.default_rules import DEFAULT_RULES
 from controlplane.domain.health.rules import (
-    HealthRuleRefused,
+    HealthRuleInvalid,
+    HealthRuleSpec,
     health_condition_document,
     parse_health_rule,
 )
@@ -39,13 +40,7 @@ def default_health_rules_create(*, at: datetime) -> int:
         return 0
     known = set(HealthRule.objects.values_list("name", flat=True))
     rows = [
-        HealthRule(
-            name=rule.name,
-            title=rule.title,
-            condition=health_condition_document(rule.condition),
-            level=rule.level,
-            changed_at=at,
-        )
+        HealthRule(**_rule_columns(rule), changed_at=at)
         for rule in DEFAULT_RULES
         if rule.name not in known
     ]
@@ -55,96 +50,83 @@ def default_health_rules_create(*, at: datetime) -> int:
 
 
 @transaction.atomic
-def health_rule_create(
-    *,
-    actor: User,
-    at: datetime,
-    name: str,
-    condition: Mapping[str, Any],
-    level: int,
-    title: str = "",
-    enabled: bool = True,
-) -> HealthRule:
+def health_rule_create(*, document: Mapping[str, Any], actor: User, at: datetime) -> HealthRule:
     """Create a rule; it is evaluated from the next run on.
 
+    :param document: ``name``, ``level``, ``condition``; optional ``title`` and ``enabled``.
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises HealthRuleRefused: for the first invalid field, or a name that is in use.
+    :raises HealthRuleInvalid: if the rule is not valid, or its name is in use.
     """
     require_fleet_operator(actor)
-    row = HealthRule(name=name, title=title, condition=condition, level=level, enabled=enabled)
-    _save_health_rule(row, actor=actor, at=at)
+    row = HealthRule()
     try:
         with transaction.atomic():
-            row.save()
+            _save_health_rule(row, document, actor=actor, at=at)
     except IntegrityError:
-        raise HealthRuleRefused(
-            "name",
-            Reason(
-                "health_rule.name.already_exists",
-                "a rule named {name} already exists; change that rule instead",
-                name=name,
-            ),
-        ) from None
-    record_audit_entry(
-        actor=actor,
-        action="health_rule.create",
-        uid=row.uid,
-        name=name,
-        **_health_rule_audit_detail(row),
-    )
+        message = Reason(
+            "health_rule.name.already_exists",
+            "a rule named {name} already exists; change that rule instead",
+            name=row.name,
+        )
+        raise HealthRuleInvalid(FieldFinding(field="name", message=message)) from None
+    _audit_rule(row, actor=actor, action="health_rule.create")
     return row
 
 
 @transaction.atomic
 def health_rule_change(
-    *, rule: HealthRule, actor: User, at: datetime, **changes: Any
+    *, rule: HealthRule, document: Mapping[str, Any], actor: User, at: datetime
 ) -> HealthRule:
-    """Change ``title``, ``condition``, ``level`` or ``enabled``; open faults of the rule are evaluated again.
+    """Change the fields that the document names, except the name; open faults of the rule are evaluated again.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises HealthRuleRefused: for the first invalid field.
+    :raises HealthRuleInvalid: if the rule is not valid.
     """
     require_fleet_operator(actor)
     row = HealthRule.objects.select_for_update().get(pk=rule.pk)
-    for name, value in changes.items():
-        setattr(row, name, value)
-    _save_health_rule(row, actor=actor, at=at)
-    row.save()
-    record_audit_entry(
-        actor=actor,
-        action="health_rule.change",
-        uid=row.uid,
-        name=row.name,
-        **_health_rule_audit_detail(row),
-    )
+    before = {field: getattr(row, field) for field in ("title", "level", "condition", "enabled")}
+    _save_health_rule(row, {**before, **document, "name": row.name}, actor=actor, at=at)
+    _audit_rule(row, actor=actor, action="health_rule.change")
     return row
 
 
 @transaction.atomic
-def health_rule_delete(*, rule: HealthRule, actor: User) -> None:
+def health_rule_delete(*, rule: HealthRule, actor: User, at: datetime) -> None:
     """Delete the rule; its faults end with the next run.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
+    del at
     require_fleet_operator(actor)
-    record_audit_entry(actor=actor, action="health_rule.delete", uid=rule.uid, name=rule.name)
-    HealthRule.objects.filter(pk=rule.pk).delete()
+    _audit_rule(rule, actor=actor, action="health_rule.delete")
+    rule.delete()
 
 
-def _save_health_rule(row: HealthRule, *, actor: User, at: datetime) -> None:
-    """As it is kept: what is left out is written out.
-
-    :raises HealthRuleRefused: if it is no rule.
-    """
-    given = {"name": row.name, "title": row.title, "level": row.level, "condition": row.condition}
-    rule = parse_health_rule(given)
-    row.title, row.level = rule.title, rule.level
-    row.condition = health_condition_document(rule.condition)
+def _save_health_rule(
+    row: HealthRule, document: Mapping[str, Any], *, actor: User, at: datetime
+) -> None:
+    for name, value in _rule_columns(parse_health_rule(document)).items():
+        setattr(row, name, value)
+    row.enabled = document.get("enabled", True)
     row.changed_by, row.changed_at = actor, at
+    row.save()
 
 
-def _health_rule_audit_detail(row: HealthRule) -> dict[str, Any]:
-    return {"condition": row.condition, "level": f"L{row.level}", "enabled": row.enabled}
+def _rule_columns(rule: HealthRuleSpec) -> dict[str, Any]:
+    condition = health_condition_document(rule.condition)
+    return {"name": rule.name, "title": rule.title, "level": rule.level, "condition": condition}
+
+
+def _audit_rule(row: HealthRule, *, actor: User, action: str) -> None:
+    record_audit_entry(
+        actor=actor,
+        action=action,
+        uid=row.uid,
+        name=row.name,
+        condition=row.condition,
+        level=f"L{row.level}",
+        enabled=row.enabled,
+    )
 
 
 _THOUSANDTHS = frozenset({"pool_share", "stall_share"})

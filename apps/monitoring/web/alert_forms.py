@@ -14,7 +14,8 @@ from apps.monitoring.models import AlertReceiver, AlertRoute, AlertRule
 from apps.monitoring.selectors.alerts import MEASURE_LABELS, SEVERITY_LABELS
 from apps.monitoring.services.alerts import AlertReceiverRequest, AlertRouteRequest
 from controlplane.domain.alerts.chat_messages import ReceiverKind
-from controlplane.domain.alerts.rules import AlertOperator, AlertSeverity
+from controlplane.domain.alerts.rules import AlertSeverity
+from controlplane.domain.rules.conditions import Comparison
 from controlplane.web.forms import StyledForm
 
 RECEIVER_LABELS = {
@@ -25,11 +26,11 @@ RECEIVER_LABELS = {
     ReceiverKind.WEBHOOK: _("Webhook with JSON"),
 }
 _OPS = {
-    AlertOperator.ABOVE: _("is above"),
-    AlertOperator.AT_LEAST: _("is at least"),
-    AlertOperator.BELOW: _("is below"),
-    AlertOperator.AT_MOST: _("is at most"),
-    AlertOperator.EQUAL: _("is"),
+    Comparison.ABOVE: _("is above"),
+    Comparison.AT_LEAST: _("is at least"),
+    Comparison.BELOW: _("is below"),
+    Comparison.AT_MOST: _("is at most"),
+    Comparison.EQUAL: _("is"),
 }
 _SEVERITIES = [(one.value, word) for one, word in SEVERITY_LABELS.items()]
 _LENGTHS = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -17,8 +17,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_POST
 
+from apps.accounts.models import User
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import (
@@ -49,12 +49,57 @@ from apps.monitoring.web.alert_forms import (
     non_empty_lines,
 )
 from controlplane.domain.alerts.chat_messages import ReceiverKind
-from controlplane.domain.alerts.lifecycle import AlertState
-from controlplane.domain.alerts.rules import RuleInvalid, parse_rule
+from controlplane.domain.alerts.rules import parse_rule
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.web.pages import PageTab, render_page
+from controlplane.domain.rules.conditions import RuleState
+from controlplane.domain.rules.documents import RuleInvalid
+from controlplane.web.forms import StyledForm, submitted_data
+from controlplane.web.pages import PageTab, render_page, row_action_view
 from controlplane.web.reasons import render_reason
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
+
+M = TypeVar("M", bound=Model)
+Saved = TypeVar("Saved")
+
+
+def _finder(rows: Callable[[User], QuerySet[M]]) -> Callable[[AuthenticatedRequest, str], M]:
+    """A function that returns the row with that uid to an operator of the fleet."""
+
+    def find(request: AuthenticatedRequest, uid: str) -> M:
+        require_fleet_operator(request.user)
+        return get_object_or_404(rows(request.user), uid=uid)
+
+    return find
+
+
+_find_group = _finder(selectors.alert_groups_visible)
+_find_rule = _finder(selectors.alert_rules_visible)
+_find_silence = _finder(selectors.silences_visible)
+_find_receiver = _finder(selectors.receivers_visible)
+_find_route = _finder(selectors.alert_routes_visible)
+
+
+def _save_form(form: StyledForm, save: Callable[[], Saved]) -> Saved | None:
+    """Save what a valid form contains; None if it is not valid, with the reasons at its fields."""
+    if not form.is_bound or not form.is_valid():
+        return None
+    try:
+        return save()
+    except RuleInvalid as invalid:
+        findings = invalid.findings
+    except AlertSettingsRefused as refusal:
+        findings = (FieldFinding(field=refusal.field, message=str(refusal)),)
+    form.add_findings(
+        FieldFinding(field=one.field, message=render_reason(one.message)) for one in findings
+    )
+    return None
+
+
+def _render_form(
+    request: AuthenticatedRequest, template: str, form: StyledForm, **context: object
+) -> HttpResponse:
+    status = 422 if form.is_bound else 200
+    return render(request, template, {"form": form, **context}, status=status)
 
 
 def alert_tabs(current: str, *, firing: int | None = None) -> list[PageTab]:
@@ -173,8 +218,7 @@ ALERT_COLUMNS = (
 @login_required
 def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """One group: its alerts, notices and their deliveries, and silences."""
-    require_fleet_operator(request.user)
-    group = get_object_or_404(selectors.alert_groups_visible(request.user), uid=uid)
+    group = _find_group(request, uid)
     table = ListTable(
         request,
         Alert.objects.filter(group=group),
@@ -190,14 +234,13 @@ def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
         "severity": group.severity,
         "table": table,
         "measure": MEASURE_LABELS.get(measure, measure),
-        "condition": document
-        and f"{document['op']} {formatted_sample_value(measure, document['threshold'])}",
+        "condition": document and selectors.displayed_condition(document),
         "rows": [
             {
                 "alert": one,
                 "labels": format_alert_labels(one.labels),
                 "value": formatted_sample_value(measure, one.value),
-                "over": one.state == AlertState.RESOLVED,
+                "over": one.state == RuleState.RESOLVED,
             }
             for one in table.rows
         ],
@@ -233,49 +276,30 @@ def silences(request: AuthenticatedRequest) -> HttpResponse:
 
 @login_required
 def silence_new(request: AuthenticatedRequest) -> HttpResponse:
-    """The form; ``back`` names the group whose page linked to it."""
     require_fleet_operator(request.user)
-    bound = request.method == "POST"
-    form = SilenceForm(request.POST if bound else None)
-    if bound and form.is_valid():
-        now = timezone.now()
-        try:
-            services.silence_create(
-                matchers=non_empty_lines(form.cleaned_data["matchers"]),
-                ends_at=now + form.length,
-                reason=form.cleaned_data["reason"],
-                actor=request.user,
-                at=now,
-            )
-        except services.AlertSettingsRefused as refusal:
-            form.add_error(
-                refusal.field if refusal.field in form.fields else None,
-                render_reason(str(refusal)),
-            )
-        else:
-            messages.success(
-                request, _("Alert silenced. Notifications resume when the silence expires.")
-            )
-            return redirect("alert-silences")
-    context = {"form": form}
-    status = 422 if bound else 200
-    return render(request, "monitoring/alert_silence_new.html", context, status=status)
+    form, now = SilenceForm(submitted_data(request)), timezone.now()
+
+    def save() -> AlertSilence:
+        return services.silence_create(
+            matchers=non_empty_lines(form.cleaned_data["matchers"]),
+            ends_at=now + form.length,
+            reason=form.cleaned_data["reason"],
+            actor=request.user,
+            at=now,
+        )
+
+    if _save_form(form, save):
+        messages.success(
+            request, _("Alert silenced. Notifications resume when the silence expires.")
+        )
+        return redirect("alert-silences")
+    return _render_form(request, "monitoring/alert_silence_new.html", form)
 
 
-def _find_silence(request: AuthenticatedRequest, uid: str) -> AlertSilence:
-    require_fleet_operator(request.user)
-    return get_object_or_404(selectors.silences_visible(request.user), uid=uid)
-
-
-@login_required
-@require_POST
-def silence_end(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = _find_silence(request, uid)
-    services.silence_end(silence=found, actor=request.user, at=timezone.now())
-    messages.success(
-        request, _("Silence expired. Firing alerts are notified in the next evaluation.")
-    )
-    return redirect("alert-silences")
+@row_action_view(load=_find_silence, page="alert-silences", listed=True)
+def silence_end(request: AuthenticatedRequest, row: AlertSilence) -> str:
+    services.silence_end(silence=row, actor=request.user, at=timezone.now())
+    return _("Silence expired. Firing alerts are notified in the next evaluation.")
 
 
 @login_required
@@ -295,7 +319,7 @@ def _rule_row(rule: AlertRule) -> dict[str, object]:
         "rule": rule,
         "title": alert_rule_title(rule.name, rule.title),
         "measure": MEASURE_LABELS.get(measure, measure),
-        "condition": f"{document['op']} {formatted_sample_value(measure, document['threshold'])}",
+        "condition": selectors.displayed_condition(document),
         "lasts": document["lasts"],
     }
 
@@ -308,85 +332,39 @@ def alert_rule_new_view(request: AuthenticatedRequest) -> HttpResponse:
 
 @login_required
 def alert_rule_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    require_fleet_operator(request.user)
-    return _edit_alert_rule(
-        request, get_object_or_404(selectors.alert_rules_visible(request.user), uid=uid)
-    )
+    return _edit_alert_rule(request, _find_rule(request, uid))
 
 
 def _edit_alert_rule(request: AuthenticatedRequest, row: AlertRule | None) -> HttpResponse:
     """The editor; with ``?check=1`` only what the rule would do, for htmx."""
-    bound = request.method == "POST"
     initial = None if row is None else AlertRuleForm.initial_values_of_job(row)
-    form = AlertRuleForm(request.POST if bound else None, initial=initial)
+    form, at = AlertRuleForm(submitted_data(request), initial=initial), timezone.now()
     if row is not None:
         del form.fields["name"]
-    checks = bound and "check" in request.GET
-    valid = bound and form.is_valid()
-    document = {**form.document()} if valid else {}
-    if row is not None:
-        document["name"] = row.name
-    if (
-        valid
-        and not checks
-        and (saved := _save_alert_rule(request, form, row, document)) is not None
-    ):
+
+    def save() -> AlertRule:
+        document, actor = form.document(), request.user
+        if row is None:
+            return services.alert_rule_create(document=document, actor=actor, at=at)
+        return services.alert_rule_change(rule=row, document=document, actor=actor, at=at)
+
+    def try_rule() -> AlertRuleTrial:
+        name = {} if row is None else {"name": row.name}
+        return alert_rule_dry_run(parse_rule({**form.document(), **name}), at=at)
+
+    if form.is_bound and "check" in request.GET:
+        context = {"trial": _save_form(form, try_rule), "form": form, "rule": row}
+        return render(request, "monitoring/alert_rule.html#trial", context)
+    if saved := _save_form(form, save):
         messages.success(request, _("Rule saved. It applies from the next evaluation."))
         return redirect("alert-rule", saved.uid)
-    context: dict[str, Any] = {"form": form, "rule": row}
-    if checks:
-        context["trial"] = _dry_run_alert_rule(form, document) if valid else None
-        return render(request, "monitoring/alert_rule.html#trial", context)
-    status = 422 if bound else 200
-    return render(request, "monitoring/alert_rule.html", context, status=status)
+    return _render_form(request, "monitoring/alert_rule.html", form, rule=row)
 
 
-def _save_alert_rule(
-    request: AuthenticatedRequest,
-    form: AlertRuleForm,
-    row: AlertRule | None,
-    document: dict[str, object],
-) -> AlertRule | None:
-    """Save the rule; None if the form is invalid."""
-    at = timezone.now()
-    try:
-        if row is None:
-            return services.alert_rule_create(document=document, actor=request.user, at=at)
-        return services.alert_rule_change(rule=row, document=document, actor=request.user, at=at)
-    except RuleInvalid as invalid:
-        form.add_findings(_rule_findings(invalid))
-    except services.AlertSettingsRefused as refusal:
-        form.add_error(refusal.field, render_reason(str(refusal)))
-    return None
-
-
-def _dry_run_alert_rule(form: AlertRuleForm, document: dict[str, object]) -> AlertRuleTrial | None:
-    try:
-        return alert_rule_dry_run(parse_rule(document), at=timezone.now())
-    except RuleInvalid as invalid:
-        form.add_findings(_rule_findings(invalid))
-    return None
-
-
-def _rule_findings(invalid: RuleInvalid) -> list[FieldFinding]:
-    return [
-        FieldFinding(field=one.field, message=render_reason(one.message))
-        for one in invalid.findings
-    ]
-
-
-@login_required
-@require_POST
-def alert_rule_delete_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    require_fleet_operator(request.user)
-    row = get_object_or_404(selectors.alert_rules_visible(request.user), uid=uid)
-    try:
-        services.alert_rule_delete(rule=row, actor=request.user, at=timezone.now())
-    except services.AlertSettingsRefused as refusal:
-        messages.error(request, render_reason(str(refusal)))
-        return redirect("alert-rule", uid)
-    messages.success(request, _("Rule %(name)s deleted.") % {"name": row.name})
-    return redirect("alert-rules")
+@row_action_view(load=_find_rule, page="alert-rules", listed=True, refusals=(AlertSettingsRefused,))
+def alert_rule_delete_view(request: AuthenticatedRequest, row: AlertRule) -> str:
+    services.alert_rule_delete(rule=row, actor=request.user, at=timezone.now())
+    return _("Rule %(name)s deleted.") % {"name": row.name}
 
 
 @login_required
@@ -421,64 +399,40 @@ def _receiver_state(receiver: AlertReceiver) -> str:
 @login_required
 def alert_receiver_new_view(request: AuthenticatedRequest) -> HttpResponse:
     require_fleet_operator(request.user)
-    bound = request.method == "POST"
-    form = AlertReceiverForm(request.POST if bound else None)
-    if bound and form.is_valid():
-        try:
-            services.alert_receiver_create(request=form.to_request(), actor=request.user)
-        except AlertSettingsRefused as refusal:
-            form.add_error(refusal.field, render_reason(str(refusal)))
-        else:
-            messages.success(request, _("Receiver created. Send a test notification to verify it."))
-            return redirect("alert-routes")
-    context = {"form": form}
-    status = 422 if bound else 200
-    return render(request, "monitoring/alert_receiver_new.html", context, status=status)
+    form = AlertReceiverForm(submitted_data(request))
+
+    def save() -> AlertReceiver:
+        return services.alert_receiver_create(request=form.to_request(), actor=request.user)
+
+    if _save_form(form, save):
+        messages.success(request, _("Receiver created. Send a test notification to verify it."))
+        return redirect("alert-routes")
+    return _render_form(request, "monitoring/alert_receiver_new.html", form)
 
 
-def _find_receiver(request: AuthenticatedRequest, uid: str) -> AlertReceiver:
-    require_fleet_operator(request.user)
-    return get_object_or_404(selectors.receivers_visible(request.user), uid=uid)
+_receiver_action = row_action_view(
+    load=_find_receiver, page="alert-routes", listed=True, refusals=(AlertSettingsRefused,)
+)
 
 
-@login_required
-@require_POST
-def alert_receiver_test_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = _find_receiver(request, uid)
-    try:
-        services.alert_receiver_test(receiver=found, actor=request.user, at=timezone.now())
-    except AlertSettingsRefused as refusal:
-        messages.error(request, render_reason(str(refusal)))
-    else:
-        messages.success(request, _("Test notification queued. The result appears here."))
-    return redirect("alert-routes")
+@_receiver_action
+def alert_receiver_test_view(request: AuthenticatedRequest, row: AlertReceiver) -> str:
+    services.alert_receiver_test(receiver=row, actor=request.user, at=timezone.now())
+    return _("Test notification queued. The result appears here.")
 
 
-@login_required
-@require_POST
+@_receiver_action
 def alert_receiver_switch_view(
-    request: AuthenticatedRequest, uid: str, *, active: bool
-) -> HttpResponse:
-    services.alert_receiver_switch(
-        receiver=_find_receiver(request, uid), actor=request.user, active=active
-    )
-    text = _("Receiver resumed.") if active else _("Receiver paused.")
-    messages.success(request, text)
-    return redirect("alert-routes")
+    request: AuthenticatedRequest, row: AlertReceiver, *, active: bool
+) -> str:
+    services.alert_receiver_switch(receiver=row, actor=request.user, active=active)
+    return _("Receiver resumed.") if active else _("Receiver paused.")
 
 
-@login_required
-@require_POST
-def alert_receiver_delete_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = _find_receiver(request, uid)
-    services.alert_receiver_delete(receiver=found, actor=request.user)
-    messages.success(request, _("Receiver %(name)s deleted.") % {"name": found.name})
-    return redirect("alert-routes")
-
-
-def _find_route(request: AuthenticatedRequest, uid: str) -> AlertRoute:
-    require_fleet_operator(request.user)
-    return get_object_or_404(selectors.alert_routes_visible(request.user), uid=uid)
+@_receiver_action
+def alert_receiver_delete_view(request: AuthenticatedRequest, row: AlertReceiver) -> str:
+    services.alert_receiver_delete(receiver=row, actor=request.user)
+    return _("Receiver %(name)s deleted.") % {"name": row.name}
 
 
 @login_required
@@ -493,32 +447,22 @@ def alert_route_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 
 def _edit_alert_route(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpResponse:
-    bound = request.method == "POST"
     initial = None if row is None else AlertRouteForm.initial_values_of_job(row)
-    form = AlertRouteForm(request.POST if bound else None, initial=initial)
+    form = AlertRouteForm(submitted_data(request), initial=initial)
     form.offer(selectors.receivers_visible(request.user))
-    if bound and form.is_valid():
-        try:
-            if row is None:
-                services.alert_route_create(request=form.to_request(), actor=request.user)
-            else:
-                services.alert_route_change(
-                    route=row, request=form.to_request(), actor=request.user
-                )
-        except AlertSettingsRefused as refusal:
-            form.add_error(refusal.field, render_reason(str(refusal)))
-        else:
-            messages.success(request, _("Route saved."))
-            return redirect("alert-routes")
-    context = {"form": form, "route": row}
-    status = 422 if bound else 200
-    return render(request, "monitoring/alert_route.html", context, status=status)
+
+    def save() -> AlertRoute:
+        if row is None:
+            return services.alert_route_create(request=form.to_request(), actor=request.user)
+        return services.alert_route_change(route=row, request=form.to_request(), actor=request.user)
+
+    if _save_form(form, save):
+        messages.success(request, _("Route saved."))
+        return redirect("alert-routes")
+    return _render_form(request, "monitoring/alert_route.html", form, route=row)
 
 
-@login_required
-@require_POST
-def alert_route_delete_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    found = _find_route(request, uid)
-    services.alert_route_delete(route=found, actor=request.user)
-    messages.success(request, _("Route %(name)s deleted.") % {"name": found.name})
-    return redirect("alert-routes")
+@row_action_view(load=_find_route, page="alert-routes", listed=True)
+def alert_route_delete_view(request: AuthenticatedRequest, row: AlertRoute) -> str:
+    services.alert_route_delete(route=row, actor=request.user)
+    return _("Route %(name)s deleted.") % {"name": row.name}

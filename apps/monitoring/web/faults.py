@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from django import forms
@@ -39,7 +39,7 @@ from apps.monitoring.services.isolations import (
 from apps.monitoring.web.fault_labels import ORIGINS, displayed_fault_row
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.faults import FaultLevel
-from controlplane.web.pages import run_action
+from controlplane.web.pages import row_action_view, run_action
 from controlplane.web.tables import BulkAction, FilterForm, ListTable, Row, TableColumn
 
 #: Maximum number of rows of a bulk action.
@@ -193,12 +193,7 @@ def _submitted_note(request: AuthenticatedRequest, action: str) -> str:
     return request.POST.get(f"note_{action}", "").strip()
 
 
-def _run_fault_bulk_action(
-    request: AuthenticatedRequest, action: Callable[[], str]
-) -> HttpResponse:
-    """Run the action and redirect; a refusal becomes a message in the reader's language."""
-    refusals = (IllegalTransition, IsolationRefused)
-    return run_action(request, action, back=reverse("faults"), refusals=refusals)
+_REFUSALS = (IllegalTransition, IsolationRefused)
 
 
 @login_required
@@ -215,7 +210,7 @@ def selected_faults_acknowledge(request: AuthenticatedRequest) -> HttpResponse:
         message = ngettext("%(count)d fault acknowledged.", "%(count)d faults acknowledged.", count)
         return message % {"count": count}
 
-    return _run_fault_bulk_action(request, action)
+    return run_action(request, action, back=reverse("faults"), refusals=_REFUSALS)
 
 
 @login_required
@@ -232,7 +227,7 @@ def selected_faults_isolate(request: AuthenticatedRequest) -> HttpResponse:
         )
         return isolation_count_message(len(begun))
 
-    return _run_fault_bulk_action(request, action)
+    return run_action(request, action, back=reverse("faults"), refusals=_REFUSALS)
 
 
 @login_required
@@ -248,7 +243,7 @@ def selected_faults_release(request: AuthenticatedRequest) -> HttpResponse:
         )
         return release_count_message(ended)
 
-    return _run_fault_bulk_action(request, action)
+    return run_action(request, action, back=reverse("faults"), refusals=_REFUSALS)
 
 
 def _find_faults(uids: Sequence[str]) -> list[Fault]:
@@ -279,14 +274,8 @@ def release_count_message(ended: Sequence[Isolation]) -> str:
     return message % {"count": len(ended)}
 
 
-def _run_and_redirect(
-    request: HttpRequest, action: Callable[[], str], *, back: str
-) -> HttpResponse:
-    """Run the action and redirect to the page; a refusal becomes a message in the reader's language."""
-    return run_action(request, action, back=back, refusals=(IllegalTransition, IsolationRefused))
-
-
-def _find_card(uid: str) -> Card:
+def _find_card(request: HttpRequest, uid: str) -> Card:
+    del request
     return get_object_or_404(fleet.cards_with_node().select_related("node__cluster"), uid=uid)
 
 
@@ -304,52 +293,29 @@ def _open_isolation_uids_of_target(node: int, card: int | None) -> list[str]:
     return [found.uid] if found else []
 
 
-@login_required
-@require_POST
-def card_isolate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    card = _find_card(uid)
-
-    def action() -> str:
-        begun = isolations_request(
-            cards=[card.uid],
-            reason=_submitted_reason(request),
-            actor=request.user,
-            at=timezone.now(),
-        )
-        if any(row.card_id is None for row in begun):
-            return _("Node isolated. Running workloads save and stop.")
-        return isolation_count_message(len(begun))
-
-    return _run_and_redirect(request, action, back=reverse("card", args=[uid]))
+_card_action = row_action_view(load=_find_card, page="card", refusals=_REFUSALS)
 
 
-@login_required
-@require_POST
-def card_release(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    card = _find_card(uid)
-    return _run_and_redirect(
-        request,
-        lambda: _release_isolations(request, _open_isolation_uids_of_target(card.node_id, card.pk)),
-        back=reverse("card", args=[uid]),
-    )
+@_card_action
+def card_isolate(request: AuthenticatedRequest, card: Card) -> str:
+    reason, at = _submitted_reason(request), timezone.now()
+    begun = isolations_request(cards=[card.uid], reason=reason, actor=request.user, at=at)
+    if any(row.card_id is None for row in begun):
+        return _("Node isolated. Running workloads save and stop.")
+    return isolation_count_message(len(begun))
 
 
-@login_required
-@require_POST
-def card_burn_in_request(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    card = _find_card(uid)
+@_card_action
+def card_release(request: AuthenticatedRequest, card: Card) -> str:
+    return _release_isolations(request, _open_isolation_uids_of_target(card.node_id, card.pk))
 
-    def action() -> str:
-        asked = burn_ins_request(
-            uids=_open_isolation_uids_of_target(card.node_id, card.pk),
-            actor=request.user,
-            at=timezone.now(),
-        )
-        if not asked:
-            return _("A burn-in requires an isolated card or node without a running burn-in.")
-        return _("Burn-in scheduled. It starts when the running workloads have stopped.")
 
-    return _run_and_redirect(request, action, back=reverse("card", args=[uid]))
+@_card_action
+def card_burn_in_request(request: AuthenticatedRequest, card: Card) -> str:
+    uids = _open_isolation_uids_of_target(card.node_id, card.pk)
+    if not burn_ins_request(uids=uids, actor=request.user, at=timezone.now()):
+        return _("A burn-in requires an isolated card or node without a running burn-in.")
+    return _("Burn-in scheduled. It starts when the running workloads have stopped.")
 
 
 @login_required
@@ -358,25 +324,21 @@ def node_isolate(request: AuthenticatedRequest, uid: str, name: str) -> HttpResp
     node = _find_node(uid, name)
 
     def action() -> str:
-        begun = isolations_request(
-            nodes=[node.uid],
-            reason=_submitted_reason(request),
-            actor=request.user,
-            at=timezone.now(),
-        )
+        reason, at = _submitted_reason(request), timezone.now()
+        begun = isolations_request(nodes=[node.uid], reason=reason, actor=request.user, at=at)
         return isolation_count_message(len(begun))
 
-    return _run_and_redirect(request, action, back=reverse("node", args=[uid, name]))
+    back = reverse("node", args=[uid, name])
+    return run_action(request, action, back=back, refusals=_REFUSALS)
 
 
 @login_required
 @require_POST
 def node_release(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
-    node = _find_node(uid, name)
-    return _run_and_redirect(
-        request,
-        lambda: _release_isolations(request, _open_isolation_uids_of_target(node.pk, None)),
-        back=reverse("node", args=[uid, name]),
+    uids = _open_isolation_uids_of_target(_find_node(uid, name).pk, None)
+    back = reverse("node", args=[uid, name])
+    return run_action(
+        request, lambda: _release_isolations(request, uids), back=back, refusals=_REFUSALS
     )
 
 

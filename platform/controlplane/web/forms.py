@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from controlplane.domain.common.name_validation import InvalidName, is_name_field, normalize_name
@@ -45,6 +46,11 @@ def has_only_required_errors(*of: forms.Form) -> bool:
         for errors in form.errors.as_data().values()
         for error in errors
     )
+
+
+def submitted_data(request: HttpRequest) -> QueryDict | None:
+    """The data of a form; None unless it was submitted."""
+    return request.POST if request.method == "POST" else None
 
 
 class StyledForm(forms.Form):

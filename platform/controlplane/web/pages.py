@@ -124,11 +124,13 @@ def row_action_view(
     page: str,
     refusals: tuple[type[Exception], ...] = (IllegalTransition,),
     query: str = "",
+    listed: bool = False,
 ) -> Callable[[Callable[..., str]], Callable[..., HttpResponse]]:
     """Turn functions that act on the row of a page into POST views that redirect back to the page.
 
     Such a function gets the request, the row that ``load`` returns for the request and the uid, and further URL
-    arguments; it returns the success message. ``page`` is the URL name of the page, which takes the uid.
+    arguments; it returns the success message. ``page`` is the URL name of the page, which takes the uid unless
+    the rows are ``listed`` on it.
     """
 
     def decorated(action: Callable[..., str]) -> Callable[..., HttpResponse]:
@@ -137,7 +139,7 @@ def row_action_view(
         @wraps(action)
         def view(request: HttpRequest, uid: str, **named: Any) -> HttpResponse:
             row = load(request, uid)
-            back = reverse(page, args=[uid])
+            back = reverse(page, args=() if listed else [uid])
             return run_action(
                 request,
                 lambda: action(request, row, **named),

@@ -83,6 +83,24 @@ def problem_translator(kind: type[Exception]) -> Callable[[Translator], Translat
     return register
 
 
+def register_problem(
+    *kinds: type[Exception], code: str, status: int = 422, headers: Mapping[str, str] | None = None
+) -> None:
+    """Register exceptions whose text is the detail; their ``field`` or ``findings``, if any, are the errors."""
+
+    def translator(error: Any) -> ProblemDetails:
+        findings = getattr(error, "findings", ())
+        errors = [{"field": one.field, "message": one.message} for one in findings]
+        if getattr(error, "field", ""):
+            errors.append({"field": error.field, "message": str(error)})
+        return ProblemDetails(
+            status=status, code=code, detail=str(error), errors=errors, headers=headers or {}
+        )
+
+    for kind in kinds:
+        problem_translator(kind)(translator)
+
+
 def problem_of_exception(error: Exception) -> ProblemDetails | None:
     """Return the problem details of an exception; None for a server error."""
     for kind in type(error).__mro__:
@@ -118,9 +136,7 @@ def problem_response(problem: ProblemDetails) -> JsonResponse:
     )
 
 
-@problem_translator(IllegalTransition)
-def _illegal_transition_problem(error: IllegalTransition) -> ProblemDetails:
-    return ProblemDetails(status=409, code="illegal-transition", detail=str(error))
+register_problem(IllegalTransition, code="illegal-transition", status=409)
 
 
 @problem_translator(Http404)
@@ -140,14 +156,8 @@ def _bad_request_problem(error: SuspiciousOperation) -> ProblemDetails:
     )
 
 
-@problem_translator(StorageFull)
-def _storage_full_problem(error: StorageFull) -> ProblemDetails:
-    return ProblemDetails(status=507, code="storage-full", detail=str(error))
-
-
-@problem_translator(BlobMissing)
-def _blob_missing_problem(error: BlobMissing) -> ProblemDetails:
-    return ProblemDetails(status=410, code="blob-missing", detail=str(error))
+register_problem(StorageFull, code="storage-full", status=507)
+register_problem(BlobMissing, code="blob-missing", status=410)
 
 
 @problem_translator(OSError)

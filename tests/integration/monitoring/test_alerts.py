@@ -20,8 +20,8 @@ from apps.monitoring.selectors.alerts import alert_rule_spec_of
 from apps.monitoring.services import alert_evaluation, alerts
 from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.alerts.defaults import DEFAULTS
-from controlplane.domain.alerts.lifecycle import AlertState
 from controlplane.domain.alerts.rules import MEASURES, parse_rule
+from controlplane.domain.rules.conditions import RuleState
 from tests import factories
 from tests.integration.monitoring.alerts import (
     HOT,
@@ -59,7 +59,7 @@ def test_a_hot_card_fires_once_and_is_over_once(office: Office) -> None:
     group.refresh_from_db()
     assert (group.count, group.most, group.ended_at) == (0, 1, after(75))
     assert kinds() == ["firing", "resolved"]
-    assert Alert.objects.get().state == AlertState.RESOLVED
+    assert Alert.objects.get().state == RuleState.RESOLVED
 
 
 def test_a_thousand_cards_are_one_message_that_names_ten(

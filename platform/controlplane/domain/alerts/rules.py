@@ -6,25 +6,22 @@ the samples that match its matchers with its threshold.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from operator import eq, ge, gt, le, lt
 from typing import Any
 
 from controlplane.domain.common.reasons import NONE, Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.rules.conditions import Condition
+from controlplane.domain.rules.documents import RuleReader
 from controlplane.domain.telemetry.metrics import MEASURES as METRIC_MEASURES
 from controlplane.domain.telemetry.metrics import MetricUnit
 
 Labels = Mapping[str, str]
 
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
-LONGEST_DURATION = timedelta(days=7)
 SHORTEST_REPEAT = timedelta(minutes=5)
 MOST_MATCHERS = 10
 LONGEST_VALUE = 200
@@ -41,26 +38,6 @@ class AlertSeverity(StrEnum):
     @property
     def rank(self) -> int:
         return list(AlertSeverity).index(self)
-
-
-class AlertOperator(StrEnum):
-    ABOVE = ">"
-    AT_LEAST = ">="
-    BELOW = "<"
-    AT_MOST = "<="
-    EQUAL = "=="
-
-    def holds(self, value: float, threshold: float) -> bool:
-        return _COMPARE[self](value, threshold)
-
-
-_COMPARE: Mapping[AlertOperator, Callable[[float, float], bool]] = {
-    AlertOperator.ABOVE: gt,
-    AlertOperator.AT_LEAST: ge,
-    AlertOperator.BELOW: lt,
-    AlertOperator.AT_MOST: le,
-    AlertOperator.EQUAL: eq,
-}
 
 
 class MeasureTopic(StrEnum):
@@ -197,30 +174,21 @@ class AlertSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlertRuleSpec:
+class AlertRuleSpec(Condition):
     """When something is an alert."""
 
     #: For addresses: small letters, digits and dashes.
     name: str
     title: str
     measure: str
-    op: AlertOperator
-    threshold: float
     severity: AlertSeverity
     #: Only samples that match all of these are compared.
     where: tuple[LabelMatcher, ...] = ()
-    #: It must hold for so long before it is an alert, and not hold for so long before that is over.
-    lasts: timedelta = timedelta()
-    keeps: timedelta = timedelta()
     #: Alerts with equal values of these labels are notified together; empty: all of them.
     group_by: tuple[str, ...] = ()
     #: Interval of repeated notices while it fires; None: no repetition.
     repeat: timedelta | None = None
     enabled: bool = True
-
-    def holds(self, sample: AlertSample) -> bool | None:
-        """None if the value is unknown."""
-        return None if sample.value is None else self.op.holds(sample.value, self.threshold)
 
     def group_labels(self, labels: Labels) -> dict[str, str]:
         return {name: labels.get(name, "") for name in self.group_by}
@@ -243,197 +211,67 @@ class AlertRuleSpec:
         }
 
 
-class RuleInvalid(Exception):
-    """The rule is not valid; ``findings`` has an entry for each invalid field."""
-
-    def __init__(self, findings: tuple[FieldFinding, ...]) -> None:
-        super().__init__("; ".join(f"{one.field}: {one.message}" for one in findings))
-        self.findings = findings
-
-
 def parse_rule(document: Mapping[str, Any]) -> AlertRuleSpec:
     """The rule that a document of plain values describes.
 
     :raises RuleInvalid: with everything that is wrong with it.
     """
-    reader = _Reader(document=document)
-    measure = reader.code("measure", MEASURES)
-    labels = MEASURES[measure].labels if measure in MEASURES else None
+    reader = RuleReader(document=document)
+    measure = str(document.get("measure"))
+    if measure not in MEASURES:
+        reader.not_a_choice("measure", *MEASURES)
     rule = AlertRuleSpec(
         name=reader.name(),
         title=reader.title(),
         measure=measure,
-        op=AlertOperator(
-            reader.code("op", [one.value for one in AlertOperator]) or AlertOperator.ABOVE
-        ),
+        op=reader.comparison(),
         threshold=reader.number("threshold"),
-        severity=AlertSeverity(
-            reader.code("severity", [one.value for one in AlertSeverity]) or AlertSeverity.INFO
-        ),
-        where=reader.matchers(labels),
+        severity=reader.choice("severity", AlertSeverity),
+        where=_read_matchers(reader),
         lasts=reader.duration("lasts"),
         keeps=reader.duration("keeps"),
-        group_by=reader.group_by(labels),
-        repeat=reader.repeat(),
+        group_by=reader.texts("group_by", most=MOST_MATCHERS),
+        repeat=reader.duration("repeat") if document.get("repeat") else None,
         enabled=bool(document.get("enabled", True)),
     )
-    if reader.findings:
-        raise RuleInvalid(tuple(reader.findings))
+    if measure in MEASURES:
+        _check_labels(rule, reader)
+    if rule.repeat and rule.repeat < SHORTEST_REPEAT:
+        reader.wrong(
+            "repeat",
+            Reason(
+                "alert_rule.repeat.too_short",
+                "the repeat interval of {seconds} seconds is too short; the minimum is {minimum}",
+                seconds=int(rule.repeat.total_seconds()),
+                minimum=int(SHORTEST_REPEAT.total_seconds()),
+            ),
+        )
+    reader.check()
     return rule
 
 
-@dataclass(kw_only=True)
-class _Reader:
-    """Reads field by field and keeps what was wrong."""
+def _read_matchers(reader: RuleReader) -> tuple[LabelMatcher, ...]:
+    read = []
+    for text in reader.texts("where", most=MOST_MATCHERS):
+        try:
+            read.append(parse_matcher(text))
+        except ValueError as error:
+            reader.wrong("where", str(error))
+    return tuple(read)
 
-    document: Mapping[str, Any]
-    findings: list[FieldFinding] = field(default_factory=list)
 
-    def wrong(self, name: str, *, message: str) -> None:
-        self.findings.append(FieldFinding(field=name, message=message))
-
-    def name(self) -> str:
-        value = str(self.document.get("name", ""))
-        if NAME.fullmatch(value) is None:
-            self.wrong(
-                "name",
-                message=Reason(
-                    "alert_rule.name.invalid",
-                    "{name} is not a valid name; use up to 60 lowercase letters, digits and "
-                    "hyphens",
-                    name=repr(value[:60]),
-                ),
-            )
-        return value
-
-    def title(self) -> str:
-        value = str(self.document.get("title", "")).strip()
-        if not value or len(value) > 120 or "\0" in value:
-            self.wrong(
-                "title",
-                message=Reason(
-                    "alert_rule.title.invalid",
-                    "describe the problem that the alert reports in 1 to 120 characters",
-                ),
-            )
-        return value
-
-    def code(self, name: str, known: Iterable[str]) -> str:
-        value, codes = self.document.get(name), list(known)
-        if value not in codes:
-            self.wrong(
+def _check_labels(rule: AlertRuleSpec, reader: RuleReader) -> None:
+    known = MEASURES[rule.measure].labels
+    used = [("where", matcher.label) for matcher in rule.where]
+    used += [("group_by", label) for label in rule.group_by]
+    for name, label in used:
+        if label not in known:
+            reader.wrong(
                 name,
-                message=Reason(
-                    "alert_rule.choice.unknown",
-                    "{value} is not known; choose one of {choices}",
-                    value=repr(str(value)[:60]),
-                    choices=", ".join(codes),
+                Reason(
+                    "alert_rule.group_by.unknown_label",
+                    "this metric has no label {label}; its labels: {labels}",
+                    label=repr(label[:40]),
+                    labels=", ".join(known) or NONE,
                 ),
             )
-            return ""
-        return str(value)
-
-    def number(self, name: str) -> float:
-        value = self.document.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e15:
-            self.wrong(
-                name,
-                message=Reason(
-                    "alert_rule.number.out_of_range",
-                    "{value} is not a number between -1e15 and 1e15",
-                    value=repr(str(value)[:60]),
-                ),
-            )
-            return 0.0
-        if not math.isfinite(value):
-            self.wrong(
-                name,
-                message=Reason(
-                    "alert_rule.number.not_finite",
-                    "{value} is not a finite number",
-                    value=repr(value),
-                ),
-            )
-            return 0.0
-        return float(value)
-
-    def duration(self, name: str) -> timedelta:
-        value, most = self.document.get(name, 0), int(LONGEST_DURATION.total_seconds())
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            self.wrong(
-                name,
-                message=Reason(
-                    "alert_rule.duration.out_of_range",
-                    "{value} is not a number of seconds from 0 to {limit}",
-                    value=repr(str(value)[:60]),
-                    limit=most,
-                ),
-            )
-            return timedelta()
-        return timedelta(seconds=value)
-
-    def repeat(self) -> timedelta | None:
-        if self.document.get("repeat") in (None, 0):
-            return None
-        pause = self.duration("repeat")
-        if pause and pause < SHORTEST_REPEAT:
-            least = int(SHORTEST_REPEAT.total_seconds())
-            self.wrong(
-                "repeat",
-                message=Reason(
-                    "alert_rule.repeat.too_short",
-                    "the repeat interval of {seconds} seconds is too short; the minimum is "
-                    "{minimum}",
-                    seconds=int(pause.total_seconds()),
-                    minimum=least,
-                ),
-            )
-        return pause
-
-    def matchers(self, labels: tuple[str, ...] | None) -> tuple[LabelMatcher, ...]:
-        given = self.document.get("where", ())
-        if not isinstance(given, list | tuple) or len(given) > MOST_MATCHERS:
-            self.wrong(
-                "where",
-                message=Reason(
-                    "alert_rule.matchers.too_many",
-                    "provide a list of at most {limit} matchers",
-                    limit=MOST_MATCHERS,
-                ),
-            )
-            return ()
-        read = []
-        for text in given:
-            try:
-                matcher = parse_matcher(str(text))
-            except ValueError as error:
-                self.wrong("where", message=str(error))
-                continue
-            if labels is not None and matcher.label not in labels:
-                self.wrong("where", message=_unknown_label_message(matcher.label, labels))
-            read.append(matcher)
-        return tuple(read)
-
-    def group_by(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
-        given = self.document.get("group_by", ())
-        if not isinstance(given, list | tuple):
-            self.wrong(
-                "group_by",
-                message=Reason("alert_rule.group_by.invalid", "provide a list of labels"),
-            )
-            return ()
-        names = tuple(dict.fromkeys(str(name) for name in given))
-        for name in names:
-            if labels is not None and name not in labels:
-                self.wrong("group_by", message=_unknown_label_message(name, labels))
-        return names
-
-
-def _unknown_label_message(name: str, labels: tuple[str, ...]) -> str:
-    known = ", ".join(labels) or NONE
-    return Reason(
-        "alert_rule.group_by.unknown_label",
-        "this metric has no label {label}; its labels: {labels}",
-        label=repr(name[:40]),
-        labels=known,
-    )

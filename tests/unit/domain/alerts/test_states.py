@@ -9,31 +9,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.alerts.lifecycle import (
+from controlplane.domain.alerts.notices import (
     UPDATE_AFTER,
-    AlertGroupNotificationState,
-    AlertProgress,
-    AlertState,
-    FiringGroupMember,
+    FiringMember,
     NoticeKind,
+    NotificationEpisode,
     NotificationRoute,
     Silence,
-    due_notice_kind,
-    matching_receivers,
-    next_alert_progress,
+    notice_due,
+    receivers_of,
 )
 from controlplane.domain.alerts.rules import AlertSeverity, parse_matcher
+from controlplane.domain.rules.conditions import RuleProgress, RuleState, next_progress
 from tests.properties import examples
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-def walked(*seen: tuple[int, bool | None], lasts: int = 0, keeps: int = 0) -> AlertProgress | None:
+def walked(*seen: tuple[int, bool | None], lasts: int = 0, keeps: int = 0) -> RuleProgress | None:
     """What becomes of an alert that is seen so at those seconds."""
-    standing: AlertProgress | None = None
+    standing: RuleProgress | None = None
     for second, holds in seen:
-        standing = next_alert_progress(
+        standing = next_progress(
             standing,
             holds=holds,
             at=NOON + timedelta(seconds=second),
@@ -48,24 +46,24 @@ def walked(*seen: tuple[int, bool | None], lasts: int = 0, keeps: int = 0) -> Al
     [
         ([(0, False)], 0, 0, None),
         ([(0, None)], 0, 0, None),
-        ([(0, True)], 0, 0, AlertState.FIRING),
-        ([(0, True)], 60, 0, AlertState.PENDING),
-        ([(0, True), (59, True)], 60, 0, AlertState.PENDING),
-        ([(0, True), (60, True)], 60, 0, AlertState.FIRING),
-        ([(0, True), (30, False), (60, True)], 60, 0, AlertState.PENDING),
+        ([(0, True)], 0, 0, RuleState.FIRING),
+        ([(0, True)], 60, 0, RuleState.PENDING),
+        ([(0, True), (59, True)], 60, 0, RuleState.PENDING),
+        ([(0, True), (60, True)], 60, 0, RuleState.FIRING),
+        ([(0, True), (30, False), (60, True)], 60, 0, RuleState.PENDING),
         ([(0, True), (30, False)], 60, 0, None),
-        ([(0, True), (30, None), (60, True)], 60, 0, AlertState.FIRING),
-        ([(0, True), (5, False)], 0, 0, AlertState.RESOLVED),
-        ([(0, True), (5, None)], 0, 0, AlertState.FIRING),
-        ([(0, True), (5, False)], 0, 60, AlertState.FIRING),
-        ([(0, True), (5, False), (65, False)], 0, 60, AlertState.RESOLVED),
-        ([(0, True), (5, False), (10, True), (65, False)], 0, 60, AlertState.FIRING),
+        ([(0, True), (30, None), (60, True)], 60, 0, RuleState.FIRING),
+        ([(0, True), (5, False)], 0, 0, RuleState.RESOLVED),
+        ([(0, True), (5, None)], 0, 0, RuleState.FIRING),
+        ([(0, True), (5, False)], 0, 60, RuleState.FIRING),
+        ([(0, True), (5, False), (65, False)], 0, 60, RuleState.RESOLVED),
+        ([(0, True), (5, False), (10, True), (65, False)], 0, 60, RuleState.FIRING),
         # Late: from before what is known.
-        ([(0, True), (10, True), (5, False)], 0, 0, AlertState.FIRING),
+        ([(0, True), (10, True), (5, False)], 0, 0, RuleState.FIRING),
     ],
 )
 def test_what_is_seen_leads_to_a_state(
-    seen: list[tuple[int, bool | None]], lasts: int, keeps: int, state: AlertState | None
+    seen: list[tuple[int, bool | None]], lasts: int, keeps: int, state: RuleState | None
 ) -> None:
     standing = walked(*seen, lasts=lasts, keeps=keeps)
     assert (None if standing is None else standing.state) == state
@@ -82,9 +80,9 @@ def test_a_turn_that_comes_twice_changes_nothing(
     seen: list[tuple[int, bool | None]], lasts: int, keeps: int
 ) -> None:
     once = walked(*sorted(seen, key=lambda one: one[0]), lasts=lasts, keeps=keeps)
-    if once is not None and once.state is not AlertState.RESOLVED:
+    if once is not None and once.state is not RuleState.RESOLVED:
         last = sorted(seen, key=lambda one: one[0])[-1]
-        again = next_alert_progress(
+        again = next_progress(
             once,
             holds=last[1],
             at=NOON + timedelta(seconds=last[0]),
@@ -98,37 +96,35 @@ def test_a_turn_that_comes_twice_changes_nothing(
 class World:
     """A group of alerts as the services keep it, one turn after the other."""
 
-    alerts: dict[int, AlertProgress] = field(default_factory=dict)
+    alerts: dict[int, RuleProgress] = field(default_factory=dict)
     notified: set[int] = field(default_factory=set)
-    episode: AlertGroupNotificationState = field(default_factory=AlertGroupNotificationState)
+    episode: NotificationEpisode = field(default_factory=NotificationEpisode)
     open: bool = False
     notices: list[tuple[NoticeKind, frozenset[int]]] = field(default_factory=list)
 
     def turn(self, holding: frozenset[int], silenced: frozenset[int], at: datetime) -> None:
         for key in {*self.alerts, *holding}:
             before = self.alerts.pop(key, None)
-            after = next_alert_progress(
-                before, holds=key in holding, at=at, lasts=MINUTE, keeps=MINUTE
-            )
-            if after is not None and after.state is not AlertState.RESOLVED:
+            after = next_progress(before, holds=key in holding, at=at, lasts=MINUTE, keeps=MINUTE)
+            if after is not None and after.state is not RuleState.RESOLVED:
                 self.alerts[key] = after
             else:
                 self.notified.discard(key)
-        firing = {k for k, one in self.alerts.items() if one.state is AlertState.FIRING}
+        firing = {k for k, one in self.alerts.items() if one.state is RuleState.FIRING}
         self.open = self.open or bool(firing)
         if not self.open:
             return
         members = [
-            FiringGroupMember(silenced=k in silenced, notified=k in self.notified) for k in firing
+            FiringMember(silenced=k in silenced, notified=k in self.notified) for k in firing
         ]
-        kind = due_notice_kind(self.episode, members, at=at)
+        kind = notice_due(self.episode, members, at=at)
         if kind is not None:
             audible = frozenset(firing - silenced)
             self.notices.append((kind, audible))
             self.notified |= audible
-            self.episode = AlertGroupNotificationState(notified_at=at)
+            self.episode = NotificationEpisode(notified_at=at)
         if not firing:
-            self.open, self.episode = False, AlertGroupNotificationState()
+            self.open, self.episode = False, NotificationEpisode()
 
 
 STEPS = st.lists(
@@ -173,12 +169,9 @@ def test_each_episode_is_told_of_once_and_ended_once(
 
 
 def test_a_thousand_cards_are_one_message() -> None:
-    members = [FiringGroupMember(silenced=False, notified=False)] * 1000
-    assert due_notice_kind(AlertGroupNotificationState(), members, at=NOON) is NoticeKind.FIRING
-    assert (
-        due_notice_kind(AlertGroupNotificationState(notified_at=NOON), members, at=NOON + MINUTE)
-        is None
-    )
+    members = [FiringMember(silenced=False, notified=False)] * 1000
+    assert notice_due(NotificationEpisode(), members, at=NOON) is NoticeKind.FIRING
+    assert notice_due(NotificationEpisode(notified_at=NOON), members, at=NOON + MINUTE) is None
 
 
 @pytest.mark.parametrize(
@@ -198,19 +191,15 @@ def test_what_follows_the_first_message(
     repeat: timedelta | None,
     kind: NoticeKind | None,
 ) -> None:
-    seen = [
-        FiringGroupMember(silenced=silenced, notified=notified) for silenced, notified in members
-    ]
+    seen = [FiringMember(silenced=silenced, notified=notified) for silenced, notified in members]
     assert (
-        due_notice_kind(
-            AlertGroupNotificationState(notified_at=NOON, repeat=repeat), seen, at=NOON + after
-        )
+        notice_due(NotificationEpisode(notified_at=NOON, repeat=repeat), seen, at=NOON + after)
         is kind
     )
 
 
 def test_nobody_hears_of_the_end_of_what_they_never_heard_of() -> None:
-    assert due_notice_kind(AlertGroupNotificationState(), [], at=NOON) is None
+    assert notice_due(NotificationEpisode(), [], at=NOON) is None
 
 
 def test_a_silence_ends_by_itself() -> None:
@@ -234,14 +223,6 @@ def test_each_receiver_is_told_once_however_many_routes_lead_to_it() -> None:
             receivers=frozenset({4}),
         ),
     ]
-    assert matching_receivers(routes, {"cluster": "east"}, severity=AlertSeverity.CRITICAL) == {
-        1,
-        2,
-        3,
-    }
-    assert matching_receivers(routes, {"cluster": "west"}, severity=AlertSeverity.WARNING) == {
-        1,
-        2,
-        4,
-    }
-    assert matching_receivers([], {}, severity=AlertSeverity.CRITICAL) == frozenset()
+    assert receivers_of(routes, {"cluster": "east"}, severity=AlertSeverity.CRITICAL) == {1, 2, 3}
+    assert receivers_of(routes, {"cluster": "west"}, severity=AlertSeverity.WARNING) == {1, 2, 4}
+    assert receivers_of([], {}, severity=AlertSeverity.CRITICAL) == frozenset()

@@ -1,0 +1,257 @@
+"""REST of alert rules and health rules."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers, status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.fleet.selectors import require_fleet_operator
+from apps.monitoring.api.alerts import MATCHERS, FleetOperatorViewSet, matchers_field
+from apps.monitoring.api.alerts import TAGS as ALERT_TAGS
+from apps.monitoring.api.faults import LEVELS
+from apps.monitoring.api.faults import TAGS as HEALTH_TAGS
+from apps.monitoring.models import AlertRule, HealthRule
+from apps.monitoring.selectors.alert_samples import AlertRuleTrial, alert_rule_dry_run
+from apps.monitoring.selectors.alerts import alert_rules_visible
+from apps.monitoring.selectors.health_rule_samples import health_rule_trial
+from apps.monitoring.services import alerts, health_rules
+from controlplane.domain.alerts.rules import MEASURES, AlertSeverity, parse_rule
+from controlplane.domain.common.permissions import Scope
+from controlplane.domain.health.rules import parse_health_condition
+from controlplane.domain.rules.conditions import Comparison
+from controlplane.web.rest import M, ObjectReference, ResourceViewSet, StrictSerializer
+
+
+class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
+    document = serializers.DictField(help_text="Definition of the rule.")
+    firing = serializers.IntegerField(default=0, help_text="Firing alerts.")
+
+    class Meta:
+        model = AlertRule
+        fields = (
+            "uid",
+            "name",
+            "title",
+            "severity",
+            "enabled",
+            "shipped",
+            "document",
+            "firing",
+            "changed_by_name",
+            "changed_at",
+            "evaluated_at",
+            "error",
+        )
+
+
+class AlertRuleChangeSerializer(StrictSerializer[Any]):
+    title = serializers.CharField(max_length=120, required=False)
+    measure = serializers.ChoiceField(choices=[*MEASURES], required=False)
+    op = serializers.ChoiceField(choices=[one.value for one in Comparison], required=False)
+    threshold = serializers.FloatField(required=False)
+    severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
+    where = matchers_field(required=False, help_text=MATCHERS)
+    lasts = serializers.IntegerField(required=False, min_value=0, help_text="Duration in seconds.")
+    keeps = serializers.IntegerField(required=False, min_value=0, help_text="Duration in seconds.")
+    group_by = serializers.ListField(
+        child=serializers.CharField(max_length=40), max_length=10, required=False
+    )
+    repeat = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=0,
+        help_text="Repeat interval in seconds; null: notify once.",
+    )
+    enabled = serializers.BooleanField(required=False)
+
+
+class AlertRuleCreateSerializer(AlertRuleChangeSerializer):
+    name = serializers.CharField(max_length=60)
+    title = serializers.CharField(max_length=120)
+    measure = serializers.ChoiceField(choices=[*MEASURES])
+    op = serializers.ChoiceField(choices=[one.value for one in Comparison])
+    threshold = serializers.FloatField()
+    severity = serializers.ChoiceField(choices=[*AlertSeverity])
+
+
+class AlertTrialSerializer(serializers.Serializer[AlertRuleTrial]):
+    now = serializers.IntegerField(help_text="Objects for which the condition is met now.")
+    times = serializers.IntegerField(
+        allow_null=True,
+        help_text="Firings in the last 24 hours; null if no history is available.",
+    )
+    things = serializers.IntegerField(help_text="Objects for which it would have fired.")
+    cut = serializers.BooleanField(help_text="Whether the number of firings was truncated.")
+
+
+class HealthRuleSerializer(serializers.ModelSerializer[HealthRule]):
+    condition = serializers.DictField(
+        help_text="Condition with the keys metric, how (value, change or rate), op, value, for, "
+        "within and chips."
+    )
+    level = serializers.IntegerField()
+
+    class Meta:
+        model = HealthRule
+        fields = ("uid", "name", "title", "enabled", "condition", "level", "changed_at")
+
+
+class HealthRuleChangeSerializer(StrictSerializer[Any]):
+    title = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    condition = serializers.DictField(required=False)
+    level = serializers.ChoiceField(choices=LEVELS, required=False)
+    enabled = serializers.BooleanField(required=False)
+
+
+class HealthRuleCreateSerializer(HealthRuleChangeSerializer):
+    name = serializers.SlugField(max_length=60)
+    condition = serializers.DictField()
+    level = serializers.ChoiceField(choices=LEVELS)
+
+
+class HealthRuleDryRunSerializer(StrictSerializer[Any]):
+    condition = serializers.DictField()
+    hours = serializers.IntegerField(required=False, default=24, min_value=1, max_value=72)
+
+
+class RuleFiringSerializer(serializers.Serializer[Any]):
+    began_at = serializers.DateTimeField()
+    fired_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+    worst = serializers.FloatField(help_text="Value that exceeded the threshold most.")
+
+
+class HealthRuleTrialSerializer(serializers.Serializer[Any]):
+    card = ObjectReference()
+    firings = RuleFiringSerializer(many=True)
+
+
+class HealthRuleTrialsSerializer(serializers.Serializer[Any]):
+    since = serializers.DateTimeField()
+    cards = serializers.IntegerField(help_text="Number of evaluated cards.")
+    times = serializers.IntegerField(help_text="Number of firings.")
+    trials = HealthRuleTrialSerializer(many=True)
+
+
+class RuleViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[M]):
+    token_scope = Scope.ADMIN
+    #: The module with ``rule_create``, ``rule_change`` and ``rule_delete``.
+    services: ClassVar[Any]
+    create_serializer: ClassVar[type[StrictSerializer[Any]]]
+    change_serializer: ClassVar[type[StrictSerializer[Any]]]
+
+    @idempotent
+    def create(self, request: Request) -> Response:
+        document, actor = self.validated_body(self.create_serializer), acting_user(request)
+        row = self.services.rule_create(document=document, actor=actor, at=timezone.now())
+        return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
+
+    def partial_update(self, request: Request, uid: str) -> Response:
+        document, actor = self.validated_body(self.change_serializer), acting_user(request)
+        row, at = self.get_object(), timezone.now()
+        self.services.rule_change(rule=row, document=document, actor=actor, at=at)
+        return Response(self.get_serializer(self.get_object()).data)
+
+    def destroy(self, request: Request, uid: str) -> Response:
+        actor = acting_user(request)
+        self.services.rule_delete(rule=self.get_object(), actor=actor, at=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Alert rules", tags=ALERT_TAGS),
+    retrieve=extend_schema(summary="An alert rule", tags=ALERT_TAGS),
+    create=extend_schema(
+        summary="Create an alert rule",
+        tags=ALERT_TAGS,
+        request=AlertRuleCreateSerializer,
+        responses={201: AlertRuleSerializer},
+    ),
+    partial_update=extend_schema(
+        summary="Change, enable or disable an alert rule",
+        tags=ALERT_TAGS,
+        request=AlertRuleChangeSerializer,
+        responses=AlertRuleSerializer,
+    ),
+    destroy=extend_schema(
+        summary="Delete an alert rule",
+        description="Its firing alerts resolve. Built-in rules can only be disabled.",
+        tags=ALERT_TAGS,
+        responses={204: None},
+    ),
+)
+class AlertRuleViewSet(FleetOperatorViewSet[AlertRule], RuleViewSet[AlertRule]):
+    services: ClassVar[Any] = alerts
+    serializer_class = AlertRuleSerializer
+    create_serializer = AlertRuleCreateSerializer
+    change_serializer = AlertRuleChangeSerializer
+
+    def get_queryset(self) -> QuerySet[AlertRule]:
+        return alert_rules_visible(self.request.user)
+
+    @extend_schema(
+        summary="Dry run of an alert rule",
+        description="Evaluates the rule now and over the last 24 hours. Nothing is stored.",
+        tags=ALERT_TAGS,
+        request=AlertRuleCreateSerializer,
+        responses=AlertTrialSerializer,
+    )
+    @action(detail=False, methods=["post"])
+    def trial(self, request: Request) -> Response:
+        rule = parse_rule(self.validated_body(AlertRuleCreateSerializer))
+        return Response(AlertTrialSerializer(alert_rule_dry_run(rule, at=timezone.now())).data)
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Health rules", tags=HEALTH_TAGS),
+    retrieve=extend_schema(summary="Get a health rule", tags=HEALTH_TAGS),
+    create=extend_schema(
+        summary="Create a health rule",
+        tags=HEALTH_TAGS,
+        request=HealthRuleCreateSerializer,
+        responses={201: HealthRuleSerializer},
+    ),
+    partial_update=extend_schema(
+        summary="Change a health rule",
+        tags=HEALTH_TAGS,
+        request=HealthRuleChangeSerializer,
+        responses=HealthRuleSerializer,
+    ),
+    destroy=extend_schema(summary="Delete a health rule", tags=HEALTH_TAGS, responses={204: None}),
+)
+class HealthRuleViewSet(RuleViewSet[HealthRule]):
+    """Conditions on metrics of cards, and the severity of their faults."""
+
+    services: ClassVar[Any] = health_rules
+    serializer_class = HealthRuleSerializer
+    create_serializer = HealthRuleCreateSerializer
+    change_serializer = HealthRuleChangeSerializer
+
+    def get_queryset(self) -> QuerySet[HealthRule]:
+        return HealthRule.objects.all()
+
+    @extend_schema(
+        summary="Dry run of a health rule on stored metrics",
+        description="Returns the firings of the last hours by card. Nothing is changed.",
+        tags=HEALTH_TAGS,
+        request=HealthRuleDryRunSerializer,
+        responses=HealthRuleTrialsSerializer,
+    )
+    @action(detail=False, methods=["post"], url_path="dry-run")
+    def dry_run(self, request: Request) -> Response:
+        require_fleet_operator(acting_user(request))
+        given = self.validated_body(HealthRuleDryRunSerializer)
+        condition = parse_health_condition(given["condition"])
+        back = timedelta(hours=given["hours"])
+        trials = health_rule_trial(condition, back=back, at=timezone.now())
+        return Response(HealthRuleTrialsSerializer(trials).data)
