@@ -44,9 +44,10 @@ QUEUE_TABLES = (*QUEUE_FIELDS.values(), *QUOTA_FIELDS.values())
 LABEL_TABLES = (*EVALUATE, *QUANTIZE, *SCRIPT)
 _CODE = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+){1,3}|list")
 _PLACEHOLDER = re.compile(r"\{[a-z_]+\}")
-#: The class itself also builds reasons from any code.
+#: The class itself, and errors like it, also build reasons from any code.
 _GENERIC = frozenset(
     {
+        "platform/controlplane/ports/clusters.py",
         "platform/controlplane/domain/common/reasons.py",
         "platform/controlplane/persistence/reasons.py",
     }
@@ -74,7 +75,7 @@ def placeholders(template: str) -> frozenset[str]:
 
 
 def collect_codes() -> CollectedCodes:
-    """Read the calls of ``Reason`` in the product."""
+    """Read the calls of ``Reason`` in the product, and the errors raised like it."""
     found = CollectedCodes(templates={"list": "{reasons}"})
     for pattern in SOURCES:
         for path in sorted(ROOT.glob(pattern)):
@@ -87,7 +88,7 @@ def collect_codes() -> CollectedCodes:
                     f"{name}:{line}: {text} is a message without a code: write a Reason"
                     for line, text in plain_messages(tree)
                 ]
-            for call in _calls(tree):
+            for call in calls(tree):
                 if name in _GENERIC and not isinstance(call.args[0], ast.Constant):
                     continue
                 if problem := read_call(call, found):
@@ -95,10 +96,25 @@ def collect_codes() -> CollectedCodes:
     return found
 
 
-def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+def calls(tree: ast.AST) -> Iterator[ast.Call]:
+    """Calls of ``Reason``, and of exceptions that build their reason themselves."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reason":
+        if isinstance(node, ast.Call) and (
+            ast.unparse(node.func) == "Reason" or _is_coded_error(node)
+        ):
             yield node
+
+
+def _is_coded_error(call: ast.Call) -> bool:
+    """Whether a class is called with a code and a template."""
+    first = call.args[0] if len(call.args) > 1 else None
+    return (
+        isinstance(call.func, ast.Name)
+        and call.func.id[0].isupper()
+        and isinstance(first, ast.Constant)
+        and "." in str(first.value)
+        and bool(_CODE.fullmatch(str(first.value)))
+    )
 
 
 #: Where messages to users are created: a text there that is no reason stays English on every page.

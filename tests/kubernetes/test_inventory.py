@@ -11,6 +11,7 @@ import pytest
 
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
+from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.connection_checks import (
     PERMISSIONS,
     connection_checks,
@@ -192,7 +193,7 @@ def limited(crowd: Crowd, *, without: tuple[str, str]) -> KubernetesApi:
         {
             "apiGroups": [each.group],
             "resources": [each.resource],
-            "verbs": [verb for verb in each.verbs if (verb, each.resource) != without],
+            "verbs": [verb for verb in each.verbs.split() if (verb, each.resource) != without],
         }
         for each in (*PERMISSIONS,)
     ]
@@ -232,7 +233,7 @@ def test_the_rules_that_the_checks_name_are_enough_and_a_missing_one_is_found(
         found = connection_checks(
             api,
             installation="01test",
-            prefix="ninefold",
+            profile=ClusterProfile(),
             plugins=tuple(adapter_registry.chip_plugins().values()),
         )
         return len([check for check in found if check.verdict is not CheckVerdict.PASSED]) == 1

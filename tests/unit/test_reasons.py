@@ -11,6 +11,7 @@ from django.utils import translation
 
 from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.persistence import earlier_reasons
+from controlplane.ports.clusters import LaunchRefused
 from controlplane.web.reasons import reason_as_response_data, render_reason
 from tests import reasons
 
@@ -41,6 +42,14 @@ def test_a_call_that_no_catalogue_could_follow_is_refused(call: str, problem: st
     assert isinstance(node, ast.Call)
     refused = reasons.read_call(node, found)
     assert (refused is None) if problem is None else (refused is not None and problem in refused)
+
+
+def test_an_error_with_a_code_is_collected_like_a_reason() -> None:
+    source = 'raise LaunchRefused("job.lost", "lost on {node}", node=name)\nPath("a", "b")'
+    (call,) = reasons.calls(ast.parse(source))
+    assert reasons.read_call(call, reasons.CollectedCodes()) is None
+    assert str(LaunchRefused("job.lost", "lost on {node}", node="n1")) == "lost on n1"
+    assert str(LaunchRefused("ENOSPC")) == "ENOSPC"
 
 
 def test_a_reader_of_chinese_gets_the_translation_and_foreign_text_verbatim() -> None:

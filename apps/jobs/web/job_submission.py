@@ -52,9 +52,7 @@ _GUIDED_TEMPLATES: Mapping[JobKind, str] = {
 
 @login_required
 def job_kind_selection_page(request: AuthenticatedRequest) -> HttpResponse:
-    return render(
-        request, "jobs/job_new.html", {"kinds": [kind.value for kind in FORMS]}
-    )
+    return render(request, "jobs/job_new.html", {"kinds": [kind.value for kind in FORMS]})
 
 
 def job_form(request: AuthenticatedRequest, kind: str) -> JobForm:

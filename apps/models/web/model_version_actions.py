@@ -88,9 +88,7 @@ def folder_import_page(request: AuthenticatedRequest) -> HttpResponse:
             messages.success(request, _("%(version)s is being imported.") % {"version": version})
             return redirect("model-version", uid=version.uid)
     context = {"form": form, "roots": settings.NINEFOLD_MODEL_ROOTS, "tabs": import_tabs("folder")}
-    return render(
-        request, "registry/model_import.html", context, status=422 if bound else 200
-    )
+    return render(request, "registry/model_import.html", context, status=422 if bound else 200)
 
 
 def artifact_file_response(artifact: Artifact, path: str, *, prefix: str) -> HttpResponseBase:

@@ -188,9 +188,7 @@ def api_key_new_view(request: AuthenticatedRequest) -> HttpResponse:
     if not (bound and form.is_valid()):
         may = accounts.teams_with_permission(request.user, Permission.MANAGE_KEYS).exists()
         context = {"form": form, "denied_reason": "" if may else _read_only_role_message()}
-        return render(
-            request, "serving/key_new.html", context, status=422 if bound else 200
-        )
+        return render(request, "serving/key_new.html", context, status=422 if bound else 200)
     values = form.cleaned_data
     accounts.require_permission(request.user, Permission.MANAGE_KEYS, team=values["team"])
     now, lifetime = timezone.now(), token_lifetime_of_choice(values["expires"])

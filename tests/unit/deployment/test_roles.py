@@ -19,7 +19,9 @@ ADAPTERS = ROOT / "platform" / "controlplane" / "adapters" / "clusters"
 
 
 def needed(permissions: Iterable[RequiredPermission]) -> set[Right]:
-    return {(each.group, each.resource, verb) for each in permissions for verb in each.verbs}
+    return {
+        (each.group, each.resource, verb) for each in permissions for verb in each.verbs.split()
+    }
 
 
 def test_the_roles_are_what_the_adapter_checks_for_before_it_works() -> None:

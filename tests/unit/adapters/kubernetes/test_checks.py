@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.kubernetes.api import ApiRefused
+from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.connection_checks import (
     PERMISSIONS,
     connection_checks,
+    passed,
 )
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck, ClusterUnavailable
@@ -31,10 +33,12 @@ def checked(
     changed: Mapping[str, Answer] | None = None,
     *,
     may: Review = lambda _attributes: True,
+    cpu_cards: int = 0,
     **options: Any,
 ) -> list[ClusterCheck]:
     api = AnsweringApi({**WELL, **(changed or {})}, may=may)
-    found = connection_checks(api, installation=OURS, prefix="ninefold", plugins=PLUGINS, **options)
+    profile = ClusterProfile.read({"cpu_cards": cpu_cards})
+    found = connection_checks(api, installation=OURS, profile=profile, plugins=PLUGINS, **options)
     return list(found)
 
 
@@ -110,7 +114,7 @@ def test_logs_are_asked_about_as_a_part_of_pods() -> None:
 
     checked(may=may)
     assert ("pods", "log") in requested
-    wanted = sum(len(permission.verbs) for permission in PERMISSIONS)
+    wanted = sum(len(permission.verbs.split()) for permission in PERMISSIONS)
     assert len(requested) == wanted + 1  # whether namespaces can be made
 
 
@@ -189,6 +193,10 @@ def test_processors_do_where_the_profile_shows_them_as_cards() -> None:
 
 def test_volcano_is_missed_only_where_it_has_to_place_the_work() -> None:
     assert one("volcano", checked()).verdict is CheckVerdict.PASSED
-    assert one("volcano", checked(volcano=True)).verdict is CheckVerdict.LACKING
+    said = passed(name="volcano-scheduler", message="configured")
+    found = checked(scheduler_checks=lambda _api: (said,))
+    assert one("volcano", found).verdict is CheckVerdict.LACKING
+    assert found[-1] is said
     there = {"/apis/batch.volcano.sh": {"kind": "APIGroup"}}
-    assert one("volcano", checked(there, volcano=True)).verdict is CheckVerdict.PASSED
+    found = checked(there, scheduler_checks=lambda _api: ())
+    assert one("volcano", found).verdict is CheckVerdict.PASSED

@@ -60,7 +60,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         r"egress\[0\].cidr must be a",
     ),
     "a rule without a network": ({"egress": [{"ports": [1]}]}, r"egress\[0\] must be"),
-    "port 0": ({"egress": [{"cidr": "10.0.0.0/8", "ports": [0]}]}, r"egress\[0\].ports must be a"),
+    "port 0": (
+        {"egress": [{"cidr": "10.0.0.0/8", "ports": [0]}]},
+        r"egress\[0\].ports\[0\] must be from 1",
+    ),
     "an egress of one rule": ({"egress": {"cidr": "10.0.0.0/8"}}, "egress must be a list"),
     "a class without its driver": (
         {"device_classes": [{"resource": "nvidia.com/gpu", "device_class": "gpu"}]},

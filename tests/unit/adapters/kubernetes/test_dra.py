@@ -36,7 +36,8 @@ CLASS = {
     "driver": DRIVER,
     "attributes": {"type": "gpu"},
 }
-CLASSES = ClusterProfile.read({"device_classes": [CLASS]}).device_classes
+PROFILE = ClusterProfile.read({"device_classes": [CLASS]})
+CLASSES = PROFILE.device_classes
 PLUGINS = tuple(adapter_registry.chip_plugins().values())
 GROUP = {"versions": [{"version": "v1"}, {"version": "v1beta1"}]}
 
@@ -187,7 +188,7 @@ def test_a_launch_makes_its_templates_before_its_pods_and_withdrawing_takes_them
         }
     )
     profile = ClusterProfile.read({"device_classes": [CLASS]})
-    launcher = PodLauncher(api, profile=profile, installation=OURS, find=lambda _: {})
+    launcher = PodLauncher(api, profile=profile, installation=OURS)
     launcher.launch(plan_for("v1").launch)
     created = [name for name in api.stored if name.startswith((templates, f"{path}/pods/"))]
     assert created[0] == f"{templates}/attempt-1-trainer"
@@ -219,9 +220,7 @@ def test_a_cluster_without_the_api_refuses_and_its_checks_say_what_to_do() -> No
             "/api/v1/nodes": listing(node("n1", {GPU: 8}, labels=H800)),
         }
     )
-    found = connection_checks(
-        api, installation=OURS, prefix="ninefold", plugins=PLUGINS, device_classes=CLASSES
-    )
+    found = connection_checks(api, installation=OURS, profile=PROFILE, plugins=PLUGINS)
     (check,) = (each for each in found if each.name == "device-classes")
     assert check.verdict is CheckVerdict.FAILED
 

@@ -66,11 +66,11 @@ class OneNode(KubernetesApi):
 
 
 def mark(api: KubernetesApi, reason: str = "80E01801 on card 3") -> bool:
-    return isolation_taints.add_isolation_taint(api, "n1", installation=OURS, reason=reason)
+    return isolation_taints.write_isolation_taint(api, "n1", installation=OURS, reason=reason)
 
 
 def unmark(api: KubernetesApi) -> None:
-    isolation_taints.remove_isolation_taint(api, "n1", installation=OURS)
+    isolation_taints.write_isolation_taint(api, "n1", installation=OURS, reason=None)
 
 
 def test_a_mark_keeps_new_work_away_and_says_whose_it_is_and_why() -> None:
@@ -104,7 +104,7 @@ def test_taking_it_off_leaves_everything_of_others_as_it_is() -> None:
 
 def test_a_mark_of_another_installation_is_neither_replaced_nor_taken_off() -> None:
     api = OneNode(node("n1"))
-    assert isolation_taints.add_isolation_taint(api, "n1", installation=THEIRS, reason="theirs")
+    assert isolation_taints.write_isolation_taint(api, "n1", installation=THEIRS, reason="theirs")
     before = deepcopy(api.node)
     assert not mark(api)
     unmark(api)
@@ -168,7 +168,9 @@ def test_without_the_right_to_write_it_is_said_so() -> None:
 def test_our_own_mark_keeps_nobody_of_ours_away_and_anothers_does() -> None:
     for installation, ready in ((OURS, True), (THEIRS, False)):
         api = OneNode(node("n1"))
-        isolation_taints.add_isolation_taint(api, "n1", installation=installation, reason="a fault")
+        isolation_taints.write_isolation_taint(
+            api, "n1", installation=installation, reason="a fault"
+        )
         assert api.node is not None
         [seen] = observed_nodes([api.node], [], installation=OURS, plugins=())
         assert seen.ready is ready

@@ -37,7 +37,7 @@ def test_replicas_that_share_files_need_a_folder_for_all_of_their_nodes(
     nodes: int, work: dict[str, str] | None, refused: bool
 ) -> None:
     api, profile = cluster(), ClusterProfile.read({} if work is None else {"work": work})
-    launcher = PodLauncher(api, profile=profile, installation=OURS, find=lambda _: {})
+    launcher = PodLauncher(api, profile=profile, installation=OURS)
     launch = replace(planned(trainer(nodes=nodes)).launch, shares_checkpoints=True)
     before = set(api.stored)
     if refused:

@@ -151,9 +151,7 @@ def test_what_it_calls_healthy_and_conditions_of_others_are_no_signs_of_it() -> 
 
 def test_what_it_does_not_call_fatal_comes_as_an_event_and_is_a_note() -> None:
     warm = event("GpuThermalWatchIsNotHealthy", type="GpuThermalWatch", message="GPU:2 is warm ")
-    [sign] = node_conditions.nvsentinel_event_signals(
-        [warm, event("Rebooted", type="Normal")], at=NOON
-    )
+    [sign] = node_conditions.node_event_signals([warm, event("Started", type="Normal")], at=NOON)
     assert (sign.index, sign.code, sign.level) == (2, "GpuThermalWatch", FaultLevel.NOTE)
 
 

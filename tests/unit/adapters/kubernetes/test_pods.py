@@ -26,9 +26,7 @@ CASES: dict[str, LaunchPlan] = {
     "ascend-two-nodes": planned(trainer(), chip="ascend-910b3"),
     "mig-slice": planned(trainer(nodes=1, cards=1), chip="nvidia-h800-mig-1g-10gb"),
     "vnpu-slice": planned(trainer(nodes=1, cards=1), chip="ascend-310p-vir02"),
-    "served": planned(
-        server(nodes=1, cards=1), chip="nvidia-h800", reach="node_port"
-    ),
+    "served": planned(server(nodes=1, cards=1), chip="nvidia-h800", reach="node_port"),
 }
 
 

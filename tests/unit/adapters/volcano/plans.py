@@ -46,7 +46,11 @@ def server(*, nodes: int = 2, cards: int = 8) -> LaunchRole:
 
 
 def planned(
-    *roles: LaunchRole, chip: str = "", launch: str = "attempt-1", **options: Any
+    *roles: LaunchRole,
+    chip: str = "",
+    launch: str = "attempt-1",
+    binds: bool = True,
+    **options: Any,
 ) -> LaunchPlan:
     """All on that chip; without one, on processors."""
     known = adapter_registry.all_chips()[chip] if chip else None
@@ -87,4 +91,5 @@ def planned(
         replicas=replicas,
         extras=extras,
         checkpoints=launch,
+        binds=binds,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,9 +16,11 @@ from controlplane.adapters.clusters.volcano.jobs import SchedulingTarget
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import LaunchPlacement
 from tests.golden.manifests import compare
-from tests.unit.adapters.volcano.plans import OWNER, planned, server, trainer
+from tests.unit.adapters.volcano import plans
+from tests.unit.adapters.volcano.plans import OWNER, server, trainer
 from tests.unit.adapters.volcano.schemas import assert_valid
 
+planned = partial(plans.planned, binds=False)
 TARGET = SchedulingTarget(queue="nf-01234567-q1", priority="nf-01234567-p10", tier=1)
 
 

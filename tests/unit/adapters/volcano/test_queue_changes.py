@@ -22,6 +22,7 @@ from tests.unit.adapters.volcano.trees import (
     OURS,
     RESOURCES,
     Cluster,
+    admission_errors,
     called,
     queue,
     tree,
@@ -70,6 +71,13 @@ def sound(documents: Tree) -> bool:
     return not tree_findings(queue_snapshots(documents, {})) and not queues.queue_violations(
         ours.queues
     )
+
+
+@given(documents=trees())
+@settings(max_examples=examples(200), deadline=None)
+def test_what_admission_refuses_of_a_translated_tree_is_said_before(documents: Tree) -> None:
+    found = translate_queues(documents, resources=RESOURCES, installation=OURS).queues
+    assert bool(admission_errors(found)) == bool(queues.queue_violations(found))
 
 
 @given(before=trees().filter(sound), after=trees().filter(sound))

@@ -29,56 +29,10 @@ def messages(*tree: dict[str, Any]) -> list[str]:
     return [finding.message for finding in queues.queue_violations(tree)]
 
 
-def test_amounts_in_order_are_admitted() -> None:
-    inner = theirs("top", guarantee=4, deserved=8, capability=16)
-    leaf = theirs("leaf", parent="top", guarantee=4, deserved=8, capability=16)
-    assert messages(inner, leaf) == []
-
-
-@pytest.mark.parametrize(
-    ("tree", "said"),
-    [
-        (
-            [theirs("a", guarantee=9, deserved=8)],
-            "the a reserves 9 huawei.com/Ascend910, more than its guaranteed quota of 8",
-        ),
-        (
-            [theirs("a", guarantee=1)],
-            "the a reserves 1 huawei.com/Ascend910 without a guaranteed quota",
-        ),
-        (
-            [theirs("a", deserved=9, capability=8)],
-            "the a has a guaranteed quota of 9 huawei.com/Ascend910, more than its cap of 8",
-        ),
-        (
-            [
-                theirs("a", deserved=8),
-                theirs("b", parent="a", deserved=5),
-                theirs("c", parent="a", deserved=4),
-            ],
-            "of the a have guaranteed quotas of 9 huawei.com/Ascend910 together, more than the 8",
-        ),
-        (
-            [theirs("a"), theirs("b", parent="a", deserved=1)],
-            "of the a have guaranteed quotas of 1 huawei.com/Ascend910 together, more than the 0",
-        ),
-        (
-            [
-                theirs("a", capability=8),
-                theirs("b", parent="a"),
-                theirs("c", parent="b", capability=9),
-            ],
-            "the c has a cap of 9 huawei.com/Ascend910, more than the cap of 8 of its ancestor the a",
-        ),
-        (
-            [theirs("a", parent="gone")],
-            "the parent queue gone of queue the a does not exist on the cluster",
-        ),
-        ([theirs("a", parent="b"), theirs("b", parent="a")], "the a is its own ancestor"),
-    ],
-)
-def test_what_is_out_of_order_is_said(tree: list[dict[str, Any]], said: str) -> None:
-    assert any(said in message for message in messages(*tree)), messages(*tree)
+def test_a_guarantee_above_the_cap_is_said() -> None:
+    assert messages(theirs("top", guarantee=4, deserved=8, capability=8)) == []
+    (said,) = messages(theirs("a", deserved=9, capability=8))
+    assert "the a has a guaranteed quota of 9 huawei.com/Ascend910, more than its cap of 8" in said
 
 
 def test_a_tree_may_be_as_deep_as_volcanos_admission_takes() -> None:
@@ -105,8 +59,6 @@ def test_only_an_open_leaf_takes_work() -> None:
 @pytest.mark.parametrize(
     ("queue", "children", "message"),
     [
-        (theirs("root"), 0, "is built into Volcano"),
-        (theirs("default"), 0, "is built into Volcano"),
         (theirs("a"), 2, "child queues of queue the a on the cluster: 2"),
         (
             theirs("a", status={"allocated": {"pods": "3"}}),

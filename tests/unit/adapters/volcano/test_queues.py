@@ -10,7 +10,6 @@ from controlplane.adapters.clusters.kubernetes.api import Object
 from controlplane.adapters.clusters.volcano import object_names, queues
 from controlplane.adapters.clusters.volcano.queues import (
     TranslatedQueues,
-    queue_command,
     translate_queues,
 )
 from controlplane.domain.quotas.queue_documents import QueueDocument
@@ -50,8 +49,10 @@ def only(found: TranslatedQueues, name: str) -> Object:
 
 def test_a_whole_tree_is_what_the_file_says_and_fits_the_schema() -> None:
     found = translate_queues(COMPANY, resources=RESOURCES, installation=OURS)
+    metadata = {**only(found, "batch")["metadata"], "uid": "u1"}
     orders = [
-        queue_command(only(found, "batch"), closing=closing, uid="u1") for closing in (True, False)
+        object_names.command_manifest("Queue", metadata, action=action)
+        for action in ("CloseQueue", "OpenQueue")
     ]
 
     compare([*found.queues, *orders], case="volcano/queues")

@@ -9,7 +9,7 @@ import yaml
 
 from controlplane.adapters.clusters.volcano import object_sync, scheduler_configuration
 from controlplane.adapters.clusters.volcano.object_sync import ChangeAction
-from controlplane.ports.clusters import CheckVerdict, ClusterUnavailable, LaunchRefused
+from controlplane.ports.clusters import CheckVerdict, LaunchRefused
 from tests.golden.manifests import compare, compare_text
 from tests.unit.adapters.kubernetes.fake_api import AnsweringApi
 from tests.unit.adapters.volcano.trees import GPU, NPU, OURS
@@ -118,14 +118,6 @@ def test_a_cluster_without_volcano_fails_with_a_remedy_and_an_old_one_lacks_the_
     check, _scheduler = scheduler_configuration.volcano_checks(AnsweringApi(old))
     assert check.verdict is CheckVerdict.LACKING
     assert "topology.volcano.sh/v1alpha1" in check.message
-
-
-def test_a_cluster_that_falls_silent_fails_its_check() -> None:
-    gone = ClusterUnavailable("the API server is unreachable")
-    (check,) = scheduler_configuration.volcano_checks(
-        AnsweringApi({"/apis/scheduling.volcano.sh": gone})
-    )
-    assert check.verdict is CheckVerdict.FAILED
 
 
 def test_priority_classes_are_called_by_their_number_and_stay_when_we_forget_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,6 +45,46 @@ class Refused(Exception):
     """The admission of the cluster says no."""
 
 
+def admission_errors(tree: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What Volcano's admission refuses of a whole tree (``pkg/webhooks/admission/queues/validate``)."""
+    by_name = {one["metadata"]["name"]: one for one in tree}
+    found = []
+    for name, one in by_name.items():
+        guarantee, deserved, capability = (
+            queues.queue_amounts(one, word) for word in ("guarantee", "deserved", "capability")
+        )
+        above = ancestors(one, by_name)
+        if above is None or len(above) >= queues.MAX_DEPTH:
+            found.append(f"{name} has no parent, is in a circle, or lies too deep")
+            continue
+        found += [f"{name} {r}" for r in guarantee if guarantee[r] > deserved.get(r, 0)]
+        found += [f"{name} {r}" for r in deserved if deserved[r] > capability.get(r, deserved[r])]
+        caps = [queues.queue_amounts(each, "capability") for each in above]
+        found += [
+            f"{name} {r}" for r in capability for cap in caps if capability[r] > cap.get(r, 1 << 30)
+        ]
+        children = [each for each in tree if queues.parent_name(each) == name]
+        for word, own in (("guarantee", guarantee), ("deserved", deserved)):
+            sums = Counter[str]()
+            for child in children:
+                sums.update(queues.queue_amounts(child, word))
+            found += [f"{name} {word} {r}" for r in sums if sums[r] > own.get(r, 0)]
+    return found
+
+
+def ancestors(
+    queue: Mapping[str, Any], by_name: Mapping[str, Mapping[str, Any]]
+) -> list[Mapping[str, Any]] | None:
+    """Those above it, the nearest first; None where there is no way to the root."""
+    found: list[Mapping[str, Any]] = []
+    while (above := queues.parent_name(queue)) != object_names.ROOT:
+        if above not in by_name or by_name[above] in found:
+            return None
+        queue = by_name[above]
+        found.append(queue)
+    return found
+
+
 class Cluster:
     """Queues of a cluster, each change admitted by Volcano's rules or refused."""
 
@@ -68,5 +109,5 @@ class Cluster:
                 continue
             stored = self.queues.get(name, {"status": {"state": "Open"}})
             self.queues[name] = {**stored, **manifest}
-            if wrong := queues.queue_violations(list(self.queues.values())):
-                raise Refused("; ".join(finding.message for finding in wrong))
+            if wrong := admission_errors(list(self.queues.values())):
+                raise Refused("; ".join(wrong))

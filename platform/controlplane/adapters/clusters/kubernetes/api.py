@@ -433,17 +433,14 @@ def error_for_status(code: int, status: Object, *, creating: bool = False) -> Cl
     )
     if code in _LATER or code >= 500:
         return ClusterUnavailable(
-            Reason(
-                "cluster.api.busy",
-                "the API server is overloaded or not ready: {detail}",
-                detail=message,
-            )
+            "cluster.api.busy",
+            "the API server is overloaded or not ready: {detail}",
+            detail=message,
         )
     if code == _UNAUTHORIZED:
         message = Reason(
             "cluster.api.unauthorized",
-            "the API server rejected the credential (401); it has expired or was revoked; enter "
-            "a new one",
+            "the API server rejected the credential (401); it has expired or was revoked; enter a new one",
         )
         return ApiAccessDenied(status=code, reason=reason, message=message)
     if code == _FORBIDDEN and not creating:
@@ -464,10 +461,8 @@ def _unavailable_error(access: ApiAccess, error: Exception) -> ClusterUnavailabl
     if not isinstance(text, Reason):
         text = text.splitlines()[0]
     return ClusterUnavailable(
-        Reason(
-            "cluster.api.unreachable",
-            "the API server {server} does not respond: {detail}",
-            server=access.server,
-            detail=text,
-        )
+        "cluster.api.unreachable",
+        "the API server {server} does not respond: {detail}",
+        server=access.server,
+        detail=text,
     )

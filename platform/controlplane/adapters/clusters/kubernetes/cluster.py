@@ -62,7 +62,7 @@ _NAMES_BY_THEMSELVES, _PODS_BY_THEMSELVES = 4, 8
 _LOGS_SAVED = 8
 
 
-class KubernetesCluster:
+class KubernetesCluster(PodLauncher):
     """Implements ``controlplane.ports.clusters.ClusterAdapter`` on Kubernetes, each replica pinned to its node.
 
     ``installation`` identifies objects of Ninefold there; the options are those of ``ClusterProfile``. With
@@ -70,21 +70,18 @@ class KubernetesCluster:
     """
 
     runs_images = True
+    #: Checks of the scheduler that places the workloads; None where Ninefold does.
+    _scheduler_checks: Callable[[KubernetesApi], Sequence[ClusterCheck]] | None = None
 
     def __init__(
         self, *, installation: str, kubeconfig: str = "", in_cluster: bool = False, **options: Any
     ) -> None:
-        self.profile = ClusterProfile.read(options)
+        profile = ClusterProfile.read(options)
+        access = in_cluster_access(os.environ) if in_cluster else from_kubeconfig(kubeconfig)
+        super().__init__(KubernetesApi(access), profile=profile, installation=installation)
         self._in_cluster = in_cluster
-        self.installation = installation
-        self.api = KubernetesApi(
-            in_cluster_access(os.environ) if in_cluster else from_kubeconfig(kubeconfig)
-        )
         #: Launch → its namespace, as far as this process has seen it.
         self._launch_namespaces: dict[str, str] = {}
-        self._launcher = PodLauncher(
-            self.api, profile=self.profile, installation=self.installation, find=self._find_launches
-        )
 
     def location(self) -> Mapping[str, str]:
         return {
@@ -96,8 +93,8 @@ class KubernetesCluster:
     def inventory(self) -> tuple[ObservedNode, ...]:
         running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
         pods = self.api.list("/api/v1/pods", query=running)
-        nodes, holders = self._launcher.devices.inventory(self.api.list("/api/v1/nodes"))
-        return self._launcher.observed_nodes(
+        nodes, holders = self._devices.inventory(self.api.list("/api/v1/nodes"))
+        return self._observed_nodes(
             nodes, pods=(*pods, *holders), hypernodes=self._list_hypernodes()
         )
 
@@ -109,17 +106,17 @@ class KubernetesCluster:
         for space in sorted(self._own_namespaces()):
             ours = object_names.owned_objects_query(installation=self.installation)
             pods = self.api.list(f"/api/v1/namespaces/{space}/pods", query=ours)
-            self._launcher.reconcile_namespace(space, level=required_pod_security(pods))
+            self._reconcile_namespace(space, level=required_pod_security(pods))
 
     def isolation(self) -> str:
         return Reason(
             "cluster.isolation.pods",
-            "Each replica is a pod without root, privileges or a token of the cluster's API; "
-            "each team has its own namespace",
+            "Each replica is a pod without root, privileges or a token of the cluster's API; each "
+            "team has its own namespace",
         )
 
     def launch(self, launch: Launch) -> None:
-        self._launcher.launch(launch)
+        super().launch(launch)
         team = launch.labels.get("team", "")
         self._launch_namespaces[launch.name] = object_names.namespace_of(
             team, prefix=self.profile.namespace
@@ -269,13 +266,11 @@ class KubernetesCluster:
             return
         if not found.launch.ended:
             raise ClusterError(
-                Reason(
-                    "launch.removal.not_ended",
-                    "the launch {launch} has not ended: stop it before removing it",
-                    launch=name,
-                )
+                "launch.removal.not_ended",
+                "the launch {launch} has not ended: stop it before removing it",
+                launch=name,
             )
-        self._launcher.delete_launch_objects(found.namespace, name, grace=0)
+        self.delete_launch_objects(found.namespace, name, grace=0)
         self._launch_namespaces.pop(name, None)
 
     def disk_usage_by_launch(self, names: Collection[str]) -> Mapping[str, Bytes]:
@@ -334,24 +329,19 @@ class KubernetesCluster:
         return str(self.api.get("/version")["gitVersion"])
 
     def checks(self) -> tuple[ClusterCheck, ...]:
-        return self._connection_checks(volcano=False)
-
-    def _connection_checks(self, *, volcano: bool) -> tuple[ClusterCheck, ...]:
         return connection_checks.connection_checks(
             self.api,
             installation=self.installation,
-            prefix=self.profile.namespace,
+            profile=self.profile,
             plugins=tuple(adapter_registry.chip_plugins().values()),
-            cpu_cards=self.profile.cpu_cards,
-            volcano=volcano,
-            device_classes=self.profile.device_classes,
+            scheduler_checks=self._scheduler_checks,
         )
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
         found = self._find_launch(name)
         if found is None:
             return ()
-        templates = self._launcher.devices.templates(found.namespace, name)
+        templates = self._devices.templates(found.namespace, name)
         return (
             *inspection.launch_objects(
                 self.api, name=name, namespace=found.namespace, installation=self.installation
@@ -377,12 +367,14 @@ class KubernetesCluster:
         return diagnosis.diagnose_cluster(self.api, at=_utc_now())
 
     def taint_node(self, node: str, reason: str) -> bool:
-        return isolation_taints.add_isolation_taint(
+        return isolation_taints.write_isolation_taint(
             self.api, node, installation=self.installation, reason=reason
         )
 
     def untaint_node(self, node: str) -> None:
-        isolation_taints.remove_isolation_taint(self.api, node, installation=self.installation)
+        isolation_taints.write_isolation_taint(
+            self.api, node, installation=self.installation, reason=None
+        )
 
     def watch(
         self,

@@ -6,10 +6,12 @@ Host paths come from here alone, never from a Launch: users who submit jobs cann
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final, Self
+from functools import partial
+from typing import Any, Final, Self, TypeVar
 
 from controlplane.adapters.clusters.launch_validation import check_launch_identifier
 from controlplane.domain.common.reasons import Reason
@@ -24,19 +26,8 @@ _SUBDOMAIN = re.compile(
 _RESOURCE = re.compile(
     r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 )
-_CHOICES = {
-    "reach": ("pod", "node_port"),
-    "pull_policy": ("Always", "IfNotPresent", "Never"),
-}
-#: Least and most of each number.
-_BOUNDS = {
-    "run_as": (1, 2**31 - 1),
-    "shared_memory": (1 << 20, 1 << 42),
-    "cpu_cards": (0, 4096),
-    "memory_per_card": (1 << 26, 1 << 44),
-    "ephemeral_storage": (1 << 26, 1 << 46),
-}
-_PORTS = range(1, 65_536)
+
+_Value = TypeVar("_Value")
 
 
 class InvalidClusterProfile(ClusterError):
@@ -55,25 +46,6 @@ class SharedVolume:
         if self.claim:
             return {"persistentVolumeClaim": {"claimName": self.claim}}
         return {"hostPath": {"path": self.host_path, "type": "Directory"}}
-
-    @classmethod
-    def read(cls, value: object, *, option: str) -> Self:
-        """:raises InvalidClusterProfile: if it is neither."""
-        if not isinstance(value, Mapping) or set(value) not in ({"host_path"}, {"claim"}):
-            raise InvalidClusterProfile(
-                Reason(
-                    "cluster.options.shared_volume",
-                    '{option} must be {{"host_path": "/a/path"}} or {{"claim": "a-name"}}, got '
-                    "{value}",
-                    option=option,
-                    value=repr(value),
-                )
-            )
-        [(word, text)] = value.items()
-        if word == "claim" and text:
-            return cls(claim=_check_name(str(text), option=f"{option}.claim"))
-        path = str(value.get("host_path", ""))
-        return cls(host_path=_check_path(path, option=f"{option}.host_path"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,227 +125,76 @@ class ClusterProfile:
     def read(cls, options: Mapping[str, Any]) -> Self:
         """:raises InvalidClusterProfile: if an option is unknown or cannot be used."""
         known = {field.name for field in fields(cls)}
-        unknown = sorted(set(options) - known)
-        if unknown:
+        if unknown := sorted(set(options) - known):
             raise InvalidClusterProfile(
-                Reason(
-                    "cluster.options.unknown",
-                    "unknown option {option}; the options of a Kubernetes cluster are {options}",
-                    option=repr(unknown[0]),
-                    options=", ".join(sorted(known)),
-                )
+                "cluster.options.unknown",
+                "unknown option {option}; the options of a Kubernetes cluster are {options}",
+                option=repr(unknown[0]),
+                options=", ".join(sorted(known)),
             )
-        values = dict(options)
-        for option, value in options.items():
-            if option in _LISTS:
-                if not isinstance(value, Sequence) or isinstance(value, str):
-                    raise InvalidClusterProfile(
-                        Reason(
-                            "cluster.options.not_a_list",
-                            "{option} must be a list, got {value}",
-                            option=option,
-                            value=repr(value),
-                        )
-                    )
-                parse = _LISTS[option]
-                values[option] = tuple(
-                    parse(each, f"{option}[{number}]") for number, each in enumerate(value)
-                )
-            elif option in ("store", "work"):
-                if value is not None:
-                    values[option] = SharedVolume.read(value, option=option)
-            else:
-                _check_kind(option, value)
-        profile = cls(**values)
-        profile.check()
-        return profile
-
-    def check(self) -> None:
-        """:raises InvalidClusterProfile: if a value cannot be used."""
-        _check_name(self.namespace, option="namespace")
-        for option, allowed in _CHOICES.items():
-            if (value := getattr(self, option)) not in allowed:
-                raise InvalidClusterProfile(
-                    Reason(
-                        "cluster.options.not_a_choice",
-                        "{option} must be one of {choices}, got {value}",
-                        option=option,
-                        choices=", ".join(allowed),
-                        value=repr(value),
-                    )
-                )
-        if self.pull_secret:
-            _check_name(self.pull_secret, option="pull_secret")
-        if self.engines:
-            _check_path(self.engines, option="engines")
-        for option, (least, most) in _BOUNDS.items():
-            number = getattr(self, option)
-            if not least <= number <= most:
-                raise InvalidClusterProfile(
-                    Reason(
-                        "cluster.options.out_of_range",
-                        "{option} must be from {minimum} to {maximum}, got {value}",
-                        option=option,
-                        minimum=least,
-                        maximum=most,
-                        value=number,
-                    )
-                )
-        resources = [each.resource for each in self.device_classes]
+        profile = cls(
+            **{
+                option: _PARSERS.get(option, _parse_string)(value, option)
+                for option, value in options.items()
+            }
+        )
+        resources = [each.resource for each in profile.device_classes]
         for number, resource in enumerate(resources):
             if resource in resources[:number]:
                 raise InvalidClusterProfile(
-                    Reason(
-                        "cluster.options.duplicate_resource",
-                        "device_classes[{index}].resource is listed twice: {resource}",
-                        index=number,
-                        resource=resource,
-                    )
+                    "cluster.options.duplicate_resource",
+                    "device_classes[{index}].resource is listed twice: {resource}",
+                    index=number,
+                    resource=resource,
                 )
+        return profile
 
 
-def _check_kind(option: str, value: object) -> None:
-    """What JSON brings: a text, a number or yes and no, whichever the option is."""
-    if option in _BOUNDS:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise InvalidClusterProfile(
-                Reason(
-                    "cluster.options.not_an_integer",
-                    "{option} must be an integer, got {value}",
-                    option=option,
-                    value=repr(value),
-                )
-            )
-    elif option == "read_only_root":
-        if not isinstance(value, bool):
-            raise InvalidClusterProfile(
-                Reason(
-                    "cluster.options.not_a_boolean",
-                    "{option} must be true or false, got {value}",
-                    option=option,
-                    value=repr(value),
-                )
-            )
-    elif not isinstance(value, str):
-        raise InvalidClusterProfile(
-            Reason(
-                "cluster.options.not_a_string",
-                "{option} must be a string, got {value}",
-                option=option,
-                value=repr(value),
-            )
+# -- Values of options: each function returns the value, or refuses it by its name --
+
+
+def _refusal(option: str, expected: str, value: object) -> InvalidClusterProfile:
+    return InvalidClusterProfile(
+        "cluster.options.not_valid",
+        "{option} must be {expected}, got {value}",
+        option=option,
+        expected=expected,
+        value=repr(value),
+    )
+
+
+def _parse_string(value: object, option: str) -> str:
+    if not isinstance(value, str):
+        raise _refusal(option, Reason("cluster.options.string", "a string"), value)
+    return value
+
+
+def _parse_boolean(value: object, option: str) -> bool:
+    if not isinstance(value, bool):
+        raise _refusal(option, Reason("cluster.options.boolean", "true or false"), value)
+    return value
+
+
+def _parse_integer(value: object, option: str, *, least: int, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _refusal(option, Reason("cluster.options.integer", "an integer"), value)
+    if not least <= value <= most:
+        allowed = Reason(
+            "cluster.options.range", "from {minimum} to {maximum}", minimum=least, maximum=most
         )
+        raise _refusal(option, allowed, value)
+    return value
 
 
-def _parse_mount(value: object, option: str) -> HostMount:
-    if not isinstance(value, Mapping) or set(value) != {"host_path", "at"}:
-        raise InvalidClusterProfile(
-            Reason(
-                "cluster.options.mount",
-                '{option} must be {{"host_path": "/a/path", "at": "/a/path"}}, got {value}',
-                option=option,
-                value=repr(value),
-            )
-        )
-    paths = {
-        word: _check_path(str(value[word]), option=f"{option}.{word}")
-        for word in ("host_path", "at")
-    }
-    return HostMount(**paths)
+def _parse_choice(value: object, option: str, *, choices: Sequence[str]) -> str:
+    if (text := _parse_string(value, option)) not in choices:
+        allowed = Reason("cluster.options.choice", "one of {choices}", choices=", ".join(choices))
+        raise _refusal(option, allowed, value)
+    return text
 
 
-def _parse_egress_rule(value: object, option: str) -> EgressRule:
-    if not isinstance(value, Mapping) or not {"cidr"} <= set(value) <= {"cidr", "ports"}:
-        raise InvalidClusterProfile(
-            Reason(
-                "cluster.options.egress_rule",
-                '{option} must be {{"cidr": "10.0.0.0/16", "ports": [443]}}, got {value}',
-                option=option,
-                value=repr(value),
-            )
-        )
-    ports = value.get("ports", [])
-    if not isinstance(ports, list) or not all(
-        isinstance(port, int) and not isinstance(port, bool) and port in _PORTS for port in ports
-    ):
-        raise InvalidClusterProfile(
-            Reason(
-                "cluster.options.egress_ports",
-                "{option}.ports must be a list of numbers from 1 to 65535, got {value}",
-                option=option,
-                value=repr(ports),
-            )
-        )
-    return EgressRule(cidr=_parse_cidr(value["cidr"], f"{option}.cidr"), ports=tuple(ports))
-
-
-def _parse_device_class(value: object, option: str) -> DraDeviceClass:
-    needed, allowed = {"resource", "device_class", "driver"}, {"attributes"}
-    if not isinstance(value, Mapping) or not needed <= set(value) <= needed | allowed:
-        raise InvalidClusterProfile(
-            Reason(
-                "cluster.options.device_class",
-                '{option} must be {{"resource": "nvidia.com/gpu", "device_class": "gpu.nvidia.com", '
-                '"driver": "gpu.nvidia.com", "attributes": {{"type": "gpu"}}}}, got {value}',
-                option=option,
-                value=repr(value),
-            )
-        )
-    for word in sorted(needed):
-        pattern = _RESOURCE if word == "resource" else _SUBDOMAIN
-        if not isinstance(value[word], str) or not pattern.fullmatch(value[word]):
-            raise InvalidClusterProfile(
-                Reason(
-                    "cluster.options.invalid_name",
-                    "{option} must be a valid Kubernetes name, got {value}",
-                    option=f"{option}.{word}",
-                    value=repr(value[word]),
-                )
-            )
-    attributes = value.get("attributes", {})
-    if not isinstance(attributes, Mapping) or not all(
-        isinstance(each, str) for pair in attributes.items() for each in pair
-    ):
-        raise InvalidClusterProfile(
-            Reason(
-                "cluster.options.device_attributes",
-                "{option}.attributes must be an object with string values, got {value}",
-                option=option,
-                value=repr(attributes),
-            )
-        )
-    return DraDeviceClass(**{**value, "attributes": dict(attributes)})
-
-
-def _parse_cidr(value: object, option: str) -> str:
-    """:raises InvalidClusterProfile: if it is no network, or has bits set behind its prefix."""
-    try:
-        return str(ipaddress.ip_network(value if isinstance(value, str) else ""))
-    except ValueError:
-        raise InvalidClusterProfile(
-            Reason(
-                "cluster.options.not_a_network",
-                "{option} must be a network such as 10.0.0.0/16 or fd00::/64, got {value}",
-                option=option,
-                value=repr(value),
-            )
-        ) from None
-
-
-def _check_path(path: str, *, option: str) -> str:
-    if not _PATH.fullmatch(path) or ".." in path.split("/"):
-        raise InvalidClusterProfile(
-            Reason(
-                "cluster.options.not_a_path",
-                "{option} must be an absolute path without '..', got {value}",
-                option=option,
-                value=repr(path),
-            )
-        )
-    return path
-
-
-def _check_name(name: str, *, option: str) -> str:
+def _parse_name(value: object, option: str) -> str:
+    name = _parse_string(value, option)
     try:
         check_launch_identifier(name, what=option)
     except LaunchRefused as refusal:
@@ -381,10 +202,110 @@ def _check_name(name: str, *, option: str) -> str:
     return name
 
 
-#: By option that is a list, what reads one of its values.
-_LISTS: Final[Mapping[str, Callable[[object, str], object]]] = {
-    "mounts": _parse_mount,
-    "gateway_cidrs": _parse_cidr,
-    "egress": _parse_egress_rule,
-    "device_classes": _parse_device_class,
+def _parse_path(value: object, option: str) -> str:
+    path = _parse_string(value, option)
+    if not _PATH.fullmatch(path) or ".." in path.split("/"):
+        raise _refusal(
+            option, Reason("cluster.options.path", "an absolute path without '..'"), path
+        )
+    return path
+
+
+def _parse_cidr(value: object, option: str) -> str:
+    """A network without bits set behind its prefix."""
+    try:
+        return str(ipaddress.ip_network(value if isinstance(value, str) else ""))
+    except ValueError:
+        expected = Reason("cluster.options.network", "a network such as 10.0.0.0/16 or fd00::/64")
+        raise _refusal(option, expected, value) from None
+
+
+def _parse_list(
+    value: object, option: str, *, parse: Callable[[object, str], _Value]
+) -> tuple[_Value, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise _refusal(option, Reason("cluster.options.list", "a list"), value)
+    return tuple(parse(each, f"{option}[{number}]") for number, each in enumerate(value))
+
+
+def _parse_object(
+    value: object, option: str, *, example: Mapping[str, object], optional: str = ""
+) -> Mapping[str, Any]:
+    """An object with the keys of the example, of which one may be optional."""
+    if not isinstance(value, Mapping) or set(example) != {*value, *filter(None, [optional])}:
+        raise _refusal(option, json.dumps(example), value)
+    return value
+
+
+def _parse_volume(value: object, option: str) -> SharedVolume | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or set(value) not in ({"host_path"}, {"claim"}):
+        raise _refusal(option, '{"host_path": "/a/path"} / {"claim": "a-name"}', value)
+    if claim := value.get("claim"):
+        return SharedVolume(claim=_parse_name(claim, f"{option}.claim"))
+    return SharedVolume(host_path=_parse_path(value.get("host_path", ""), f"{option}.host_path"))
+
+
+def _parse_mount(value: object, option: str) -> HostMount:
+    example = {"host_path": "/a/path", "at": "/a/path"}
+    found = _parse_object(value, option, example=example)
+    return HostMount(**{key: _parse_path(found[key], f"{option}.{key}") for key in example})
+
+
+def _parse_egress_rule(value: object, option: str) -> EgressRule:
+    example = {"cidr": "10.0.0.0/16", "ports": [443]}
+    found = _parse_object(value, option, example=example, optional="ports")
+    parse_port = partial(_parse_integer, least=1, most=65_535)
+    return EgressRule(
+        cidr=_parse_cidr(found["cidr"], f"{option}.cidr"),
+        ports=_parse_list(found.get("ports", []), f"{option}.ports", parse=parse_port),
+    )
+
+
+def _parse_device_class(value: object, option: str) -> DraDeviceClass:
+    example = {
+        "resource": "nvidia.com/gpu",
+        "device_class": "gpu.nvidia.com",
+        "driver": "gpu.nvidia.com",
+        "attributes": {"type": "gpu"},
+    }
+    found = _parse_object(value, option, example=example, optional="attributes")
+    for key in ("device_class", "driver", "resource"):
+        pattern = _RESOURCE if key == "resource" else _SUBDOMAIN
+        if not isinstance(found[key], str) or not pattern.fullmatch(found[key]):
+            expected = Reason("cluster.options.kubernetes_name", "a valid Kubernetes name")
+            raise _refusal(f"{option}.{key}", expected, found[key])
+    attributes = found.get("attributes", {})
+    if not isinstance(attributes, Mapping) or not all(
+        isinstance(each, str) for pair in attributes.items() for each in pair
+    ):
+        expected = Reason("cluster.options.attributes", "an object with string values")
+        raise _refusal(f"{option}.attributes", expected, attributes)
+    return DraDeviceClass(**{**found, "attributes": dict(attributes)})
+
+
+def _or_empty(parse: Callable[[object, str], str]) -> Callable[[object, str], str]:
+    return lambda value, option: "" if value == "" else parse(value, option)
+
+
+#: What reads an option; the others are strings.
+_PARSERS: Final[Mapping[str, Callable[[object, str], Any]]] = {
+    "namespace": _parse_name,
+    "engines": _or_empty(_parse_path),
+    "mounts": partial(_parse_list, parse=_parse_mount),
+    "store": _parse_volume,
+    "work": _parse_volume,
+    "pull_policy": partial(_parse_choice, choices=("Always", "IfNotPresent", "Never")),
+    "pull_secret": _or_empty(_parse_name),
+    "shared_memory": partial(_parse_integer, least=1 << 20, most=1 << 42),
+    "reach": partial(_parse_choice, choices=("pod", "node_port")),
+    "run_as": partial(_parse_integer, least=1, most=2**31 - 1),
+    "read_only_root": _parse_boolean,
+    "cpu_cards": partial(_parse_integer, least=0, most=4096),
+    "memory_per_card": partial(_parse_integer, least=1 << 26, most=1 << 44),
+    "ephemeral_storage": partial(_parse_integer, least=1 << 26, most=1 << 46),
+    "gateway_cidrs": partial(_parse_list, parse=_parse_cidr),
+    "egress": partial(_parse_list, parse=_parse_egress_rule),
+    "device_classes": partial(_parse_list, parse=_parse_device_class),
 }

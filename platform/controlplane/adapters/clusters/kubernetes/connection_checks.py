@@ -6,10 +6,9 @@ Nothing is changed: permissions are checked with the cluster's own authorizer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from controlplane.adapters.clusters.kubernetes import inventory, object_names
 from controlplane.adapters.clusters.kubernetes.api import (
@@ -19,7 +18,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     nested_field,
     object_name,
 )
-from controlplane.adapters.clusters.kubernetes.cluster_profile import DraDeviceClass
+from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.dra import GROUP, DraDevices
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.chips import ChipPlugin
@@ -37,30 +36,21 @@ lacking = partial(ClusterCheck, verdict=CheckVerdict.LACKING)
 failed = partial(ClusterCheck, verdict=CheckVerdict.FAILED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequiredPermission:
-    """Verbs on one kind of object."""
+class RequiredPermission(NamedTuple):
+    """Verbs, separated by spaces, on one kind of object."""
 
+    verbs: str
     resource: str
-    verbs: tuple[str, ...]
-    group: str
+    group: str = ""
     #: What is unavailable without it; empty if nothing can run without it.
-    message: str
-
-
-def _required_permission(
-    verbs: str, resource: str, *, group: str = "", message: str = ""
-) -> RequiredPermission:
-    return RequiredPermission(
-        resource=resource, verbs=tuple(verbs.split()), group=group, message=message
-    )
+    message: str = ""
 
 
 #: Everything that we do there. The role that the documentation proposes has the same.
 PERMISSIONS: Final = (
-    _required_permission("get list watch", "nodes"),
-    _required_permission("list", "namespaces"),
-    _required_permission(
+    RequiredPermission("get list watch", "nodes"),
+    RequiredPermission("list", "namespaces"),
+    RequiredPermission(
         "patch",
         "namespaces",
         message=Reason(
@@ -68,21 +58,20 @@ PERMISSIONS: Final = (
             "The account cannot patch namespaces: existing namespaces get no Pod Security level",
         ),
     ),
-    _required_permission("get list watch create patch delete", "pods"),
-    _required_permission(
+    RequiredPermission("get list watch create patch delete", "pods"),
+    RequiredPermission(
         "get",
         "pods/log",
         message=Reason(
             "cluster.permission.pod_logs",
-            "The account cannot read the logs of pods: the output of running "
-            "workloads is not available",
+            "The account cannot read the logs of pods: the output of running workloads is not available",
         ),
     ),
-    _required_permission("get list create patch delete", "configmaps"),
-    _required_permission("get list create delete", "secrets"),
-    _required_permission("get list create delete", "services"),
-    _required_permission("create patch", "networkpolicies", group="networking.k8s.io"),
-    _required_permission(
+    RequiredPermission("get list create patch delete", "configmaps"),
+    RequiredPermission("get list create delete", "secrets"),
+    RequiredPermission("get list create delete", "services"),
+    RequiredPermission("create patch", "networkpolicies", group="networking.k8s.io"),
+    RequiredPermission(
         "list",
         "events",
         message=Reason(
@@ -90,50 +79,46 @@ PERMISSIONS: Final = (
             "The account cannot list events: the events of pods and nodes are not available",
         ),
     ),
-    _required_permission(
+    RequiredPermission(
         "patch",
         "nodes",
         message=Reason(
             "cluster.permission.node_patch",
-            "The account cannot patch nodes: workloads of other owners are still "
-            "scheduled to cordoned nodes",
+            "The account cannot patch nodes: workloads of other owners are still scheduled to cordoned nodes",
         ),
     ),
 )
 #: Only where a DRA driver offers the cards.
 DEVICE_PERMISSIONS: Final = (
-    _required_permission("list", "resourceslices", group=GROUP),
-    _required_permission(
+    RequiredPermission("list", "resourceslices", group=GROUP),
+    RequiredPermission(
         "list",
         "resourceclaims",
         group=GROUP,
         message=Reason(
             "cluster.permission.resource_claims",
-            "The account cannot list ResourceClaims: devices that are allocated to "
-            "other owners are counted as free",
+            "The account cannot list ResourceClaims: devices that are allocated to other owners "
+            "are counted as free",
         ),
     ),
-    _required_permission("list create delete", "resourceclaimtemplates", group=GROUP),
+    RequiredPermission("list create delete", "resourceclaimtemplates", group=GROUP),
 )
 #: Only where Volcano places the work.
 VOLCANO_PERMISSIONS: Final = (
-    _required_permission("get list watch create patch delete", "jobs", group="batch.volcano.sh"),
-    _required_permission(
-        "get list watch create delete", "podgroups", group="scheduling.volcano.sh"
-    ),
-    _required_permission("get list create patch delete", "queues", group="scheduling.volcano.sh"),
-    _required_permission("create", "commands", group="bus.volcano.sh"),
-    _required_permission(
+    RequiredPermission("get list watch create patch delete", "jobs", group="batch.volcano.sh"),
+    RequiredPermission("get list watch create delete", "podgroups", group="scheduling.volcano.sh"),
+    RequiredPermission("get list create patch delete", "queues", group="scheduling.volcano.sh"),
+    RequiredPermission("create", "commands", group="bus.volcano.sh"),
+    RequiredPermission(
         "list create patch delete",
         "hypernodes",
         group="topology.volcano.sh",
         message=Reason(
             "cluster.permission.hypernodes",
-            "The account cannot manage HyperNodes: Volcano does not know the network "
-            "topology of the nodes",
+            "The account cannot manage HyperNodes: Volcano does not know the network topology of the nodes",
         ),
     ),
-    _required_permission("list create patch delete", "priorityclasses", group="scheduling.k8s.io"),
+    RequiredPermission("list create patch delete", "priorityclasses", group="scheduling.k8s.io"),
 )
 
 
@@ -141,43 +126,41 @@ def connection_checks(
     api: KubernetesApi,
     *,
     installation: str,
-    prefix: str,
+    profile: ClusterProfile,
     plugins: Sequence[ChipPlugin],
-    cpu_cards: int = 0,
-    volcano: bool = False,
-    device_classes: Sequence[DraDeviceClass] = (),
+    scheduler_checks: Callable[[KubernetesApi], Sequence[ClusterCheck]] | None = None,
 ) -> tuple[ClusterCheck, ...]:
     """All checks in a fixed order; if the API does not respond, that check alone.
 
-    :param prefix: of the namespaces of workloads.
-    :param volcano: whether Volcano schedules the workloads.
-    :param device_classes: classes by which a DRA driver offers cards.
+    :param scheduler_checks: checks of Volcano where it schedules the workloads; None where Ninefold does.
     """
-    devices = DraDevices(api, device_classes, installation=installation)
+    devices = DraDevices(api, profile.device_classes, installation=installation)
     wanted = (
         *PERMISSIONS,
-        *(VOLCANO_PERMISSIONS if volcano else ()),
-        *(DEVICE_PERMISSIONS if device_classes else ()),
+        *(VOLCANO_PERMISSIONS if scheduler_checks else ()),
+        *(DEVICE_PERMISSIONS if profile.device_classes else ()),
     )
     try:
         found = [_version_check(api), *_permission_checks(api, wanted)]
-        found.append(_namespace_check(api, installation=installation, prefix=prefix))
+        found.append(_namespace_check(api, installation=installation, prefix=profile.namespace))
         # None without permission to read them, which has been reported by then.
         nodes = devices.on(api.list_visible("/api/v1/nodes"))
         found += _node_checks(nodes)
-        if device_classes:
+        if profile.device_classes:
             found.append(_dra_check(devices))
-        found += _device_plugins(nodes, plugins=plugins, cpu_cards=cpu_cards)
-        found.append(_volcano_check(api, wanted=volcano))
+        found += _device_plugins(nodes, plugins=plugins, cpu_cards=profile.cpu_cards)
+        found.append(_volcano_check(api, wanted=scheduler_checks is not None))
+        if scheduler_checks:
+            found += scheduler_checks(api)
     except ClusterError as error:
         unreachable = failed(
             name="api",
             message=str(error),
             remedy=Reason(
                 "cluster.connection.unreachable_remedy",
-                "Check that the server URL in the kubeconfig is correct and reachable "
-                "from this host, that the CA in the kubeconfig signed its certificate, "
-                "and that the credential is valid",
+                "Check that the server URL in the kubeconfig is correct and reachable from this "
+                "host, that the CA in the kubeconfig signed its certificate, and that the "
+                "credential is valid",
             ),
         )
         return (unreachable,)
@@ -217,8 +200,7 @@ def _version_check(api: KubernetesApi) -> ClusterCheck:
             ),
             remedy=Reason(
                 "cluster.version.unverified_remedy",
-                "Upgrade Ninefold; until then, run a small test job before you use the "
-                "cluster in production",
+                "Upgrade Ninefold; until then, run a small test job before you use the cluster in production",
             ),
         )
     return passed(
@@ -238,12 +220,12 @@ def _permission_checks(
     missing = [
         _missing_permission_check(permission, verb)
         for permission in wanted
-        for verb in permission.verbs
+        for verb in permission.verbs.split()
         if not _has_cluster_permission(
             api, verb, resource=permission.resource, group=permission.group
         )
     ]
-    count = sum(len(permission.verbs) for permission in wanted)
+    count = sum(len(permission.verbs.split()) for permission in wanted)
     message = Reason(
         "cluster.permission.complete",
         "The account has all required permissions ({count})",
@@ -302,8 +284,8 @@ def _namespace_check(api: KubernetesApi, *, installation: str, prefix: str) -> C
     labels = object_names.owner_labels(installation=installation)
     remedy = Reason(
         "cluster.namespace.missing_remedy",
-        "Allow the account to create namespaces, or create one for each team, "
-        "named {prefix}-<team>, with the labels {labels}",
+        "Allow the account to create namespaces, or create one for each team, named "
+        "{prefix}-<team>, with the labels {labels}",
         prefix=prefix,
         labels=object_names.format_label_selector(labels),
     )
@@ -352,8 +334,7 @@ def _node_checks(nodes: Sequence[Object]) -> Iterator[ClusterCheck]:
         if count
         else Reason(
             "cluster.nodes.unschedulable_remedy",
-            "Make at least one node schedulable; `kubectl describe node` shows its "
-            "conditions and taints",
+            "Make at least one node schedulable; `kubectl describe node` shows its conditions and taints",
         ),
     )
     if unhealthy:
@@ -382,8 +363,8 @@ def _node_checks(nodes: Sequence[Object]) -> Iterator[ClusterCheck]:
             ),
             remedy=Reason(
                 "cluster.nodes.tainted_remedy",
-                "To use these nodes, remove the taints; only taints named after the "
-                "resource of a card are tolerated",
+                "To use these nodes, remove the taints; only taints named after the resource of a "
+                "card are tolerated",
             ),
         )
 
@@ -409,8 +390,8 @@ def _device_plugins(
         if offering
         else Reason(
             "cluster.cards.device_plugin_remedy",
-            "Install the device plug-in of the accelerator vendor; to run workloads "
-            "on CPUs, set the cluster option cpu_cards",
+            "Install the device plug-in of the accelerator vendor; to run workloads on CPUs, set "
+            "the cluster option cpu_cards",
         ),
     )
     without_plugin = [
@@ -428,8 +409,7 @@ def _device_plugins(
             ),
             remedy=Reason(
                 "cluster.cards.not_allocatable_remedy",
-                "Install the vendor's device plug-in, or check why its pod does not run "
-                "on these nodes",
+                "Install the vendor's device plug-in, or check why its pod does not run on these nodes",
             ),
         )
     if unknown := inventory.unrecognized_card_resources(nodes, plugins=plugins):
@@ -442,8 +422,8 @@ def _device_plugins(
             ),
             remedy=Reason(
                 "cluster.cards.unknown_chip_remedy",
-                "Label these nodes with the vendor's feature discovery, or add the chip "
-                "as described in docs/adding-a-chip.md",
+                "Label these nodes with the vendor's feature discovery, or add the chip as "
+                "described in docs/adding-a-chip.md",
             ),
         )
 
@@ -478,8 +458,7 @@ def _dra_check(devices: DraDevices) -> ClusterCheck:
         name="device-classes",
         message=Reason(
             "cluster.dra.not_available",
-            "The option device_classes is set, but the cluster does not support "
-            "Dynamic Resource Allocation",
+            "The option device_classes is set, but the cluster does not support Dynamic Resource Allocation",
         ),
         remedy=Reason(
             "cluster.dra.not_available_remedy",

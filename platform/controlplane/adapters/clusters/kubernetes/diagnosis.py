@@ -68,7 +68,6 @@ def diagnose_cluster(api: KubernetesApi, *, at: datetime) -> ClusterDiagnosis:
     with found.reading(SignalOrigin.EVENT):
         events = api.list(_NODE_EVENTS, query={"fieldSelector": "involvedObject.kind=Node"})
         found.signals += node_conditions.node_event_signals(events, at=at)
-        found.signals += node_conditions.nvsentinel_event_signals(events, at=at)
     resource = signal_table("mindcluster")["resource"]
     if any(
         re.fullmatch(resource, name)
@@ -97,6 +96,20 @@ class SignalCollector:
             yield
         except ApiRefused as refusal:
             self.unreadable.append(UnreadableSource(origin=origin, reason=str(refusal)))
+
+    def parse_json(self, text: str, *, key: str, name: str, node: str) -> Any:
+        """The value under a key of a ConfigMap; None, and noted as unreadable, if it is not valid JSON."""
+        try:
+            return json.loads(text)
+        except (TypeError, ValueError, RecursionError) as error:
+            reason = Reason(
+                "node.signal.invalid_json",
+                "{key} is not valid JSON: {detail}",
+                key=key,
+                detail=str(error),
+            )
+            self.add_unreadable(name, node, reason)
+            return None
 
     def add_unreadable(self, name: str, node: str, reason: str) -> None:
         """Note a ConfigMap, or its part about a node, that cannot be read."""
@@ -200,13 +213,10 @@ def read_config_map(config_map: Object, *, into: SignalCollector) -> None:
                 for index in _parse_card_indices(str(text))
             )
             continue
-        try:
-            content = json.loads(text)
-        except (TypeError, ValueError, RecursionError) as error:
+        if not str(text).lstrip().startswith(("{", "[")):
             # Some keys hold plain words; what should be JSON begins like it.
-            if str(text).lstrip().startswith(("{", "[")):
-                into.add_unreadable(name, owner, _invalid_json(key, error))
             continue
+        content = into.parse_json(text, key=key, name=name, node=owner)
         if not isinstance(content, Mapping):
             continue
         if owner:
@@ -215,12 +225,6 @@ def read_config_map(config_map: Object, *, into: SignalCollector) -> None:
         for entry, values in content.items():
             if node := _node_of_config_map(str(entry)):
                 _read_node_entry(node, values, where=f"{name}, {entry}", into=into)
-
-
-def _invalid_json(key: str, error: Exception) -> Reason:
-    return Reason(
-        "node.signal.invalid_json", "{key} is not valid JSON: {detail}", key=key, detail=str(error)
-    )
 
 
 def _node_of_config_map(name: str) -> str:
@@ -260,11 +264,9 @@ def _read_cards(node: str, lists: Object, *, where: str, into: SignalCollector) 
     for key, text in sorted(lists.items()):
         if not key.endswith(_FAULTS) or not text:
             continue
-        try:
-            faults = json.loads(text) if isinstance(text, str) else text
-        except (ValueError, RecursionError) as error:
-            into.add_unreadable(where, node, _invalid_json(key, error))
-            continue
+        faults = text
+        if isinstance(text, str):
+            faults = into.parse_json(text, key=key, name=where, node=node)
         for fault in faults if isinstance(faults, list) else ():
             if isinstance(fault, Mapping):
                 found += _fault_signals(node, fault)

@@ -28,7 +28,6 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import DraDeviceClass
 from controlplane.adapters.clusters.kubernetes.launch_plans import PlannedReplica
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import LaunchRefused
 
 GROUP: Final = "resource.k8s.io"
@@ -84,11 +83,9 @@ class DraDevices:
             return ""
         if not self.version:
             raise LaunchRefused(
-                Reason(
-                    "cluster.dra.required",
-                    "the cluster does not support Dynamic Resource Allocation; upgrade it to "
-                    "Kubernetes 1.32 or newer, or remove its option device_classes",
-                )
+                "cluster.dra.required",
+                "the cluster does not support Dynamic Resource Allocation; upgrade it to "
+                "Kubernetes 1.32 or newer, or remove its option device_classes",
             )
         return self.version
 

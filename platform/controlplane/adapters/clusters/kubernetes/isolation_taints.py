@@ -18,7 +18,6 @@ from controlplane.adapters.clusters.kubernetes.api import (
     annotations_of,
     nested_field,
 )
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import ClusterUnavailable
 
 ISOLATION_TAINT: Final = f"{object_names.DOMAIN}/isolated"
@@ -28,28 +27,14 @@ _TRIES: Final = 5
 _LONGEST: Final = 1000
 
 
-def add_isolation_taint(api: KubernetesApi, node: str, *, installation: str, reason: str) -> bool:
-    """Add the taint; return whether it is present. Not if the node is deleted or has another installation's
-    taint.
-
-    :raises ClusterError: if the cluster does not respond, refuses, or the node changes all the time.
-    """
-    content = json.dumps({"installation": installation, "reason": reason[:_LONGEST]})
-    return _write_isolation_taint(api, node, installation=installation, content=content)
-
-
-def remove_isolation_taint(api: KubernetesApi, node: str, *, installation: str) -> None:
-    """Remove the taint of this installation; others stay.
-
-    :raises ClusterError: if the cluster does not respond, refuses, or the node changes all the time.
-    """
-    _write_isolation_taint(api, node, installation=installation, content=None)
-
-
-def _write_isolation_taint(
-    api: KubernetesApi, name: str, *, installation: str, content: str | None
+def write_isolation_taint(
+    api: KubernetesApi, name: str, *, installation: str, reason: str | None
 ) -> bool:
-    """Whether the node is as wanted: with our taint and that annotation; None: without them."""
+    """Add the taint to the node, or remove it if ``reason`` is None; taints of others stay.
+
+    :return: whether the node is as wanted. Not if it is deleted or has another installation's taint.
+    :raises ClusterError: if the cluster does not respond, refuses, or the node changes all the time.
+    """
     path = f"/api/v1/nodes/{name}"
     for _ in range(_TRIES):
         node = api.found(path)
@@ -60,7 +45,7 @@ def _write_isolation_taint(
             one for one in taints if not is_own_isolation_taint(one, installation=installation)
         ]
         annotation = written = annotations_of(node).get(ISOLATION_TAINT)
-        if content is None:
+        if reason is None:
             wanted = others
             if annotation is not None and _parse_installation(annotation) == installation:
                 written = None
@@ -68,7 +53,8 @@ def _write_isolation_taint(
             return False
         else:
             taint = {"key": ISOLATION_TAINT, "value": installation, "effect": EFFECT}
-            wanted, written = taints if len(others) < len(taints) else [*taints, taint], content
+            wanted = taints if len(others) < len(taints) else [*taints, taint]
+            written = json.dumps({"installation": installation, "reason": reason[:_LONGEST]})
         if (wanted, written) == (taints, annotation):
             return True
         metadata = {
@@ -84,13 +70,11 @@ def _write_isolation_taint(
         else:
             return True
     raise ClusterUnavailable(
-        Reason(
-            "node.taint.conflict",
-            "the taint of node {node} could not be written because the node was changed {count} "
-            "times meanwhile; the update is retried",
-            node=name,
-            count=_TRIES,
-        )
+        "node.taint.conflict",
+        "the taint of node {node} could not be written because the node was changed {count} times "
+        "meanwhile; the update is retried",
+        node=name,
+        count=_TRIES,
     )
 
 

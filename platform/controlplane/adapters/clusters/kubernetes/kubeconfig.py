@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import CredentialRefused
 
 #: Where Kubernetes puts the account of a pod.
@@ -56,7 +55,7 @@ def from_kubeconfig(text: str) -> ApiAccess:
     """
     if len(text.encode()) > _LARGEST:
         raise KubeconfigRefused(
-            Reason("kubeconfig.document.too_large", "the kubeconfig must be at most 256 KiB")
+            "kubeconfig.document.too_large", "the kubeconfig must be at most 256 KiB"
         )
     try:
         document = yaml.safe_load(text)
@@ -65,29 +64,23 @@ def from_kubeconfig(text: str) -> ApiAccess:
         mark = getattr(error, "problem_mark", None)
         if mark is None:
             raise KubeconfigRefused(
-                Reason("kubeconfig.document.not_yaml", "the kubeconfig is not valid YAML")
+                "kubeconfig.document.not_yaml", "the kubeconfig is not valid YAML"
             ) from None
         raise KubeconfigRefused(
-            Reason(
-                "kubeconfig.document.yaml_error",
-                "the kubeconfig is not valid YAML: syntax error in line {line}",
-                line=mark.line + 1,
-            )
+            "kubeconfig.document.yaml_error",
+            "the kubeconfig is not valid YAML: syntax error in line {line}",
+            line=mark.line + 1,
         ) from None
     if not isinstance(document, dict):
         raise KubeconfigRefused(
-            Reason(
-                "kubeconfig.document.not_a_mapping",
-                "the kubeconfig must be a mapping with clusters, users and contexts",
-            )
+            "kubeconfig.document.not_a_mapping",
+            "the kubeconfig must be a mapping with clusters, users and contexts",
         )
     current = str(document.get("current-context") or "")
     if not current:
         raise KubeconfigRefused(
-            Reason(
-                "kubeconfig.context.missing",
-                "the kubeconfig has no current-context; set it to the context to use",
-            )
+            "kubeconfig.context.missing",
+            "the kubeconfig has no current-context; set it to the context to use",
         )
     context = _find_named_entry(document, "contexts", "context", current)
     cluster = _find_named_entry(document, "clusters", "cluster", str(context.get("cluster", "")))
@@ -98,20 +91,15 @@ def from_kubeconfig(text: str) -> ApiAccess:
     token = str(user.get("token") or "")
     if bool(certificate) != bool(key):
         raise KubeconfigRefused(
-            Reason(
-                "kubeconfig.user.incomplete_certificate",
-                "client-certificate-data and client-key-data must be set together; one of them "
-                "is missing",
-            )
+            "kubeconfig.user.incomplete_certificate",
+            "client-certificate-data and client-key-data must be set together; one of them is missing",
         )
     if not token and not certificate:
         raise KubeconfigRefused(
-            Reason(
-                "kubeconfig.user.credential_missing",
-                "user {user} has neither a token nor client-certificate-data; the kubeconfig "
-                "must contain a credential, such as the token of a service account",
-                user=repr(context.get("user")),
-            )
+            "kubeconfig.user.credential_missing",
+            "user {user} has neither a token nor client-certificate-data; the kubeconfig must "
+            "contain a credential, such as the token of a service account",
+            user=repr(context.get("user")),
         )
     return ApiAccess(
         server=_check_server_url(cluster),
@@ -132,11 +120,8 @@ def in_cluster_access(environment: Mapping[str, str], *, account: Path = _ACCOUN
     port = environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host or not (account / "token").exists():
         raise KubeconfigRefused(
-            Reason(
-                "kubeconfig.in_cluster.no_service_account",
-                "this process does not run in a pod with a service account; enter a kubeconfig "
-                "instead",
-            )
+            "kubeconfig.in_cluster.no_service_account",
+            "this process does not run in a pod with a service account; enter a kubeconfig instead",
         )
     shown = f"[{host}]" if ":" in host else host
     return ApiAccess(
@@ -155,13 +140,11 @@ def _find_named_entry(
         if isinstance(found, dict):
             return found
     raise KubeconfigRefused(
-        Reason(
-            "kubeconfig.entry.not_found",
-            "there is no {kind} named {name} in the list {list}",
-            kind=one,
-            name=repr(name),
-            list=many,
-        )
+        "kubeconfig.entry.not_found",
+        "there is no {kind} named {name} in the list {list}",
+        kind=one,
+        name=repr(name),
+        list=many,
     )
 
 
@@ -169,39 +152,30 @@ def _refuse_exec_and_file_credentials(cluster: Mapping[str, Any], user: Mapping[
     for word in _PROGRAMS:
         if user.get(word):
             raise KubeconfigRefused(
-                Reason(
-                    "kubeconfig.user.exec_not_allowed",
-                    "the user has {key}, which runs a program on this host; use a kubeconfig "
-                    "with the token of a service account, or with client-certificate-data and "
-                    "client-key-data",
-                    key=repr(word),
-                )
+                "kubeconfig.user.exec_not_allowed",
+                "the user has {key}, which runs a program on this host; use a kubeconfig with the "
+                "token of a service account, or with client-certificate-data and client-key-data",
+                key=repr(word),
             )
     for where, keys in ((user, _FILES), (cluster, ("certificate-authority",))):
         for word in keys:
             if where.get(word):
                 raise KubeconfigRefused(
-                    Reason(
-                        "kubeconfig.entry.file_path",
-                        "{key} is the path of a file, which does not exist on this host; include "
-                        "its content instead: `kubectl config view --raw --flatten`",
-                        key=repr(word),
-                    )
+                    "kubeconfig.entry.file_path",
+                    "{key} is the path of a file, which does not exist on this host; include its "
+                    "content instead: `kubectl config view --raw --flatten`",
+                    key=repr(word),
                 )
     if cluster.get("insecure-skip-tls-verify"):
         raise KubeconfigRefused(
-            Reason(
-                "kubeconfig.cluster.insecure",
-                "insecure-skip-tls-verify is not allowed because the credential could be "
-                "intercepted; set certificate-authority-data instead",
-            )
+            "kubeconfig.cluster.insecure",
+            "insecure-skip-tls-verify is not allowed because the credential could be intercepted; "
+            "set certificate-authority-data instead",
         )
     if cluster.get("proxy-url"):
         raise KubeconfigRefused(
-            Reason(
-                "kubeconfig.cluster.proxy_not_allowed",
-                "proxy-url is not allowed; the API server must be reachable directly",
-            )
+            "kubeconfig.cluster.proxy_not_allowed",
+            "proxy-url is not allowed; the API server must be reachable directly",
         )
 
 
@@ -210,11 +184,9 @@ def _check_server_url(cluster: Mapping[str, Any]) -> str:
     parts = urlsplit(server)
     if parts.scheme != "https" or not parts.hostname or parts.username or parts.query:
         raise KubeconfigRefused(
-            Reason(
-                "kubeconfig.cluster.invalid_server",
-                "the server must be https://host:port without a user name or query, got {server}",
-                server=repr(server),
-            )
+            "kubeconfig.cluster.invalid_server",
+            "the server must be https://host:port without a user name or query, got {server}",
+            server=repr(server),
         )
     return server
 
@@ -226,10 +198,10 @@ def _decode_pem(where: Mapping[str, Any], word: str) -> str:
         plain = base64.b64decode(text, validate=True).decode("ascii")
     except (binascii.Error, UnicodeDecodeError) as error:
         raise KubeconfigRefused(
-            Reason("kubeconfig.data.not_base64", "{key} is not base64-encoded PEM", key=word)
+            "kubeconfig.data.not_base64", "{key} is not base64-encoded PEM", key=word
         ) from error
     if plain and "-----BEGIN " not in plain:
         raise KubeconfigRefused(
-            Reason("kubeconfig.data.not_pem", "{key} does not contain PEM after decoding", key=word)
+            "kubeconfig.data.not_pem", "{key} does not contain PEM after decoding", key=word
         )
     return plain

@@ -65,6 +65,8 @@ class LaunchPlan:
     extras: VendorPodSettings
     #: The Launch in whose folder checkpoints lie: itself, or the first of those that it continues.
     checkpoints: str
+    #: Whether we choose nodes and devices; otherwise the cluster's scheduler does.
+    binds: bool = True
     #: Version of the API by which cards are claimed; empty where device plug-ins offer all of them.
     devices: str = ""
 
@@ -86,11 +88,9 @@ class LaunchPlan:
         )
         if not image:
             raise LaunchRefused(
-                Reason(
-                    "launch.image.missing",
-                    "neither {launch} nor the cluster has an image; set the cluster option image",
-                    launch=self.launch.name,
-                )
+                "launch.image.missing",
+                "neither {launch} nor the cluster has an image; set the cluster option image",
+                launch=self.launch.name,
             )
         return image
 
@@ -122,14 +122,14 @@ class LaunchPlan:
         pod = object_names.pod_name(self.launch.name, role=self.launch.roles[0].name, index=0)
         return f"{pod}.{self.launch.name}.{self.namespace}.svc"
 
-    def values(self, role: LaunchRole | None, *, index: int = 0) -> dict[str, str]:
+    def values(self, role: LaunchRole | None, *, index: str = "0") -> dict[str, str]:
         """By which placeholders are filled; of a file, the ports of every role are known."""
         roles = self.launch.roles if role is None else (role,)
         found = {
             "work": WORK,
             "inputs": INPUTS,
             "python": self.python(),
-            "index": str(index),
+            "index": index,
             "leader": self.leader if self.size > 1 else "127.0.0.1",
         }
         return found | {

@@ -47,9 +47,27 @@ KUBELET_CONFIRMATION: Final = timedelta(seconds=20)
 #: Longest message of a replica.
 LONGEST_MESSAGE: Final = 600
 _SIGTERM, _SIGKILL = 143, 137
-_OUT_OF_TIME: Final = Reason("attempt.exit.deadline_exceeded", "the time limit was exceeded")
 _EXIT_DISK_FULL, _EXIT_OUT_OF_MEMORY = 28, 12
 _DISK_FULL: Final = "No space left on device"
+_OUT_OF_TIME: Final = Reason("attempt.exit.deadline_exceeded", "the time limit was exceeded")
+_STOPPED: Final = Reason("attempt.stop.stopped", "stopped")
+_FINISHED: Final = Reason("attempt.exit.finished", "finished")
+_EVICTED: Final = Reason("attempt.exit.evicted", "evicted by the node")
+_OOM_KILLED: Final = Reason(
+    "attempt.exit.oom_killed", "OOMKilled: the memory limit of the container was exceeded"
+)
+_OUT_OF_MEMORY: Final = Reason("attempt.exit.allocation_failed", "a memory allocation failed")
+_DISK_IS_FULL: Final = Reason("attempt.exit.disk_full", "the disk is full")
+_RUN_ERROR: Final = Reason("launch.container.run_error", "the container cannot be started")
+_POD_DELETED: Final = Reason("launch.pod.deleted", "the pod was deleted from the cluster")
+_NODE_REFUSED: Final = Reason("launch.node.refused", "the node rejected the pod")
+_STOPPED_BEFORE_START: Final = Reason("launch.stop.before_start", "stopped before it started")
+_STARTING: Final = Reason("launch.state.starting", "starting")
+_RUNNING: Final = Reason("launch.state.running", "running")
+_STOP_REQUESTED: Final = Reason("attempt.stop.requested", "stop requested")
+_PROBE_AWAITED: Final = Reason("launch.probe.waiting", "waiting for the first successful probe")
+_POD_PREPARING: Final = Reason("launch.pod.preparing", "the node is preparing the pod")
+_UNSCHEDULABLE: Final = Reason("launch.pod.unschedulable", "the cluster cannot schedule the pod")
 _PULL_FAILED: Final = Reason("launch.image.pull_failed", "the image cannot be pulled")
 _WAITING_REASONS: Final = {
     "ErrImagePull": _PULL_FAILED,
@@ -64,7 +82,7 @@ _WAITING_REASONS: Final = {
     "CreateContainerError": Reason(
         "launch.container.create_error", "the container cannot be created"
     ),
-    "RunContainerError": Reason("launch.container.run_error", "the container cannot be started"),
+    "RunContainerError": _RUN_ERROR,
 }
 
 
@@ -125,17 +143,13 @@ def found_launch(
                     at=at,
                 )
             elif stop_by is None:
-                observed = replica(
-                    phase=ReplicaPhase.PREPARING,
-                    message=Reason("launch.state.starting", "starting"),
-                )
+                observed = replica(phase=ReplicaPhase.PREPARING, message=_STARTING)
             else:
                 refused = _parse_launch_refusal(str(marks.get(object_names.REFUSED, "")))
                 observed = replica(
                     phase=ReplicaPhase.EXITED,
                     cause=ExitCause.NOT_PREPARED if refused else ExitCause.STOPPED,
-                    message=refused
-                    or Reason("launch.stop.before_start", "stopped before it started"),
+                    message=refused or _STOPPED_BEFORE_START,
                 )
             replicas.append(observed)
     return FoundLaunch(
@@ -264,7 +278,7 @@ def _observed_replica(
     """The state of one replica by its pod; ``replica`` builds it."""
     lost = partial(replica, phase=ReplicaPhase.LOST, cause=ExitCause.LOST)
     if pod is None:
-        return lost(message=Reason("launch.pod.deleted", "the pod was deleted from the cluster"))
+        return lost(message=_POD_DELETED)
     state, node = _container_state(pod), str(nested_field(pod, "spec", "nodeName") or "")
     running, ended = state.get("running"), state.get("terminated")
     started = parse_time((running or ended or {}).get("startedAt"))
@@ -279,25 +293,17 @@ def _observed_replica(
             ended_at=parse_time(ended.get("finishedAt")),
         )
     elif node in unavailable_nodes:
-        return lost(
-            message=Reason(
-                "launch.node.gone", "node {node} was deleted or is out of service", node=node
-            ),
-            started_at=started,
-        )
+        gone = Reason("launch.node.gone", "node {node} was deleted or is out of service", node=node)
+        return lost(message=gone, started_at=started)
     elif _has_exceeded_deadline(pod, at=at) or ("running" not in state and _has_never_started(pod)):
         cause, message = _cause_before_start(pod)
         ended_at = parse_time(pod["metadata"].get("deletionTimestamp"))
         observed = partial(observed, phase=ReplicaPhase.EXITED, cause=cause, ended_at=ended_at)
     elif "running" in state:
         awaits_probe = probed and not _container_status(pod).get("ready")
-        message = (
-            Reason("launch.probe.waiting", "waiting for the first successful probe")
-            if awaits_probe
-            else Reason("launch.state.running", "running")
-        )
+        message = _PROBE_AWAITED if awaits_probe else _RUNNING
         if pod["metadata"].get("deletionTimestamp"):
-            message = Reason("attempt.stop.requested", "stop requested")
+            message = _STOP_REQUESTED
         phase = ReplicaPhase.STARTING if awaits_probe else ReplicaPhase.RUNNING
         observed = partial(observed, phase=phase)
     else:
@@ -327,21 +333,14 @@ def _has_never_started(pod: Object) -> bool:
     return confirmed or not nested_field(pod, "spec", "nodeName")
 
 
-def _was_stop_requested(pod: Object) -> bool:
-    """Whether we requested its stop; a pod may also be deleted by others."""
-    return object_names.STOP_BY in annotations_of(pod)
-
-
 def _cause_before_start(pod: Object) -> tuple[ExitCause, str]:
     status = nested_field(pod, "status")
     if status.get("reason") == "DeadlineExceeded":
         return ExitCause.OUT_OF_TIME, _OUT_OF_TIME
-    if _was_stop_requested(pod):
-        return ExitCause.STOPPED, Reason("launch.stop.before_start", "stopped before it started")
+    if object_names.STOP_BY in annotations_of(pod):
+        return ExitCause.STOPPED, _STOPPED_BEFORE_START
     detail = str(status.get("message") or status.get("reason") or "")
-    return ExitCause.NOT_PREPARED, append_reason_detail(
-        Reason("launch.node.refused", "the node rejected the pod"), detail
-    )
+    return ExitCause.NOT_PREPARED, append_reason_detail(_NODE_REFUSED, detail)
 
 
 def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
@@ -350,48 +349,27 @@ def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
     lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     status = nested_field(pod, "status")
+    stop_requested = object_names.STOP_BY in annotations_of(pod)
     killed = bool(pod["metadata"].get("deletionTimestamp")) and code in (_SIGTERM, _SIGKILL)
-    evicted = append_reason_detail(
-        Reason("attempt.exit.evicted", "evicted by the node"), str(status.get("message") or "")
-    )
-    memory = append_reason_detail(
-        Reason("attempt.exit.allocation_failed", "a memory allocation failed"), last
-    )
-    disk = append_reason_detail(Reason("attempt.exit.disk_full", "the disk is full"), last)
-    not_started = append_reason_detail(
-        Reason("launch.container.run_error", "the container cannot be started"), last
-    )
-    other = append_reason_detail(
-        Reason("attempt.exit.failed", "exited with code {exit_code}", exit_code=code), last
-    )
+    exited = Reason("attempt.exit.failed", "exited with code {exit_code}", exit_code=code)
+    disk_full = code == _EXIT_DISK_FULL or _DISK_FULL in last
     judgements = (
-        (status.get("reason") == "DeadlineExceeded", ExitCause.OUT_OF_TIME, _OUT_OF_TIME),
-        (
-            _was_stop_requested(pod) and code != 0,
-            ExitCause.STOPPED,
-            Reason("attempt.stop.stopped", "stopped"),
-        ),
-        (code == 0, ExitCause.FINISHED, Reason("attempt.exit.finished", "finished")),
-        (status.get("reason") == "Evicted", ExitCause.STOPPED, evicted),
-        (
-            reason == "OOMKilled",
-            ExitCause.OUT_OF_MEMORY,
-            Reason(
-                "attempt.exit.oom_killed",
-                "OOMKilled: the memory limit of the container was exceeded",
-            ),
-        ),
-        (code == _EXIT_OUT_OF_MEMORY, ExitCause.OUT_OF_MEMORY, memory),
-        (code == _EXIT_DISK_FULL or _DISK_FULL in last, ExitCause.DISK_FULL, disk),
-        (reason in ("StartError", "ContainerCannotRun"), ExitCause.NOT_PREPARED, not_started),
-        (
-            killed,
-            ExitCause.STOPPED,
-            Reason("launch.pod.deleted", "the pod was deleted from the cluster"),
-        ),
-        (True, exit_cause_of_code(code), other),
+        (status.get("reason") == "DeadlineExceeded", ExitCause.OUT_OF_TIME, _OUT_OF_TIME, ""),
+        (stop_requested and code != 0, ExitCause.STOPPED, _STOPPED, ""),
+        (code == 0, ExitCause.FINISHED, _FINISHED, ""),
+        (status.get("reason") == "Evicted", ExitCause.STOPPED, _EVICTED, status.get("message")),
+        (reason == "OOMKilled", ExitCause.OUT_OF_MEMORY, _OOM_KILLED, ""),
+        (code == _EXIT_OUT_OF_MEMORY, ExitCause.OUT_OF_MEMORY, _OUT_OF_MEMORY, last),
+        (disk_full, ExitCause.DISK_FULL, _DISK_IS_FULL, last),
+        (reason in ("StartError", "ContainerCannotRun"), ExitCause.NOT_PREPARED, _RUN_ERROR, last),
+        (killed, ExitCause.STOPPED, _POD_DELETED, ""),
+        (True, exit_cause_of_code(code), exited, last),
     )
-    return next((cause, text) for holds, cause, text in judgements if holds)
+    return next(
+        (cause, append_reason_detail(text, str(detail or "")))
+        for holds, cause, text, detail in judgements
+        if holds
+    )
 
 
 def _preparing_message(pod: Object, state: Mapping[str, Any]) -> str:
@@ -401,10 +379,5 @@ def _preparing_message(pod: Object, state: Mapping[str, Any]) -> str:
         return append_reason_detail(_WAITING_REASONS[reason], detail)
     for condition in nested_field(pod, "status", "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return append_reason_detail(
-                Reason("launch.pod.unschedulable", "the cluster cannot schedule the pod"),
-                str(condition.get("message") or ""),
-            )
-    if nested_field(pod, "spec", "nodeName"):
-        return Reason("launch.pod.preparing", "the node is preparing the pod")
-    return Reason("launch.state.starting", "starting")
+            return append_reason_detail(_UNSCHEDULABLE, str(condition.get("message") or ""))
+    return _POD_PREPARING if nested_field(pod, "spec", "nodeName") else _STARTING

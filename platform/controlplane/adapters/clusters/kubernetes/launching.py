@@ -11,7 +11,7 @@ import json
 import logging
 import re
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -68,21 +68,23 @@ _TRANSIENT_REFUSALS = ("error looking up service account", "being terminated")
 _NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _LONGEST = 1000
 
-FindLaunches = Callable[[Collection[str]], Mapping[str, FoundLaunch]]
-
 
 class PodLauncher:
-    """Creates and deletes the objects of a Launch; ``find`` looks Launches up by name."""
+    """The part of the adapter that creates and deletes the objects of a Launch."""
 
-    def __init__(
-        self, api: KubernetesApi, *, profile: ClusterProfile, installation: str, find: FindLaunches
-    ) -> None:
+    #: Whether we choose nodes and devices.
+    binds = True
+
+    def __init__(self, api: KubernetesApi, *, profile: ClusterProfile, installation: str) -> None:
         self.api = api
         self.profile = profile
         self.installation = installation
-        self._find = find
         self._namespaces: dict[str, PodSecurityLevel] = {}
-        self.devices = DraDevices(api, profile.device_classes, installation=installation)
+        self._devices = DraDevices(api, profile.device_classes, installation=installation)
+
+    def _find_launches(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
+        """The named Launches that exist."""
+        raise NotImplementedError
 
     def launch(self, launch: Launch) -> None:
         team = launch.labels.get("team", "")
@@ -130,17 +132,15 @@ class PodLauncher:
             )
         if not NAME_PATTERN.fullmatch(launch.name):
             raise LaunchRefused(message) from refusal
-        pods = self._list_pods(namespace, launch.name)
+        pods = self._launch_pods(namespace, launch.name)
         if not pods:
             self.delete_launch_objects(namespace, launch.name, grace=1)
             if any(moment in message for moment in _TRANSIENT_REFUSALS):
                 raise ClusterUnavailable(
-                    Reason(
-                        "launch.namespace.not_ready",
-                        "the namespace {namespace} is not ready: {detail}",
-                        namespace=namespace,
-                        detail=message,
-                    )
+                    "launch.namespace.not_ready",
+                    "the namespace {namespace} is not ready: {detail}",
+                    namespace=namespace,
+                    detail=message,
                 ) from refusal
             raise LaunchRefused(message) from refusal
         requested = {object_names.STOP_BY: datetime.now(UTC).isoformat()}
@@ -157,11 +157,11 @@ class PodLauncher:
         wanted = {place.node for role in launch.roles for place in role.placements}
         named = [name for name in sorted(wanted) if _NODE.fullmatch(name)]
         found = (self.api.found(f"/api/v1/nodes/{name}") for name in named)
-        present = self.devices.on([node for node in found if node is not None])
+        present = self._devices.on([node for node in found if node is not None])
         known = present
         if len(present) < len(wanted):
-            known = self.devices.on(self.api.list("/api/v1/nodes"))
-        check_launch(launch, nodes=self.observed_nodes(known))
+            known = self._devices.on(self.api.list("/api/v1/nodes"))
+        check_launch(launch, nodes=self._observed_nodes(known))
         plugins = tuple(adapter_registry.chip_plugins().values())
         cpu_cards = self.profile.cpu_cards
         cards = {
@@ -188,17 +188,15 @@ class PodLauncher:
             replicas=replicas,
             extras=_vendor_pod_settings(replicas),
             checkpoints=launch.name,
-            devices=self.devices.claim_api_version(chain.from_iterable(replicas.values())),
+            binds=self.binds,
+            devices=self._devices.claim_api_version(chain.from_iterable(replicas.values())),
         )
         if launch.shares_checkpoints and plan.spans_several_nodes and self.profile.work is None:
             raise LaunchRefused(
-                Reason(
-                    "launch.checkpoints.not_shared",
-                    "the replicas of {launch} share checkpoints across nodes, but the cluster "
-                    "has no shared folder; set the cluster option work, or run the job on one "
-                    "node",
-                    launch=launch.name,
-                )
+                "launch.checkpoints.not_shared",
+                "the replicas of {launch} share checkpoints across nodes, but the cluster has no "
+                "shared folder; set the cluster option work, or run the job on one node",
+                launch=launch.name,
             )
         # Every refusal comes before the first object.
         draft = {"metadata": {"name": launch.name, "uid": ""}}
@@ -207,7 +205,7 @@ class PodLauncher:
             pass
         return plan
 
-    def observed_nodes(
+    def _observed_nodes(
         self,
         nodes: Sequence[Object],
         *,
@@ -229,17 +227,15 @@ class PodLauncher:
         :raises LaunchRefused: if the Launch that it continues has not ended.
         """
         earlier = plan.launch.continues
-        found = None if earlier is None else self._find([earlier]).get(earlier)
+        found = None if earlier is None else self._find_launches([earlier]).get(earlier)
         if found is None:
             return plan
         if not found.launch.ended:
             raise LaunchRefused(
-                Reason(
-                    "launch.continuation.not_ended",
-                    "{launch} continues {previous}, which has not ended: stop it first",
-                    launch=plan.launch.name,
-                    previous=earlier,
-                )
+                "launch.continuation.not_ended",
+                "{launch} continues {previous}, which has not ended: stop it first",
+                launch=plan.launch.name,
+                previous=earlier,
             )
         return plan.continuing(found.checkpoints)
 
@@ -250,13 +246,13 @@ class PodLauncher:
             for role in plan.launch.roles
         )
         if self._namespaces.get(name) not in (level, PodSecurityLevel.PRIVILEGED):
-            self.reconcile_namespace(name, level=level)
+            self._reconcile_namespace(name, level=level)
             self._namespaces[name] = level
         runtime = manifests.runtime_manifest(plan)
         if self.api.found(object_path(runtime)) is None:
             self.api.ensure(runtime)
 
-    def reconcile_namespace(self, name: str, *, level: PodSecurityLevel) -> None:
+    def _reconcile_namespace(self, name: str, *, level: PodSecurityLevel) -> None:
         """The namespace with its Pod Security labels and its NetworkPolicy, regardless of its creator."""
         query = {"fieldSelector": f"metadata.name={name}"}
         found = self.api.list("/api/v1/namespaces", query=query)
@@ -299,7 +295,7 @@ class PodLauncher:
         for role, replica in replicas:
             yield manifests.pod_manifest(plan, role, replica, owner=owner)
 
-    def _list_pods(self, namespace: str, name: str) -> Sequence[Object]:
+    def _launch_pods(self, namespace: str, name: str) -> Sequence[Object]:
         query = object_names.owned_objects_query(installation=self.installation, launch=name)
         return self.api.list(f"/api/v1/namespaces/{namespace}/pods", query=query)
 
@@ -307,14 +303,14 @@ class PodLauncher:
         """Delete all objects. With 0 seconds of grace, for an ended Launch, its name is free immediately."""
         path = f"/api/v1/namespaces/{namespace}"
         ours = object_names.owned_objects_query(installation=self.installation, launch=name)
-        for pod in self._list_pods(namespace, name):
+        for pod in self._launch_pods(namespace, name):
             self.api.delete(pod_path(pod), grace=grace)
             self._remove_finalizer(pod)
         for kind in ("secrets", "services", "configmaps"):
             for each in self.api.list(f"{path}/{kind}", query=ours):
                 if object_name(each) != name or kind != "configmaps":
                     self.api.delete(f"{path}/{kind}/{object_name(each)}")
-        self.devices.remove(namespace, name)
+        self._devices.remove(namespace, name)
         self.api.delete(f"{path}/configmaps/{name}")
 
     def _remove_finalizer(self, pod: Object) -> None:

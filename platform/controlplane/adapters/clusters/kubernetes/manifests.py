@@ -38,7 +38,6 @@ from controlplane.adapters.clusters.kubernetes.launch_plans import (
     config_map_key,
 )
 from controlplane.adapters.clusters.launch_validation import fill_placeholders
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import MIB
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import LaunchRefused
@@ -78,13 +77,11 @@ def record_manifest(plan: LaunchPlan) -> Manifest:
     size = sum(len(text.encode()) for text in files.values())
     if size > _LARGEST_FILES:
         raise LaunchRefused(
-            Reason(
-                "launch.files.too_large",
-                "the files of {launch} have {size} bytes; the limit is {limit}",
-                launch=launch.name,
-                size=size,
-                limit=_LARGEST_FILES,
-            )
+            "launch.files.too_large",
+            "the files of {launch} have {size} bytes; the limit is {limit}",
+            launch=launch.name,
+            size=size,
+            limit=_LARGEST_FILES,
         )
     metadata = {"name": launch.name, "namespace": plan.namespace, "labels": plan.owner_labels()}
     return api_object("ConfigMap", metadata, data={RECORD: plan.record_json(), **files})
@@ -187,13 +184,16 @@ def metadata_with_owner(plan: LaunchPlan, owner: Manifest, *, name: str) -> Mani
 def pod_manifest(
     plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, owner: Manifest
 ) -> Manifest:
-    """One replica, bound to its node."""
+    """One replica; bound to its node, unless the cluster's scheduler chooses it."""
     template = pod_template(plan, role, replica)
-    bound = {"key": "metadata.name", "operator": "In", "values": [replica.node]}
-    terms = {"nodeSelectorTerms": [{"matchFields": [bound]}]}
     spec = template["spec"]
-    spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    spec["tolerations"].append(isolation_taints.isolation_toleration(plan.installation))
+    if plan.binds:
+        bound = {"key": "metadata.name", "operator": "In", "values": [replica.node]}
+        terms = {"nodeSelectorTerms": [{"matchFields": [bound]}]}
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        }
+        spec["tolerations"].append(isolation_taints.isolation_toleration(plan.installation))
     name = object_names.pod_name(plan.launch.name, role=role.name, index=replica.index)
     metadata = {
         **metadata_with_owner(plan, owner, name=name),
@@ -204,8 +204,13 @@ def pod_manifest(
     return api_object("Pod", metadata, spec=spec)
 
 
-def pod_template(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) -> Manifest:
-    """What any controller that creates the pod needs: labels, annotations and the pod's spec, without a node."""
+def pod_template(
+    plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, index: str | None = None
+) -> Manifest:
+    """What any controller that creates the pod needs: labels, annotations and the pod's spec, without a node.
+
+    :param index: text that stands for the replica's index in its command and environment.
+    """
     launch, profile, extras = plan.launch, plan.profile, plan.extras
     volumes = list(_mounted_volumes(plan))
     mounts = [{"name": name, **mount} for name, _source, each in volumes for mount in each]
@@ -230,7 +235,11 @@ def pod_template(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) ->
         },
         "tolerations": _tolerations(replica),
         "volumes": [{"name": name, **source} for name, source, _mounts in volumes],
-        "containers": [_container_manifest(plan, role, replica, mounts=mounts)],
+        "containers": [
+            _container_manifest(
+                plan, role, replica, mounts=mounts, index=index or str(replica.index)
+            )
+        ],
     }
     if plan.claimed(replica):
         template = claim_template_name(plan, role)
@@ -242,13 +251,12 @@ def pod_template(plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica) ->
     if plan.host_network:
         spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     annotations = plan.fill_launch_names(extras.annotations)
-    if extras.device_annotation and replica.cards:
+    if plan.binds and extras.device_annotation and replica.cards:
         devices = (extras.device_name.format(index=card.index) for card in replica.cards)
         annotations[extras.device_annotation] = ",".join(devices)
-    annotations |= {
-        object_names.RECORD: plan.record_json(),
-        object_names.CARDS: ",".join(str(card.index) for card in replica.cards),
-    }
+    annotations[object_names.RECORD] = plan.record_json()
+    if plan.binds:
+        annotations[object_names.CARDS] = ",".join(str(card.index) for card in replica.cards)
     place = {object_names.ROLE: role.name, object_names.INDEX: str(replica.index)}
     metadata = {"labels": plan.owner_labels(**place), "annotations": annotations}
     return {"metadata": metadata, "spec": spec}
@@ -291,12 +299,10 @@ def _store_volume(plan: LaunchPlan) -> Manifest:
     """:raises LaunchRefused: if the cluster cannot reach the store."""
     if plan.profile.store is None:
         raise LaunchRefused(
-            Reason(
-                "launch.input.store_missing",
-                "{launch} has inputs, but the cluster has no access to the artifact store; set "
-                "the cluster option store",
-                launch=plan.launch.name,
-            )
+            "launch.input.store_missing",
+            "{launch} has inputs, but the cluster has no access to the artifact store; set the "
+            "cluster option store",
+            launch=plan.launch.name,
         )
     source = plan.profile.store.source()
     if plan.profile.store.claim:
@@ -313,25 +319,21 @@ def _input_mounts(plan: LaunchPlan) -> list[Manifest]:
     ]
     if len(files) > _MOST_FILES:
         raise LaunchRefused(
-            Reason(
-                "launch.input.too_many_files",
-                "the inputs of {launch} have {count} files; the limit of a pod is {limit}; pack "
-                "them into fewer files",
-                launch=plan.launch.name,
-                count=len(files),
-                limit=_MOST_FILES,
-            )
+            "launch.input.too_many_files",
+            "the inputs of {launch} have {count} files; the limit of a pod is {limit}; pack them "
+            "into fewer files",
+            launch=plan.launch.name,
+            count=len(files),
+            limit=_MOST_FILES,
         )
     mounts = []
     for path, digest in files:
         found = _DIGEST.fullmatch(digest)
         if found is None:
             raise LaunchRefused(
-                Reason(
-                    "launch.input.digest_format",
-                    "the digest of an input must be sha256:<64 hex>, got {digest}",
-                    digest=repr(digest),
-                )
+                "launch.input.digest_format",
+                "the digest of an input must be sha256:<64 hex>, got {digest}",
+                digest=repr(digest),
             )
         blob = f"sha256/{found[1]}/{found[2]}"
         mounts.append({"mountPath": path, "subPath": blob, "readOnly": True})
@@ -339,14 +341,19 @@ def _input_mounts(plan: LaunchPlan) -> list[Manifest]:
 
 
 def _container_manifest(
-    plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, mounts: list[Manifest]
+    plan: LaunchPlan,
+    role: LaunchRole,
+    replica: PlannedReplica,
+    *,
+    mounts: list[Manifest],
+    index: str,
 ) -> Manifest:
-    values = plan.values(role, index=replica.index)
+    values = plan.values(role, index=index)
     container: Manifest = {
         "name": CONTAINER,
         "image": plan.image,
         "imagePullPolicy": plan.profile.pull_policy,
-        "command": [_escape_variables(fill_placeholders(part, values)) for part in role.argv],
+        "command": [fill_placeholders(_escape_variables(part), values) for part in role.argv],
         "workingDir": WORK,
         "env": _environment_variables(plan, role, replica, values=values),
         "resources": _resource_requirements(plan, role, replica),
@@ -386,7 +393,10 @@ def _environment_variables(
     plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, values: Mapping[str, str]
 ) -> list[Manifest]:
     launch = plan.launch
-    requested = {name: fill_placeholders(text, values) for name, text in role.environment.items()}
+    requested = {
+        name: fill_placeholders(_escape_variables(text), values)
+        for name, text in role.environment.items()
+    }
     python_path = [RUNTIME, *filter(None, [requested.get("PYTHONPATH")])]
     # A device plug-in gives the container its own devices, which count from 0 there. A DRA driver injects its
     # devices by CDI, regardless of variables of the container runtime.
@@ -406,7 +416,7 @@ def _environment_variables(
         "NINEFOLD_INPUTS": INPUTS,
         # The gateway and the kubelet's probes come from outside of the pod.
         "NINEFOLD_LISTEN": "0.0.0.0",  # noqa: S104 - the pod's own network
-        **_rendezvous_variables(plan, role, replica),
+        **_rendezvous_variables(plan, role, replica, index=values["index"]),
         **requested,
         # An image may set them to all; a pod's own variables override the image's.
         **adapter_registry.variables_that_hide_devices(
@@ -417,13 +427,13 @@ def _environment_variables(
     }
     secrets = {name: {"name": launch.name, "key": name} for name in sorted(launch.secrets)}
     return [
-        *({"name": name, "value": _escape_variables(text)} for name, text in sorted(plain.items())),
+        *({"name": name, "value": text} for name, text in sorted(plain.items())),
         *({"name": name, "valueFrom": {"secretKeyRef": key}} for name, key in secrets.items()),
     ]
 
 
 def _rendezvous_variables(
-    plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica
+    plan: LaunchPlan, role: LaunchRole, replica: PlannedReplica, *, index: str
 ) -> Mapping[str, str]:
     """The five names by which launchers of distributed work find each other; none for a single process."""
     if len(role.placements) == 1:
@@ -432,7 +442,7 @@ def _rendezvous_variables(
         "MASTER_ADDR": plan.leader,
         "MASTER_PORT": str(_MASTER_PORT),
         "NNODES": str(len(role.placements)),
-        "NODE_RANK": str(replica.index),
+        "NODE_RANK": index,
         "NPROC_PER_NODE": str(max(1, len(replica.cards))),
     }
 

@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Final
 
@@ -152,35 +152,28 @@ def recent_events(events: Iterable[Object], *, at: datetime) -> Iterator[tuple[s
 
 
 def node_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
-    """Signals of recent events about nodes."""
+    """Signals of recent events about nodes.
+
+    Those of NVSentinel are what it does not call fatal: faults of the lowest level while they are recent.
+    """
     known = fault_levels_by_signal("events")
-    for _kind, event in recent_events(events, at=at):
-        about, _, node = event.about.partition("/")
-        if about == "node" and event.reason in known:
-            yield ClusterSignal(
-                node=node,
-                origin=SignalOrigin.EVENT,
-                code=event.reason,
-                level=known[event.reason],
-                message=event.message,
-                since=min(event.at, at),
-            )
-
-
-def nvsentinel_event_signals(events: Iterable[Object], *, at: datetime) -> Iterator[ClusterSignal]:
-    """Events that it does not call fatal: faults of the lowest level, for as long as they are recent."""
     for kind, event in recent_events(events, at=at):
         about, _, node = event.about.partition("/")
+        signal = partial(
+            ClusterSignal,
+            node=node,
+            origin=SignalOrigin.EVENT,
+            message=event.message,
+            since=min(event.at, at),
+        )
+        if about == "node" and event.reason in known:
+            yield signal(code=event.reason, level=known[event.reason])
         if about == "node" and is_nvsentinel_check(kind):
-            yield ClusterSignal(
-                node=node,
+            yield signal(
                 index=_find_card_index(event.message),
-                origin=SignalOrigin.EVENT,
                 code=kind,
                 level=FaultLevel.NOTE,
                 vendor=str(signal_table("nvsentinel")["vendor"]),
-                message=event.message,
-                since=min(event.at, at),
             )
 
 

@@ -27,10 +27,11 @@ import json
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import object_names
 from controlplane.adapters.clusters.kubernetes.api import (
@@ -96,37 +97,38 @@ class WatchTimeouts:
 DEFAULT_TIMEOUTS: Final = WatchTimeouts()
 
 
-class WatchedResource(Protocol):
-    """One kind of object, and what is remembered of it."""
+class WatchedResource:
+    """Objects of one kind, and what is remembered of them to compare a new listing."""
 
     name: str
-    path: str
-    query: Mapping[str, str]
-    metadata_only: bool
+    path = "/api/v1/pods"
+    query: Mapping[str, str] = {}
+    metadata_only = True
+
+    def __init__(self, *, changes: PendingChanges) -> None:
+        self._changes = changes
 
     def stored_state(self, item: Object) -> Mapping[str, bytes]:
         """What a listing needs to know of the object, by name."""
-        ...
+        return {}
 
     def replace(self, listed: Mapping[str, bytes]) -> None:
         """A listing is complete: mark what may have changed since the last one, deleted objects included."""
-        ...
+        self._changes.nodes()
 
     def changed(self, kind: str, item: Object) -> None:
         """``kind`` is ``ADDED``, ``MODIFIED`` or ``DELETED``."""
-        ...
+        raise NotImplementedError
 
 
-class WatchedLaunchPods:
+class WatchedLaunchPods(WatchedResource):
     """Pods of our Launches."""
 
     name = "our pods"
-    path = "/api/v1/pods"
-    metadata_only = True
 
     def __init__(self, *, installation: str, changes: PendingChanges) -> None:
-        self.query: Mapping[str, str] = object_names.owned_objects_query(installation=installation)
-        self._changes = changes
+        super().__init__(changes=changes)
+        self.query = object_names.owned_objects_query(installation=installation)
         self._known: set[str] = set()
 
     def stored_state(self, item: Object) -> Mapping[str, bytes]:
@@ -144,14 +146,13 @@ class WatchedLaunchPods:
         self._changes.launches(launch)
 
 
-class WatchedNodes:
+class WatchedNodes(WatchedResource):
     name = "nodes"
     path = "/api/v1/nodes"
     metadata_only = False
-    query: Mapping[str, str] = {}
 
     def __init__(self, *, changes: PendingChanges) -> None:
-        self._changes = changes
+        super().__init__(changes=changes)
         self._known: dict[str, bytes] = {}
 
     def stored_state(self, item: Object) -> Mapping[str, bytes]:
@@ -163,37 +164,25 @@ class WatchedNodes:
         self._known = dict(listed)
 
     def changed(self, kind: str, item: Object) -> None:
-        name = object_name(item)
-        digest = None if kind == "DELETED" else node_digest(item)
-        if digest == self._known.get(name):
-            return
-        if digest is None:
-            del self._known[name]
-        else:
-            self._known[name] = digest
-        self._changes.nodes()
+        name, earlier = object_name(item), self._known.pop(object_name(item), None)
+        if kind != "DELETED":
+            self._known[name] = node_digest(item)
+        if self._known.get(name) != earlier:
+            self._changes.nodes()
 
 
-class WatchedForeignPods:
+class WatchedForeignPods(WatchedResource):
     """Foreign pods that use resources of a node; their requests are read later for all of them."""
 
     name = "others' pods"
-    path = "/api/v1/pods"
-    metadata_only = True
 
     def __init__(self, *, installation: str, changes: PendingChanges) -> None:
-        self.query: Mapping[str, str] = {
+        super().__init__(changes=changes)
+        self.query = {
             # Which those without any label match, too.
             "labelSelector": f"{object_names.INSTALLATION}!={installation}",
             "fieldSelector": _SCHEDULED_PODS,
         }
-        self._changes = changes
-
-    def stored_state(self, item: Object) -> Mapping[str, bytes]:
-        return {}
-
-    def replace(self, listed: Mapping[str, bytes]) -> None:
-        self._changes.nodes()
 
     def changed(self, kind: str, item: Object) -> None:
         # The selector makes an end of what was given a node an ADDED, and of what gave it back a DELETED.
@@ -217,9 +206,9 @@ def node_digest(node: Object) -> bytes:
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ReflectorStatus:
-    """How one reflector has done so far."""
+    """How one reflector has done so far. Only the reflector's own thread changes it."""
 
     resource: str
     #: Resource version of the watch; empty before the first listing.
@@ -228,7 +217,7 @@ class ReflectorStatus:
     watches: int = 0
     events: int = 0
     #: Ends by their kind, including the requested ones.
-    ends: Mapping[WatchEndReason, int] = field(default_factory=dict)
+    ends: Counter[WatchEndReason] = field(default_factory=Counter)
     #: Time of the last activity on the monotonic clock; None if there was none.
     last_seen_at: float | None = None
     #: Message of the last failure; empty after the next success.
@@ -256,7 +245,6 @@ class Reflector:
         self._api, self._resource, self._timeouts = api, resource, timeouts
         self._stopping = stopping
         self._backoff = Backoff(shortest=timeouts.pause)
-        #: Written by the reflector's own thread alone.
         self.status = ReflectorStatus(resource=resource.name)
         self._lock = threading.Lock()
         self._stream: WatchStream | None = None
@@ -290,12 +278,12 @@ class Reflector:
                 self._renewing = renew
                 self._stream.interrupt()
 
-    def _update_status(self, **changes: Any) -> None:
-        self.status = replace(self.status, **{"last_seen_at": time.monotonic(), **changes})
+    def _note_activity(self) -> None:
+        self.status.last_seen_at = time.monotonic()
 
     def _list_and_replace(self) -> None:
-        resource, listed = self._resource, dict[str, bytes]()
-        self._update_status(lists=self.status.lists + 1, last_seen_at=self.status.last_seen_at)
+        resource, status, listed = self._resource, self.status, dict[str, bytes]()
+        status.lists += 1
         pages = self._api.pages(
             resource.path,
             query=resource.query,
@@ -304,22 +292,24 @@ class Reflector:
             read_within=self._timeouts.answer,
         )
         for page in pages:
-            self._update_status(version=page.version)
+            status.version = page.version
+            self._note_activity()
             if self._stopping.is_set():
                 return
             for item in page.items:
                 listed.update(resource.stored_state(item))
         resource.replace(listed)
-        self._update_status(last_error="")
-        self._listed_at = time.monotonic()
+        status.last_error = ""
+        self._note_activity()
+        self._listed_at = status.last_seen_at
 
     def _watch_changes(self, *, seconds: float) -> None:
-        resource = self._resource
-        self._update_status(watches=self.status.watches + 1, last_seen_at=self.status.last_seen_at)
+        resource, status = self._resource, self.status
+        status.watches += 1
         response = self._api.open_watch(
             resource.path,
             query=resource.query,
-            version=self.status.version,
+            version=status.version,
             seconds=seconds,
             metadata_only=resource.metadata_only,
             read_within=self._timeouts.answer,
@@ -328,14 +318,15 @@ class Reflector:
         with self._lock:
             self._stream = stream
         try:
-            self._update_status(last_error="")
-            for event in stream.events(on_activity=self._update_status):
+            status.last_error = ""
+            self._note_activity()
+            for event in stream.events(on_activity=self._note_activity):
                 if self._stopping.is_set():
                     return
                 if event["type"] != "BOOKMARK":
-                    self._update_status(events=self.status.events + 1)
+                    status.events += 1
                     resource.changed(event["type"], event["object"])
-                self._update_status(version=event["object"]["metadata"]["resourceVersion"])
+                status.version = event["object"]["metadata"]["resourceVersion"]
         finally:
             with self._lock:
                 self._stream = None
@@ -354,11 +345,9 @@ class Reflector:
         if lifetime >= STEADY and (status.last_seen_at or 0.0) > began:
             self._backoff.reset()
         pause = self._backoff.next() if end.pauses(lifetime=lifetime) else 0.0
-        self._update_status(
-            ends={**status.ends, end: status.ends.get(end, 0) + 1},
-            last_seen_at=status.last_seen_at,
-            last_error=status.last_error if error is None or expected else str(error),
-        )
+        status.ends[end] += 1
+        if error is not None and not expected:
+            status.last_error = str(error)
         unforeseen = end is WatchEndReason.GARBLED and not isinstance(error, MalformedResponse)
         log.log(
             logging.INFO if expected else logging.WARNING,

@@ -14,7 +14,6 @@ from typing import Any
 from controlplane.adapters.clusters.kubernetes import inspection
 from controlplane.adapters.clusters.kubernetes import object_names as marking
 from controlplane.adapters.clusters.kubernetes.api import (
-    KubernetesApi,
     Manifest,
     Object,
     labels_of,
@@ -23,13 +22,11 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.cluster_profile import (
-    ClusterProfile,
     InvalidClusterProfile,
 )
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.launch_status import FoundLaunch
-from controlplane.adapters.clusters.kubernetes.launching import FindLaunches, PodLauncher
-from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES
+from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES, domains_of
 from controlplane.adapters.clusters.volcano import (
     jobs,
     object_names,
@@ -48,11 +45,15 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.queue_documents import Documents
 from controlplane.ports import adapter_registry
-from controlplane.ports.clusters import ClusterCheck, ClusterObject, LaunchRefused, ReplicaPhase
+from controlplane.ports.clusters import ClusterObject, LaunchRefused, ReplicaPhase
 from controlplane.ports.launches import Launch
 
 _JOBS = f"/apis/{object_names.JOBS}/jobs"
 _GROUPS = f"/apis/{object_names.QUEUES}/podgroups"
+
+
+#: Labels of a Launch: uid of its queue, number of its priority, level of the network that it may not leave.
+QUEUE, PRIORITY, WITHIN = "queue", "priority", "within"
 
 
 class VolcanoCluster(KubernetesCluster):
@@ -61,33 +62,18 @@ class VolcanoCluster(KubernetesCluster):
     Beside the options of a Kubernetes cluster, ``queue`` names the cluster's queue for Launches that name none.
     """
 
-    def __init__(
-        self,
-        *,
-        installation: str,
-        kubeconfig: str = "",
-        in_cluster: bool = False,
-        queue: str = object_names.DEFAULT,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            installation=installation, kubeconfig=kubeconfig, in_cluster=in_cluster, **options
-        )
+    binds = False
+    _scheduler_checks = staticmethod(scheduler_configuration.volcano_checks)
+
+    def __init__(self, *, queue: str = object_names.DEFAULT, **options: Any) -> None:
+        super().__init__(**options)
+        self._queue = queue
         if self.profile.device_classes:
             raise InvalidClusterProfile(
-                Reason(
-                    "volcano.options.device_classes",
-                    "device_classes is not supported with Volcano, whose queues count extended "
-                    "resources of device plug-ins; register the cluster with the kind kubernetes",
-                )
+                "volcano.options.device_classes",
+                "device_classes is not supported with Volcano, whose queues count extended "
+                "resources of device plug-ins; register the cluster with the kind kubernetes",
             )
-        self._launcher = VolcanoLauncher(
-            self.api,
-            profile=self.profile,
-            installation=self.installation,
-            find=self._find_launches,
-            queue=queue,
-        )
 
     def _list_hypernodes(self) -> Sequence[Object]:
         """Foreign HyperNodes: ours only repeat the nodes' labels, under longer names."""
@@ -170,7 +156,9 @@ class VolcanoCluster(KubernetesCluster):
         super().stop(name, grace=grace)
         job = self.api.found(f"/apis/{object_names.JOBS}/namespaces/{found.namespace}/jobs/{name}")
         if job is not None:
-            self.api.ensure(jobs.abort_command(job))
+            self.api.ensure(
+                object_names.command_manifest("Job", job["metadata"], action="AbortJob")
+            )
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
         found = super().objects(name)
@@ -184,26 +172,42 @@ class VolcanoCluster(KubernetesCluster):
         ]
         return (*created, *found)
 
-    def checks(self) -> tuple[ClusterCheck, ...]:
-        found = self._connection_checks(volcano=True)
-        if len(found) == 1:
-            # It is unreachable, as has been reported.
-            return found
-        return (*found, *scheduler_configuration.volcano_checks(self.api))
-
     def sync_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
-        """See ``object_sync.sync_queues``; for the chips of this cluster."""
-        return object_sync.sync_queues(
-            self.api, documents, resources=self.extended_resources(), installation=self.installation
+        """Make the cluster's Queues match the tree.
+
+        :return: what Volcano would refuse of the tree, in which case nothing is changed; else what Volcano does
+            not support, and what cannot be deleted yet.
+        :raises ClusterError: if the cluster does not respond or refuses; earlier changes are kept.
+        """
+        ours = queues.translate_queues(
+            documents, resources=self.extended_resources(), installation=self.installation
         )
+        if wrong := queues.queue_violations(ours.queues):
+            return wrong
+        theirs = self.api.list(object_sync.QUEUES_PATH)
+        plan = object_sync.plan_queue_changes(ours, theirs, installation=self.installation)
+        object_sync.apply_changes(self.api, plan.changes)
+        return (*ours.findings, *plan.findings)
 
     def sync_priority_classes(self, classes: Mapping[str, int]) -> None:
         """Create a PriorityClass for each value, by its display name."""
-        object_sync.sync_priority_classes(self.api, classes, installation=self.installation)
+        theirs = self.api.list(object_sync.PRIORITY_CLASSES_PATH)
+        changes = object_sync.plan_priority_classes(classes, theirs, installation=self.installation)
+        object_sync.apply_changes(self.api, changes)
 
     def sync_topology(self) -> None:
-        """See ``object_sync.sync_topology``."""
-        object_sync.sync_topology(self.api, installation=self.installation)
+        """Sync HyperNodes with the topology in the nodes' labels.
+
+        Where another component manages some, such as Volcano's own discovery, we create none: a node in two trees
+        is in none for Volcano.
+        """
+        theirs = self.api.list(HYPERNODES)
+        ours: Sequence[Manifest] = ()
+        if len(object_sync.own_objects(theirs, installation=self.installation)) == len(theirs):
+            domains = domains_of(self.api.list("/api/v1/nodes"))
+            ours = object_sync.hyper_nodes(domains, installation=self.installation)
+        changes = object_sync.plan_hyper_nodes(ours, theirs, installation=self.installation)
+        object_sync.apply_changes(self.api, changes)
 
     def extended_resources(self) -> Mapping[str, str]:
         """Extended resource by chip, of the chips that the cluster has."""
@@ -221,30 +225,9 @@ class VolcanoCluster(KubernetesCluster):
             self.extended_resources().values()
         )
 
+    # -- Launching --
 
-def _are_all_replicas_running(found: FoundLaunch) -> bool:
-    return all(replica.phase is ReplicaPhase.RUNNING for replica in found.launch.replicas)
-
-
-#: Labels of a Launch: uid of its queue, number of its priority, level of the network that it may not leave.
-QUEUE, PRIORITY, WITHIN = "queue", "priority", "within"
-
-
-class VolcanoLauncher(PodLauncher):
-    def __init__(
-        self,
-        api: KubernetesApi,
-        *,
-        profile: ClusterProfile,
-        installation: str,
-        find: FindLaunches,
-        queue: str,
-    ) -> None:
-        """:param queue: name of the cluster's queue for Launches that name none."""
-        super().__init__(api, profile=profile, installation=installation, find=find)
-        self._queue = queue
-
-    def scheduling_target(self, launch: Launch) -> SchedulingTarget:
+    def _scheduling_target(self, launch: Launch) -> SchedulingTarget:
         """:raises LaunchRefused: if a label of the Launch cannot be followed here."""
         uid, priority = launch.labels.get(QUEUE, ""), self._priority_class(launch)
         queue = object_names.queue_name(uid, installation=self.installation) if uid else self._queue
@@ -262,24 +245,22 @@ class VolcanoLauncher(PodLauncher):
             value = int(text)
         except ValueError:
             raise LaunchRefused(
-                Reason(
-                    "volcano.priority.not_an_integer",
-                    "the priority must be an integer, got {value}",
-                    value=repr(text),
-                )
+                "volcano.priority.not_an_integer",
+                "the priority must be an integer, got {value}",
+                value=repr(text),
             ) from None
         return object_sync.priority_class(value, title=text, installation=self.installation)
 
     def _ensure_namespace(self, plan: LaunchPlan) -> None:
         """Checked once, before the first object of a Launch."""
-        queue = self.scheduling_target(plan.launch).queue
+        queue = self._scheduling_target(plan.launch).queue
         queues.check_accepts_work(queue, self.api.list(object_sync.QUEUES_PATH))
         if priority := self._priority_class(plan.launch):
             self.api.ensure(priority)
         super()._ensure_namespace(plan)
 
     def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[Manifest]:
-        target, owner = self.scheduling_target(plan.launch), dict(record)
+        target, owner = self._scheduling_target(plan.launch), dict(record)
         serves = jobs.is_service_launch(plan.launch)
         for manifest in super()._owned_manifests(plan, record):
             if manifest["kind"] == "Pod":
@@ -310,12 +291,13 @@ class VolcanoLauncher(PodLauncher):
         ]
         if not found:
             raise LaunchRefused(
-                Reason(
-                    "volcano.topology.level_not_found",
-                    "the workload must run within one {level}, but the cluster has no HyperNode "
-                    "of this level; set the topology labels of its nodes, or remove the "
-                    "constraint",
-                    level=level,
-                )
+                "volcano.topology.level_not_found",
+                "the workload must run within one {level}, but the cluster has no HyperNode of "
+                "this level; set the topology labels of its nodes, or remove the constraint",
+                level=level,
             )
         return int(found[0]["spec"]["tier"])
+
+
+def _are_all_replicas_running(found: FoundLaunch) -> bool:
+    return all(replica.phase is ReplicaPhase.RUNNING for replica in found.launch.replicas)

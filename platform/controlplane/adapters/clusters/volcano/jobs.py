@@ -16,20 +16,17 @@ alone tells an eviction from a failure, even when no pod is left. Both keep ende
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from controlplane.adapters.clusters.kubernetes import isolation_taints, manifests
+from controlplane.adapters.clusters.kubernetes import manifests
 from controlplane.adapters.clusters.kubernetes import object_names as marking
 from controlplane.adapters.clusters.kubernetes.api import (
     Manifest,
-    Object,
     api_object,
 )
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan, PlannedReplica
 from controlplane.adapters.clusters.volcano import object_names
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import Launch, LaunchRole
 
@@ -37,8 +34,6 @@ from controlplane.ports.launches import Launch, LaunchRole
 MANY_RETRIES: Final = 1000
 #: The variable in which a pod finds its place: a task has one template for all.
 INDEX_VARIABLE: Final = "NINEFOLD_INDEX"
-#: Placeholder in texts for the index until the template is created; a character absent from users' texts.
-_PLACE = "\ue000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +62,6 @@ def is_service_launch(launch: Launch) -> bool:
 
 def job_manifest(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest) -> Manifest:
     """:raises LaunchRefused: if replicas of one role request different numbers of cards."""
-    shared = _without_replica_index(plan)
     spec: Manifest = {
         "schedulerName": object_names.SCHEDULER,
         "queue": target.queue,
@@ -86,9 +80,9 @@ def job_manifest(plan: LaunchPlan, target: SchedulingTarget, *, owner: Manifest)
                 "name": role.name,
                 "replicas": len(role.placements),
                 "minAvailable": len(role.placements),
-                "template": _pod_template(shared, role, target),
+                "template": _pod_template(plan, role, target),
             }
-            for role in shared.launch.roles
+            for role in plan.launch.roles
         ],
         **target.constraints(),
     }
@@ -115,45 +109,9 @@ def member_pod_manifest(
     owner: Manifest,
 ) -> Manifest:
     """A pod of the PodGroup."""
-    created = manifests.pod_manifest(_without_device_annotation(plan), role, replica, owner=owner)
-    created["spec"].pop("affinity")
-    # Volcano chooses the node: exclude isolated ones.
-    created["spec"]["tolerations"].remove(isolation_taints.isolation_toleration(plan.installation))
-    created["metadata"]["annotations"].pop(marking.CARDS)
+    created = manifests.pod_manifest(plan, role, replica, owner=owner)
     created["metadata"]["annotations"][object_names.GROUP] = plan.launch.name
     return {**created, "spec": _with_scheduling_target(plan, created["spec"], target)}
-
-
-def abort_command(job: Object) -> Manifest:
-    """The Command that makes Volcano abort the Job."""
-    return object_names.command_manifest(
-        job,
-        version=object_names.JOBS,
-        kind="Job",
-        action="AbortJob",
-        reason="NinefoldStop",
-        namespace=job["metadata"]["namespace"],
-    )
-
-
-def _without_replica_index(plan: LaunchPlan) -> LaunchPlan:
-    """The plan with texts that contain no replica's own index."""
-    roles = tuple(
-        replace(
-            role,
-            argv=tuple(part.replace("{index}", _PLACE) for part in role.argv),
-            environment={
-                name: text.replace("{index}", _PLACE) for name, text in role.environment.items()
-            },
-        )
-        for role in plan.launch.roles
-    )
-    return replace(_without_device_annotation(plan), launch=replace(plan.launch, roles=roles))
-
-
-def _without_device_annotation(plan: LaunchPlan) -> LaunchPlan:
-    """Without a selection of devices: the device plug-in, or Volcano for it, assigns free ones."""
-    return replace(plan, extras=replace(plan.extras, device_annotation=""))
 
 
 def _pod_template(plan: LaunchPlan, role: LaunchRole, target: SchedulingTarget) -> Manifest:
@@ -163,48 +121,28 @@ def _pod_template(plan: LaunchPlan, role: LaunchRole, target: SchedulingTarget) 
     if len(requested) > 1:
         described = "; ".join(sorted(each or "0" for each in requested))
         raise LaunchRefused(
-            Reason(
-                "volcano.role.different_resources",
-                "the replicas of role {role} of {launch} request different resources "
-                "({resources}); with Volcano, all replicas of a role must request the same: "
-                "select nodes of one type, or define a separate role",
-                role=repr(role.name),
-                launch=plan.launch.name,
-                resources=described,
-            )
+            "volcano.role.different_resources",
+            "the replicas of role {role} of {launch} request different resources ({resources}); "
+            "with Volcano, all replicas of a role must request the same: select nodes of one "
+            "type, or define a separate role",
+            role=repr(role.name),
+            launch=plan.launch.name,
+            resources=described,
         )
-    template = manifests.pod_template(plan, role, replicas[0])
-    labels, annotations = template["metadata"]["labels"], template["metadata"]["annotations"]
-    spec = template["spec"]
+    template = manifests.pod_template(plan, role, replicas[0], index=f"$({INDEX_VARIABLE})")
     # What differs between pods: Volcano sets a label and a host name of its own.
-    labels.pop(marking.INDEX)
-    annotations.pop(marking.CARDS)
-    spec.pop("hostname")
-    for container in spec["containers"]:
-        _set_replica_index(container, several=len(replicas) > 1, given=role.environment)
-    return {
-        "metadata": {"labels": labels, "annotations": annotations},
-        "spec": _with_scheduling_target(plan, spec, target),
-    }
-
-
-def _set_replica_index(container: Manifest, *, several: bool, given: Mapping[str, str]) -> None:
-    """Fill in the place of the replica, which the kubelet reads where Volcano has written it."""
-    place = f"$({INDEX_VARIABLE})"
-    container["command"] = [part.replace(_PLACE, place) for part in container["command"]]
-    variables: list[Manifest] = container["env"]
-    for variable in variables:
-        if several and variable["name"] == "NODE_RANK" and "NODE_RANK" not in given:
-            variable["value"] = place
-        elif "value" in variable:
-            variable["value"] = variable["value"].replace(_PLACE, place)
-        if variable.get("value") == "":
-            # The kubelet treats 0 alike; the API server of Kubernetes 1.20 treats it as null in a custom
-            # resource.
-            del variable["value"]
-    where = {"fieldPath": f"metadata.annotations['{object_names.TASK_INDEX}']"}
-    # Before those that refer to it, or they would not be filled.
-    container["env"] = [{"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": where}}, *variables]
+    template["metadata"]["labels"].pop(marking.INDEX)
+    template["spec"].pop("hostname")
+    for container in template["spec"]["containers"]:
+        for variable in container["env"]:
+            if variable.get("value") == "":
+                # The kubelet treats 0 alike; the API server of Kubernetes 1.20 treats it as null in a custom
+                # resource.
+                del variable["value"]
+        place = {"fieldPath": f"metadata.annotations['{object_names.TASK_INDEX}']"}
+        # Before those that refer to it, or they would not be filled.
+        container["env"].insert(0, {"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": place}})
+    return {**template, "spec": _with_scheduling_target(plan, template["spec"], target)}
 
 
 def _with_scheduling_target(plan: LaunchPlan, spec: Manifest, target: SchedulingTarget) -> Manifest:

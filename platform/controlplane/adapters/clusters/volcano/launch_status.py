@@ -60,6 +60,7 @@ _BROKEN: Final = Reason(
     "stopped because a pod of the gang was evicted or deleted on the cluster",
 )
 _SIBLING: Final = Reason("volcano.job.replica_failed", "stopped because another replica failed")
+_JOB_DELETED: Final = Reason("volcano.job.deleted", "the Volcano Job was deleted from the cluster")
 #: The end of a replica whose pod no longer exists, by its Job's phase.
 _ENDED: Final[Mapping[str, tuple[ExitCause, str]]] = {
     **dict.fromkeys(ABORTED, (ExitCause.STOPPED, _BROKEN)),
@@ -128,14 +129,10 @@ def pending_reason(objects: VolcanoObjects) -> str:
     title = group["spec"].get("queue", "") if queue is None else queue_title(queue)
     unschedulable = _unschedulable_reason(group)
     if (nested_field(group, "status", "phase") or "Pending") != "Pending":
-        return append_reason_detail(
-            Reason(
-                "volcano.pending.admitted",
-                "admitted by queue {queue}, waiting for nodes",
-                queue=title,
-            ),
-            unschedulable,
+        admitted = Reason(
+            "volcano.pending.admitted", "admitted by queue {queue}, waiting for nodes", queue=title
         )
+        return append_reason_detail(admitted, unschedulable)
     if full := list(_exceeded_caps(group, queue or {})):
         return Reason(
             "volcano.pending.queue_full",
@@ -179,12 +176,7 @@ def _replica_without_pod(
     if objects.job is None:
         # The record shows whether there ever was one.
         if replica.phase is ReplicaPhase.LOST and objects.group is None:
-            return replace(
-                replica,
-                message=Reason(
-                    "volcano.job.deleted", "the Volcano Job was deleted from the cluster"
-                ),
-            )
+            return replace(replica, message=_JOB_DELETED)
         return replica
     text: str
     stopped, state = found.stop_by is not None, objects.job_state
@@ -245,8 +237,7 @@ def _exceeded_caps(group: Object, queue: Object) -> Iterator[str]:
         if total > parse_amount(str(caps[resource])):
             yield Reason(
                 "volcano.pending.cap_exceeded",
-                "{allocated} of at most {cap} {resource} are allocated, and this workload "
-                "requires {required}",
+                "{allocated} of at most {cap} {resource} are allocated, and this workload requires {required}",
                 allocated=str(has),
                 cap=str(caps[resource]),
                 resource=resource,

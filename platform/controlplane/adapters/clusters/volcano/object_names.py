@@ -15,8 +15,6 @@ from controlplane.adapters.clusters.kubernetes.api import (
     Manifest,
     Object,
     api_object,
-    labels_of,
-    object_name,
 )
 
 QUEUES: Final = "scheduling.volcano.sh/v1beta1"
@@ -67,22 +65,19 @@ def hyper_node_name(level: str, domains: tuple[str, ...], *, installation: str) 
     return f"{installation_prefix(installation)}-{slug[:available].rstrip('-')}-{digest}"
 
 
-def command_manifest(
-    target: Object, *, version: str, kind: str, action: str, reason: str, namespace: str
-) -> Manifest:
-    """Commands Volcano to act on the target; Volcano consumes and deletes it. Idempotent."""
-    name = object_name(target)
-    reference = {"apiVersion": version, "kind": kind, "name": name}
-    metadata = {
-        "name": f"{name}-{action.removesuffix(kind).lower()}",
-        "namespace": namespace,
-        "labels": dict(labels_of(target)),
-    }
+def command_manifest(kind: str, metadata: Object, *, action: str) -> Manifest:
+    """Commands Volcano to act on a Job or a Queue; Volcano consumes and deletes it. Idempotent."""
+    name, of_job = str(metadata["name"]), kind == "Job"
+    target = {"apiVersion": JOBS if of_job else QUEUES, "kind": kind, "name": name}
     return api_object(
         "Command",
-        metadata,
+        {
+            "name": f"{name}-{action.removesuffix(kind).lower()}",
+            "namespace": metadata.get("namespace", COMMANDS_OF_QUEUES),
+            "labels": dict(metadata.get("labels") or {}),
+        },
         version=COMMANDS,
         action=action,
-        target={**reference, "uid": target["metadata"]["uid"], "controller": True},
-        reason=reason,
+        target={**target, "uid": metadata["uid"], "controller": True},
+        reason="NinefoldStop" if of_job else "NinefoldQueueState",
     )

@@ -43,13 +43,10 @@ from controlplane.adapters.clusters.kubernetes.api import (
     object_name,
     object_path,
 )
-from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES, domains_of
 from controlplane.adapters.clusters.volcano import object_names, queues
 from controlplane.adapters.clusters.volcano.queues import TranslatedQueues
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.topology import NETWORK_LEVELS
-from controlplane.domain.quotas.queue_documents import Documents
 from controlplane.ports.clusters import LaunchRefused
 
 _CLOSED = ("Closed", "Closing")
@@ -82,7 +79,7 @@ def plan_queue_changes(
     ours: TranslatedQueues, theirs: Sequence[Object], *, installation: str
 ) -> QueueChangePlan:
     """Changes from the present to the desired queues; foreign queues are not changed."""
-    there = _own_objects(theirs, installation=installation)
+    there = own_objects(theirs, installation=installation)
     wanted = {object_name(queue): queue for queue in ours.queues}
     stale = [queue for name, queue in there.items() if name not in wanted]
     deletions, findings = _deletable_stale_queues(stale, theirs, wanted)
@@ -110,7 +107,7 @@ def _changes(action: ChangeAction, manifests: Iterable[Object]) -> Iterator[Obje
     return (ObjectChange(action=action, manifest=dict(each)) for each in manifests)
 
 
-def _own_objects(theirs: Iterable[Object], *, installation: str) -> dict[str, Object]:
+def own_objects(theirs: Iterable[Object], *, installation: str) -> dict[str, Object]:
     """Those of this installation, by name."""
     return {
         object_name(each): each
@@ -180,8 +177,10 @@ def _queue_commands(there: Mapping[str, Object], ours: TranslatedQueues) -> Iter
         closed = (nested_field(has, "status", "state") or "Open") in _CLOSED
         closing = object_name(queue) in ours.closed
         if closed != closing and not (closing and queue["spec"]["parent"] in ours.closed):
-            uid = str(has["metadata"].get("uid") or "")
-            yield queues.queue_command(queue, closing=closing, uid=uid)
+            metadata = {**queue["metadata"], "uid": str(has["metadata"].get("uid") or "")}
+            yield object_names.command_manifest(
+                "Queue", metadata, action="CloseQueue" if closing else "OpenQueue"
+            )
 
 
 def _deletable_stale_queues(
@@ -225,50 +224,6 @@ QUEUES_PATH = f"/apis/{object_names.QUEUES}/queues"
 PRIORITY_CLASSES_PATH = f"/apis/{object_names.PRIORITIES}/priorityclasses"
 
 
-def sync_queues(
-    api: KubernetesApi, documents: Documents, *, resources: Mapping[str, str], installation: str
-) -> tuple[FieldFinding, ...]:
-    """Make the cluster's Queues match the tree.
-
-    :param resources: extended resource by chip, of the chips of the cluster.
-    :return: what Volcano would refuse of the tree, in which case nothing is changed; else what Volcano does not
-        support, and what cannot be deleted yet.
-    :raises ClusterError: if the cluster does not respond or refuses; earlier changes are kept.
-    """
-    ours = queues.translate_queues(documents, resources=resources, installation=installation)
-    if wrong := queues.queue_violations(ours.queues):
-        return wrong
-    theirs = api.list(QUEUES_PATH)
-    plan = plan_queue_changes(ours, theirs, installation=installation)
-    apply_changes(api, plan.changes)
-    return (*ours.findings, *plan.findings)
-
-
-def sync_priority_classes(
-    api: KubernetesApi, classes: Mapping[str, int], *, installation: str
-) -> None:
-    """Create a PriorityClass for each of ours.
-
-    :param classes: value by its display name.
-    """
-    theirs = api.list(PRIORITY_CLASSES_PATH)
-    apply_changes(api, plan_priority_classes(classes, theirs, installation=installation))
-
-
-def sync_topology(api: KubernetesApi, *, installation: str) -> None:
-    """Sync HyperNodes with the topology in the nodes' labels.
-
-    Where another component manages some, such as Volcano's own discovery, we create none: a node in two trees is
-    in none for Volcano.
-    """
-    theirs = api.list(HYPERNODES)
-    ours: Sequence[Manifest] = ()
-    if len(_own_objects(theirs, installation=installation)) == len(theirs):
-        nodes = api.list("/api/v1/nodes")
-        ours = hyper_nodes(domains_of(nodes), installation=installation)
-    apply_changes(api, plan_hyper_nodes(ours, theirs, installation=installation))
-
-
 def apply_changes(api: KubernetesApi, wanted: Iterable[ObjectChange]) -> None:
     """One after the other; a pending Command to Volcano is not created twice."""
     for change in wanted:
@@ -292,14 +247,12 @@ def priority_class(value: int, *, title: str, installation: str) -> Manifest:
     """
     if abs(value) > LARGEST:
         raise LaunchRefused(
-            Reason(
-                "volcano.priority.out_of_range",
-                "a priority on Kubernetes must be from {minimum} to {maximum}, got {value}; "
-                "select another priority class",
-                minimum=-LARGEST,
-                maximum=LARGEST,
-                value=value,
-            )
+            "volcano.priority.out_of_range",
+            "a priority on Kubernetes must be from {minimum} to {maximum}, got {value}; select "
+            "another priority class",
+            minimum=-LARGEST,
+            maximum=LARGEST,
+            value=value,
         )
     metadata = {
         "name": object_names.priority_name(value, installation=installation),
@@ -386,7 +339,7 @@ def plan_hyper_nodes(
     ours: Sequence[Manifest], theirs: Sequence[Object], *, installation: str
 ) -> tuple[ObjectChange, ...]:
     """Changes from the present to the desired HyperNodes, inner ones first; foreign ones are not changed."""
-    there = _own_objects(theirs, installation=installation)
+    there = own_objects(theirs, installation=installation)
     wanted = {object_name(each) for each in ours}
     changed = [
         each

@@ -113,18 +113,6 @@ def translate_queues(
     )
 
 
-def queue_command(queue: Object, *, closing: bool, uid: str) -> Manifest:
-    """The Command that makes Volcano close or open a queue; we never write its status."""
-    return object_names.command_manifest(
-        {"metadata": {**queue["metadata"], "uid": uid}},
-        version=object_names.QUEUES,
-        kind="Queue",
-        action="CloseQueue" if closing else "OpenQueue",
-        reason="NinefoldQueueState",
-        namespace=object_names.COMMANDS_OF_QUEUES,
-    )
-
-
 def _children_by_parent(documents: Documents) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = {}
     for uid, document in sorted(documents.items(), key=lambda pair: (pair[1].name, pair[0])):
@@ -233,8 +221,7 @@ def _unsupported_settings(document: QueueDocument, resources: Mapping[str, str])
     if not document.reclaims:
         yield Reason(
             "volcano.queue.reclaim_always_on",
-            "queue {queue} does not reclaim its guaranteed quota, but Volcano reclaims it on "
-            "this cluster",
+            "queue {queue} does not reclaim its guaranteed quota, but Volcano reclaims it on this cluster",
             queue=name,
         )
     capped = _capped_resources(document, resources)
@@ -265,8 +252,7 @@ def _unsupported_settings(document: QueueDocument, resources: Mapping[str, str])
     for chip in sorted(set(document.entitlements) - set(resources) - {TOTAL}):
         yield Reason(
             "volcano.queue.chip_not_found",
-            "queue {queue} has a quota for {chip}, which this cluster does not have; the quota "
-            "is not applied",
+            "queue {queue} has a quota for {chip}, which this cluster does not have; the quota is not applied",
             queue=name,
             chip=chip,
         )
@@ -277,19 +263,42 @@ MAX_DEPTH = 5
 
 
 def queue_violations(queues: Sequence[Object]) -> tuple[FieldFinding, ...]:
-    """Problems of the queues, each under its display name."""
-    by_name = {object_name(queue): queue for queue in queues}
+    """What Volcano's admission would refuse of translated queues, each under its display name.
+
+    It looks for more, which the translation rules out: amounts are rolled up, and caps are cut.
+    """
+    depths: dict[str, int] = {}
     found: list[FieldFinding] = []
     for queue in queues:
-        children = [each for each in queues if parent_name(each) == object_name(queue)]
-        # Queues in a cycle have no path to the root.
-        messages = list(_parent_errors(queue, by_name)) or [
-            *_amount_errors(queue),
-            *_deserved_above_capability(queue, by_name),
-            *_oversubscription_errors(queue, children),
-        ]
-        found += (FieldFinding(field=queue_title(queue), message=message) for message in messages)
+        title = queue_title(queue)
+        depth = depths[object_name(queue)] = depths.get(parent_name(queue), 0) + 1
+        messages = list(_guarantees_above_cap(queue, title))
+        if depth > MAX_DEPTH:
+            too_deep = Reason(
+                "volcano.queue.too_deep",
+                "queue {queue} is at depth {depth}; the limit of Volcano is {limit}; move it up, or raise "
+                "--max-queue-depth of the Volcano admission",
+                queue=title,
+                depth=depth,
+                limit=MAX_DEPTH,
+            )
+            messages = [too_deep]
+        found += (FieldFinding(field=title, message=message) for message in messages)
     return tuple(found)
+
+
+def _guarantees_above_cap(queue: Object, title: str) -> Iterator[str]:
+    capability = queue_amounts(queue, "capability")
+    for resource, guaranteed in queue_amounts(queue, "deserved").items():
+        if resource in capability and guaranteed > capability[resource]:
+            yield Reason(
+                "volcano.queue.guarantee_above_cap",
+                "queue {queue} has a guaranteed quota of {guaranteed} {resource}, more than its cap of {cap}",
+                queue=title,
+                guaranteed=guaranteed,
+                resource=resource,
+                cap=capability[resource],
+            )
 
 
 def check_accepts_work(name: str, queues: Sequence[Object]) -> None:
@@ -301,49 +310,33 @@ def check_accepts_work(name: str, queues: Sequence[Object]) -> None:
     queue = next((each for each in queues if object_name(each) == name), None)
     if name == object_names.ROOT:
         raise LaunchRefused(
-            Reason(
-                "volcano.queue.root",
-                "the root queue does not accept workloads; select a queue below it",
-            )
+            "volcano.queue.root",
+            "the root queue does not accept workloads; select a queue below it",
         )
     if queue is None:
         raise ClusterUnavailable(
-            Reason(
-                "volcano.queue.not_found",
-                "queue {queue} does not exist on the cluster yet; synchronize the queues",
-                queue=name,
-            )
+            "volcano.queue.not_found",
+            "queue {queue} does not exist on the cluster yet; synchronize the queues",
+            queue=name,
         )
     if any(parent_name(each) == name for each in queues):
         raise LaunchRefused(
-            Reason(
-                "volcano.queue.not_a_leaf",
-                "queue {queue} has child queues and does not accept workloads; select one of its "
-                "child queues",
-                queue=queue_title(queue),
-            )
+            "volcano.queue.not_a_leaf",
+            "queue {queue} has child queues and does not accept workloads; select one of its child queues",
+            queue=queue_title(queue),
         )
     state = nested_field(queue, "status", "state") or "Open"
     if state != "Open":
         raise ClusterUnavailable(
-            Reason(
-                "volcano.queue.not_open",
-                "queue {queue} is {state} on the cluster; open it",
-                queue=queue_title(queue),
-                state=state,
-            )
+            "volcano.queue.not_open",
+            "queue {queue} is {state} on the cluster; open it",
+            queue=queue_title(queue),
+            state=state,
         )
 
 
 def deletion_blocker(queue: Object, *, children: int) -> str:
     """Why that queue cannot be deleted now; empty if it can."""
-    name = object_name(queue)
-    if name in (object_names.ROOT, object_names.DEFAULT):
-        return Reason(
-            "volcano.queue.built_in",
-            "queue {queue} is built into Volcano and cannot be deleted",
-            queue=name,
-        )
     if children:
         return Reason(
             "volcano.queue.has_children",
@@ -355,8 +348,7 @@ def deletion_blocker(queue: Object, *, children: int) -> str:
     if pods:
         return Reason(
             "volcano.queue.has_pods",
-            "pods of queue {queue} on the cluster: {count}; the queue is deleted when they have "
-            "ended",
+            "pods of queue {queue} on the cluster: {count}; the queue is deleted when they have ended",
             queue=queue_title(queue),
             count=pods,
         )
@@ -378,116 +370,3 @@ def queue_amounts(queue: Object, word: str) -> Mapping[str, int]:
 def parent_name(queue: Object) -> str:
     """Name of the queue above."""
     return str(nested_field(queue, "spec", "parent") or object_names.ROOT)
-
-
-def _parent_errors(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
-    way = [object_name(queue)]
-    while (above := parent_name(queues[way[-1]])) != object_names.ROOT:
-        if above not in queues:
-            yield Reason(
-                "volcano.queue.parent_not_found",
-                "the parent queue {parent} of queue {queue} does not exist on the cluster",
-                queue=queue_title(queue),
-                parent=above,
-            )
-            return
-        if above in way:
-            yield Reason(
-                "volcano.queue.cycle",
-                "queue {queue} is its own ancestor; move one of its ancestors to the top level",
-                queue=queue_title(queue),
-            )
-            return
-        way.append(above)
-    if len(way) > MAX_DEPTH:
-        yield Reason(
-            "volcano.queue.too_deep",
-            "queue {queue} is at depth {depth}; the limit of Volcano is {limit}; move it up, or "
-            "raise --max-queue-depth of the Volcano admission",
-            queue=queue_title(queue),
-            depth=len(way),
-            limit=MAX_DEPTH,
-        )
-
-
-def _amount_errors(queue: Object) -> Iterator[str]:
-    guarantee, deserved = queue_amounts(queue, "guarantee"), queue_amounts(queue, "deserved")
-    capability = queue_amounts(queue, "capability")
-    for resource, own in guarantee.items():
-        if resource not in deserved:
-            yield Reason(
-                "volcano.queue.reserved_without_guarantee",
-                "queue {queue} reserves {reserved} {resource} without a guaranteed quota; "
-                "Volcano requires a guaranteed quota of at least the same size",
-                queue=queue_title(queue),
-                reserved=own,
-                resource=resource,
-            )
-        elif own > deserved[resource]:
-            yield Reason(
-                "volcano.queue.reserved_above_guarantee",
-                "queue {queue} reserves {reserved} {resource}, more than its guaranteed quota of "
-                "{guaranteed}",
-                queue=queue_title(queue),
-                reserved=own,
-                resource=resource,
-                guaranteed=deserved[resource],
-            )
-    for resource, guaranteed in deserved.items():
-        if resource in capability and guaranteed > capability[resource]:
-            yield Reason(
-                "volcano.queue.guarantee_above_cap",
-                "queue {queue} has a guaranteed quota of {guaranteed} {resource}, more than its "
-                "cap of {cap}",
-                queue=queue_title(queue),
-                guaranteed=guaranteed,
-                resource=resource,
-                cap=capability[resource],
-            )
-
-
-def _deserved_above_capability(queue: Object, queues: Mapping[str, Object]) -> Iterator[str]:
-    for resource, most in queue_amounts(queue, "capability").items():
-        above = queues.get(parent_name(queue))
-        while above is not None and not queue_amounts(above, "capability").get(resource):
-            above = queues.get(parent_name(above))
-        if above is not None and most > queue_amounts(above, "capability")[resource]:
-            yield Reason(
-                "volcano.queue.cap_above_ancestor",
-                "queue {queue} has a cap of {cap} {resource}, more than the cap of "
-                "{ancestor_cap} of its ancestor {ancestor}",
-                queue=queue_title(queue),
-                cap=most,
-                resource=resource,
-                ancestor_cap=queue_amounts(above, "capability")[resource],
-                ancestor=queue_title(above),
-            )
-
-
-def _oversubscription_errors(queue: Object, children: Sequence[Object]) -> Iterator[str]:
-    for word in ("guarantee", "deserved"):
-        own = queue_amounts(queue, word)
-        resources = {resource for child in children for resource in queue_amounts(child, word)}
-        for resource in sorted(resources):
-            together = sum(queue_amounts(child, word).get(resource, 0) for child in children)
-            if together > own.get(resource, 0):
-                if word == "guarantee":
-                    yield Reason(
-                        "volcano.queue.children_reserve_more",
-                        "the child queues of {queue} reserve {total} {resource} together, more "
-                        "than the {own} of {queue}",
-                        queue=queue_title(queue),
-                        total=together,
-                        resource=resource,
-                        own=own.get(resource, 0),
-                    )
-                else:
-                    yield Reason(
-                        "volcano.queue.children_guarantee_more",
-                        "the child queues of {queue} have guaranteed quotas of {total} "
-                        "{resource} together, more than the {own} of {queue}",
-                        queue=queue_title(queue),
-                        total=together,
-                        resource=resource,
-                        own=own.get(resource, 0),
-                    )

@@ -17,8 +17,8 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.kubernetes.connection_checks import failed, lacking, passed
 from controlplane.adapters.clusters.volcano import object_names
-from controlplane.domain.common.reasons import Reason, join_reasons
-from controlplane.ports.clusters import CheckVerdict, ClusterCheck, ClusterError
+from controlplane.domain.common.reasons import NONE, UNKNOWN, Reason, join_reasons
+from controlplane.ports.clusters import CheckVerdict, ClusterCheck
 
 CONFIG_MAP: Final = "volcano-scheduler-configmap"
 NAMESPACE: Final = "volcano-system"
@@ -132,6 +132,34 @@ def _volcano_settings(resources: list[str]) -> dict[str, Any]:
     }
 
 
+#: What is lost without a plug-in, or without an action and its variant for gangs.
+_REQUIRED_PLUGINS: Final = {
+    "capacity": Reason(
+        "volcano.scheduler.capacity_disabled",
+        "The plug-in capacity is disabled: guaranteed quotas and caps of queues are not enforced",
+    ),
+    "gang": Reason(
+        "volcano.scheduler.gang_disabled",
+        "The plug-in gang is disabled: some pods of a gang may start and wait for the others indefinitely",
+    ),
+    "network-topology-aware": Reason(
+        "volcano.scheduler.topology_disabled",
+        "The plug-in network-topology-aware is disabled: topology constraints of workloads are not enforced",
+    ),
+}
+_REQUIRED_ACTIONS: Final = {
+    "preempt": Reason(
+        "volcano.scheduler.preempt_disabled",
+        "The action preempt is disabled: workloads of a high priority do not preempt those of "
+        "a lower priority in their queue",
+    ),
+    "reclaim": Reason(
+        "volcano.scheduler.reclaim_disabled",
+        "The action reclaim is disabled: lent cards are not reclaimed",
+    ),
+}
+
+
 def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     actions = {action.strip() for action in str(settings.get("actions") or "").split(",")}
     plugins = {
@@ -142,63 +170,30 @@ def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     if "proportion" in plugins:
         yield Reason(
             "volcano.scheduler.proportion_enabled",
-            "The plug-in proportion is enabled; it shares by weight and is incompatible with "
-            "guaranteed quotas",
+            "The plug-in proportion is enabled; it shares by weight and is incompatible with guaranteed quotas",
         )
-    if "capacity" not in plugins:
-        yield Reason(
-            "volcano.scheduler.capacity_disabled",
-            "The plug-in capacity is disabled: guaranteed quotas and caps of queues are not "
-            "enforced",
-        )
-    elif not plugins["capacity"].get("enableHierarchy"):
+    yield from (lost for name, lost in _REQUIRED_PLUGINS.items() if name not in plugins)
+    if not plugins.get("capacity", {"enableHierarchy": True}).get("enableHierarchy"):
         yield Reason(
             "volcano.scheduler.hierarchy_disabled",
             "The plug-in capacity lacks enableHierarchy: child queues are not scheduled",
         )
-    if "gang" not in plugins:
-        yield Reason(
-            "volcano.scheduler.gang_disabled",
-            "The plug-in gang is disabled: some pods of a gang may start and wait for the others "
-            "indefinitely",
-        )
-    if not actions & {"reclaim", "gangreclaim"}:
-        yield Reason(
-            "volcano.scheduler.reclaim_disabled",
-            "The action reclaim is disabled: lent cards are not reclaimed",
-        )
-    if not actions & {"preempt", "gangpreempt"}:
-        yield Reason(
-            "volcano.scheduler.preempt_disabled",
-            "The action preempt is disabled: workloads of a high priority do not preempt those "
-            "of a lower priority in their queue",
-        )
-    for plain, gang in (("preempt", "gangpreempt"), ("reclaim", "gangreclaim")):
+    for plain, lost in _REQUIRED_ACTIONS.items():
+        gang = f"gang{plain}"
+        if not actions & {plain, gang}:
+            yield lost
         if {plain, gang} <= actions:
             yield Reason(
                 "volcano.scheduler.conflicting_actions",
-                "The actions {action} and {gang_action} are both enabled, which Volcano does not "
-                "allow",
+                "The actions {action} and {gang_action} are both enabled, which Volcano does not allow",
                 action=plain,
                 gang_action=gang,
             )
-    if "network-topology-aware" not in plugins:
-        yield Reason(
-            "volcano.scheduler.topology_disabled",
-            "The plug-in network-topology-aware is disabled: topology constraints of workloads "
-            "are not enforced",
-        )
 
 
-#: What is lost without each of its interfaces; empty where nothing can run.
-_REQUIRED_APIS: Final = {
-    object_names.QUEUES: "",
-    object_names.JOBS: "",
-    object_names.COMMANDS: "",
-    object_names.TOPOLOGY: Reason(
-        "volcano.api.topology_lost", "topology constraints of workloads are not enforced"
-    ),
-}
+_REQUIRED_APIS: Final = (object_names.QUEUES, object_names.JOBS, object_names.COMMANDS)
+#: Without it, topology constraints of workloads are not enforced.
+_OPTIONAL_APIS: Final = (object_names.TOPOLOGY,)
 _INTERFACES: Final = "volcano-interfaces"
 _SCHEDULER: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/volcano-scheduler"
 _SETTINGS: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIG_MAP}"
@@ -206,87 +201,61 @@ _SETTINGS: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIG_MAP}"
 
 def volcano_checks(api: KubernetesApi) -> tuple[ClusterCheck, ...]:
     """Its interfaces, and how its scheduler is set."""
-    try:
-        interfaces = _api_check(api)
-        if interfaces.verdict is CheckVerdict.FAILED:
-            return (interfaces,)
-        return interfaces, check_scheduler_configuration(_installed_configuration(api))
-    except ClusterError as error:
-        unknown = failed(
-            name=_INTERFACES,
-            message=Reason(
-                "volcano.api.unreadable",
-                "The Volcano APIs cannot be read: {error}",
-                error=str(error),
-            ),
-            remedy=Reason("volcano.api.unreadable_remedy", "See the check of the Kubernetes API"),
-        )
-        return (unknown,)
+    interfaces = _api_check(api)
+    if interfaces.verdict is CheckVerdict.FAILED:
+        return (interfaces,)
+    return interfaces, check_scheduler_configuration(_installed_configuration(api))
 
 
 def _api_check(api: KubernetesApi) -> ClusterCheck:
-    missing, described = list[str](), list[str]()
-    for version in _REQUIRED_APIS:
+    missing: dict[str, str] = {}
+    for version in (*_REQUIRED_APIS, *_OPTIONAL_APIS):
         group, _, wanted = version.partition("/")
         found = api.found(f"/apis/{group}") or {}
         versions = [each["version"] for each in found.get("versions") or ()]
         if wanted not in versions:
-            missing.append(version)
-            served_versions = ", ".join(versions)
-            described.append(
-                Reason(
-                    "volcano.api.other_versions",
-                    "{api} (the cluster serves {versions})",
-                    api=version,
-                    versions=served_versions,
-                )
-                if versions
-                else version
+            missing[version] = Reason(
+                "volcano.api.other_versions",
+                "{api} (the cluster serves {versions})",
+                api=version,
+                versions=", ".join(versions) or NONE,
             )
-    release = _scheduler_version(api)
     if not missing:
-        served = ", ".join(_REQUIRED_APIS)
-        if release:
-            message = Reason(
-                "volcano.api.served_by_release",
-                "Volcano {release} serves {apis}",
-                release=release,
-                apis=served,
-            )
-        else:
-            message = Reason("volcano.api.served", "The cluster serves {apis}", apis=served)
+        message = Reason(
+            "volcano.api.served_by_release",
+            "Volcano {release} serves {apis}",
+            release=_scheduler_version(api),
+            apis=", ".join((*_REQUIRED_APIS, *_OPTIONAL_APIS)),
+        )
         return passed(name=_INTERFACES, message=message)
-    lost = [_REQUIRED_APIS[version] for version in missing]
+    message = Reason(
+        "volcano.api.missing",
+        "Volcano APIs that the cluster does not serve: {apis}",
+        apis=list(missing.values()),
+    )
     remedy = Reason(
         "volcano.api.missing_remedy",
-        "Install Volcano 1.12 or newer with all of its CRDs, or register the cluster with the "
-        "kind kubernetes",
+        "Install Volcano 1.12 or newer with all of its CRDs, or register the cluster with the kind kubernetes",
     )
-    if not all(lost):
-        message = Reason(
-            "volcano.api.missing",
-            "Volcano APIs that the cluster does not serve: {apis}",
-            apis=described,
-        )
+    if not missing.keys() <= set(_OPTIONAL_APIS):
         return failed(name=_INTERFACES, message=message, remedy=remedy)
     message = Reason(
         "volcano.api.optional_missing",
-        "Volcano APIs that the cluster does not serve: {apis}; without them, {consequences}",
-        apis=described,
-        consequences=lost,
+        "{missing}; without them, topology constraints of workloads are not enforced",
+        missing=message,
     )
     return lacking(name=_INTERFACES, message=message, remedy=remedy)
 
 
 def _scheduler_version(api: KubernetesApi) -> str:
-    """As the scheduler's image is tagged; empty where that cannot be seen."""
+    """As the scheduler's image is tagged; ``UNKNOWN`` where that cannot be seen."""
     try:
         found = api.found(_SCHEDULER) or {}
     except ApiRefused:
-        return ""
+        return UNKNOWN
     containers = nested_field(found, "spec", "template", "spec", "containers")
     tags = [re.search(r":(v?\d[\w.-]*)$", each.get("image", "")) for each in containers]
-    return next((tag[1] for tag in tags if tag), "")
+    return next((tag[1] for tag in tags if tag), UNKNOWN)
 
 
 def _installed_configuration(api: KubernetesApi) -> str | None:
