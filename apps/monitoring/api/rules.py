@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -145,26 +146,28 @@ class HealthRuleTrialsSerializer(serializers.Serializer[Any]):
 
 class RuleViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[M]):
     token_scope = Scope.ADMIN
-    #: The module with ``rule_create``, ``rule_change`` and ``rule_delete``.
-    services: ClassVar[Any]
+    #: The services that create, change and delete a rule.
+    rule_create: ClassVar[Callable[..., Any]]
+    rule_change: ClassVar[Callable[..., Any]]
+    rule_delete: ClassVar[Callable[..., None]]
     create_serializer: ClassVar[type[StrictSerializer[Any]]]
     change_serializer: ClassVar[type[StrictSerializer[Any]]]
 
     @idempotent
     def create(self, request: Request) -> Response:
         document, actor = self.validated_body(self.create_serializer), acting_user(request)
-        row = self.services.rule_create(document=document, actor=actor, at=timezone.now())
+        row = self.rule_create(document=document, actor=actor, at=timezone.now())
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     def partial_update(self, request: Request, uid: str) -> Response:
         document, actor = self.validated_body(self.change_serializer), acting_user(request)
         row, at = self.get_object(), timezone.now()
-        self.services.rule_change(rule=row, document=document, actor=actor, at=at)
+        self.rule_change(rule=row, document=document, actor=actor, at=at)
         return Response(self.get_serializer(self.get_object()).data)
 
     def destroy(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
-        self.services.rule_delete(rule=self.get_object(), actor=actor, at=timezone.now())
+        self.rule_delete(rule=self.get_object(), actor=actor, at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -191,7 +194,9 @@ class RuleViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     ),
 )
 class AlertRuleViewSet(FleetOperatorViewSet[AlertRule], RuleViewSet[AlertRule]):
-    services: ClassVar[Any] = alerts
+    rule_create = staticmethod(alerts.alert_rule_create)
+    rule_change = staticmethod(alerts.alert_rule_change)
+    rule_delete = staticmethod(alerts.alert_rule_delete)
     serializer_class = AlertRuleSerializer
     create_serializer = AlertRuleCreateSerializer
     change_serializer = AlertRuleChangeSerializer
@@ -232,7 +237,9 @@ class AlertRuleViewSet(FleetOperatorViewSet[AlertRule], RuleViewSet[AlertRule]):
 class HealthRuleViewSet(RuleViewSet[HealthRule]):
     """Conditions on metrics of cards, and the severity of their faults."""
 
-    services: ClassVar[Any] = health_rules
+    rule_create = staticmethod(health_rules.health_rule_create)
+    rule_change = staticmethod(health_rules.health_rule_change)
+    rule_delete = staticmethod(health_rules.health_rule_delete)
     serializer_class = HealthRuleSerializer
     create_serializer = HealthRuleCreateSerializer
     change_serializer = HealthRuleChangeSerializer

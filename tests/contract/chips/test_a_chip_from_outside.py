@@ -91,7 +91,7 @@ def fleet_with_it(outside: Path, db: None) -> Cluster:
 def test_a_fresh_process_knows_it_once_it_is_installed(installed: Path) -> None:
     program = (
         "import json; from controlplane.ports import adapter_registry; "
-        "print(json.dumps([registry.chip_by_name('OSP2').name, sorted(registry.chip_plugins())]))"
+        "print(json.dumps([adapter_registry.chip_by_name('OSP2').name, sorted(adapter_registry.chip_plugins())]))"
     )
     path = os.pathsep.join([str(ROOT / "platform"), str(ROOT), str(installed)])
     known = subprocess.run(

@@ -139,7 +139,7 @@ def test_constraints_are_in_the_schema(schema: dict[str, Any]) -> None:
     for name in ("JobSubmitRequest", "DeploymentCreateRequest", "StepSubmitRequest"):
         cards = schemas[name]["properties"]["cards"]
         assert (cards["minimum"], cards["maximum"]) == (1, 1024), name
-    for name in ("DeploymentCreateRequest", "ScaleRequest", "StepSubmitRequest"):
+    for name in ("DeploymentCreateRequest", "DeploymentScaleRequest", "StepSubmitRequest"):
         replicas = schemas[name]["properties"]["replicas"]
         assert (replicas["minimum"], replicas["maximum"]) == (1, 64), name
     assert schemas["ApiKeyCreateRequest"]["properties"]["concurrency"]["minimum"] == 1

@@ -26,7 +26,7 @@ def engine(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one whose environment the program runs in; jobs run by the plain one."""
     plain = adapter_registry.engine_by_name("plain")
     monkeypatch.setattr(
-        adapter_registry, "engine", {"plain": plain, "transformers": ENGINE}.__getitem__
+        adapter_registry, "engine_by_name", {"plain": plain, "transformers": ENGINE}.__getitem__
     )
 
 
