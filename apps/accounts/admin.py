@@ -57,7 +57,7 @@ def admin_login_redirect(request: HttpRequest, _context: Any = None) -> HttpResp
     if request.user.is_staff:
         return redirect("admin:index")
     raise selectors.PermissionRefused(
-        _("the admin requires the role queue admin, operator or administrator")
+        _("the admin pages require the role queue admin, operator or administrator")
     )
 
 

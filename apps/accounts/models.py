@@ -89,7 +89,7 @@ class Membership(models.Model):
         """Who gave it."""
 
         LOCAL = "local", "given here"
-        SIGN_ON = "sign_on", "from a group of the sign-on provider"
+        SIGN_ON = "sign_on", "role from a group of the sign-on provider"
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")

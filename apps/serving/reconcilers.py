@@ -140,7 +140,7 @@ def _stop_superseded_replicas(
         reason=ReleaseReason.FINISHED,
         message=Reason(
             "replica.stop.revision_replaced",
-            "replaced by revision {revision}",
+            "the replica was replaced by revision {revision}",
             revision=backend.revision.number,
         ),
         at=at,

@@ -240,11 +240,11 @@ def test_the_pinned_memory_of_awq_is_left_alone_where_there_is_an_accelerator(
 ) -> None:
     source = """
 from unittest import mock
-from ninefold_runtime import models, quantize
+from ninefold_runtime import model_loading, quantize
 cache, own = quantize.IntermediatesCache, quantize.IntermediatesCache.pin_memory
 with quantize._disable_awq_pinned_memory():
     without = cache.pin_memory is own
-card = mock.patch.object(models, "current_device", return_value=mock.Mock(type="cuda"))
+card = mock.patch.object(model_loading, "current_device", return_value=mock.Mock(type="cuda"))
 with card, quantize._disable_awq_pinned_memory():
     beside = cache.pin_memory is own
 print(without, beside, cache.pin_memory is own)

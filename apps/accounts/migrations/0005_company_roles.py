@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("local", "given here"),
-                            ("sign_on", "from a group of the sign-on provider"),
+                            ("sign_on", "role from a group of the sign-on provider"),
                         ],
                         db_default="local",
                         default="local",

@@ -75,7 +75,7 @@ def identity_link(
         if user.identities.filter(issuer=identity.issuer).exists():
             raise SignOnRefused(
                 _(
-                    "you are linked to another account of %(provider)s already; unlink that one first"
+                    "you are already linked to another account of %(provider)s; unlink that account first"
                 )
                 % {"provider": provider.name}
             )
@@ -96,7 +96,9 @@ def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: SsoProv
     user = binding.user
     if not user.has_usable_password() or (provider.required and not user.is_superuser):
         raise SignOnRefused(
-            _("without the link you could not sign in; set a password first")
+            _(
+                "without the linked single sign-on account you could not sign in; set a password first"
+            )
             if not user.has_usable_password()
             else _("all users sign in with %(provider)s") % {"provider": provider.name}
         )

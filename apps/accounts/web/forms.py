@@ -244,7 +244,7 @@ class ProfileForm(StyledForm):
     last_name = forms.CharField(label=_("Last name"), max_length=150, required=False)
     language = forms.ChoiceField(
         label=_("Language"),
-        choices=[("", _("browser default")), *settings.LANGUAGES],
+        choices=[("", _("browser language")), *settings.LANGUAGES],
         required=False,
     )
     time_zone = forms.ChoiceField(label=_("Time zone"), required=False)

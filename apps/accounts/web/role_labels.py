@@ -30,7 +30,7 @@ PERMISSION_LABELS: dict[Permission, Promise] = {
     Permission.CONTRIBUTE: _("upload datasets and register models"),
     Permission.RUN: _("submit, cancel and retry jobs"),
     Permission.DEPLOY: _("create, change and stop deployments"),
-    Permission.MANAGE_KEYS: _("create and revoke gateway keys"),
+    Permission.MANAGE_KEYS: _("create and revoke API keys of the gateway"),
     Permission.MANAGE_QUEUES: _("change the team's queues"),
     Permission.OPERATE_FLEET: _(
         "operate the fleet: clusters, nodes, cards, health, alerts, metric sources and rollouts"
@@ -47,7 +47,7 @@ SCOPE_LABELS: dict[Scope, Promise] = {
 }
 _READS: Promise = _("view everything that you can view")
 _COMPANY: Promise = _("everything in every team, in the fleet and in the queue tree")
-_ALL: Promise = _("everything that you can do, including creating tokens")
+_ALL: Promise = _("every action that you can do, including creating tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ _ADVICE: Mapping[CardState, Promise] = {
         "scheduling resumes when the card reports again."
     ),
     CardState.NO_NEW_WORK: gettext_lazy(
-        "Running workloads continue; no new workloads are scheduled on it."
+        "Running workloads continue; no new workloads are scheduled on the card or node."
     ),
     CardState.ISOLATED: gettext_lazy(
         "No workloads are scheduled on it until a burn-in passes or an operator "
@@ -279,9 +279,9 @@ CHARTS: Mapping[str, CardChart] = {
         label=gettext_lazy("errors since last reset"),
         unit="",
         lines={
-            Metric.ECC_UNCORRECTED: (gettext_lazy("memory, uncorrectable"), 1),
-            Metric.ECC_CORRECTED: (gettext_lazy("memory, correctable"), 1),
-            Metric.LINK_ERRORS: (gettext_lazy("card interconnect"), 1),
+            Metric.ECC_UNCORRECTED: (gettext_lazy("uncorrectable device memory errors"), 1),
+            Metric.ECC_CORRECTED: (gettext_lazy("correctable device memory errors"), 1),
+            Metric.LINK_ERRORS: (gettext_lazy("link errors between cards"), 1),
             Metric.NETWORK_ERRORS: (gettext_lazy("network"), 1),
         },
     ),

@@ -149,7 +149,7 @@ def _worker_summary(it: ProductComponent) -> str:
 
 def _beat_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return _("schedules no tasks: no recent controller run and no pending task")
+        return _("schedules no tasks: no recent controller run and no waiting task")
     return _last_run_labels(it)
 
 
@@ -202,10 +202,15 @@ def _outbox_summary(it: ProductComponent) -> str:
 
 def _gateway_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return _("no recent snapshot request; has version %(snapshot)s") % it.facts
+        return (
+            _("no recent request for the gateway snapshot; loaded version %(snapshot)s") % it.facts
+        )
     if it.condition is ComponentCondition.DEGRADED:
-        return _("has snapshot %(snapshot)s; latest: %(newest_snapshot)s") % it.facts
-    return _("has the latest snapshot, version %(snapshot)s") % it.facts
+        return (
+            _("gateway snapshot version %(snapshot)s loaded; latest version: %(newest_snapshot)s")
+            % it.facts
+        )
+    return _("latest gateway snapshot loaded, version %(snapshot)s") % it.facts
 
 
 def _cluster_watch_summary(it: ProductComponent) -> str:
@@ -259,7 +264,7 @@ class _ComponentKindTexts:
 
 _PARTS: Mapping[ComponentKind, _ComponentKindTexts] = {
     ComponentKind.WEB: _ComponentKindTexts(
-        label=gettext_lazy("Pages and REST"), found=_web_server_summary
+        label=gettext_lazy("Web pages and REST API"), found=_web_server_summary
     ),
     ComponentKind.WORKER: _ComponentKindTexts(
         label=gettext_lazy("Worker"),
@@ -273,7 +278,7 @@ _PARTS: Mapping[ComponentKind, _ComponentKindTexts] = {
                 "worker resumes pending tasks when it restarts."
             ),
             ComponentCondition.UNKNOWN: gettext_lazy(
-                "Unknown until beat schedules tasks and the broker responds."
+                "Unknown until Celery beat schedules tasks and the message broker responds."
             ),
         },
     ),
@@ -341,8 +346,8 @@ _PARTS: Mapping[ComponentKind, _ComponentKindTexts] = {
                 "and var/logs/watcher.log."
             ),
             ComponentCondition.DOWN: gettext_lazy(
-                "Check var/logs/watcher.log and “make status”. Until a watcher runs, cluster "
-                "changes are noticed several seconds later."
+                "Check var/logs/watcher.log and “make status”. Until a cluster watcher runs, "
+                "cluster changes are noticed several seconds later."
             ),
         },
     ),

@@ -380,7 +380,7 @@ def _validate_binding_mode(binding: str) -> None:
         raise ClusterRefused(
             Reason(
                 "cluster.binding.invalid",
-                "the binding must be card or node, got {binding}",
+                "the card binding of the cluster must be card or node, got {binding}",
                 binding=repr(binding),
             ),
             field="binding",

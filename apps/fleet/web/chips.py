@@ -35,7 +35,7 @@ LEVELS: Mapping[FaultLevel, Promise] = {
     FaultLevel.NOTE: _("record the fault"),
     FaultLevel.RESTART_REQUEST: _("retry the request"),
     FaultLevel.RESTART_JOB: _("restart the job"),
-    FaultLevel.RESET_WHEN_IDLE: _("cordon the card, reset when idle"),
+    FaultLevel.RESET_WHEN_IDLE: _("cordon the card and reset it when idle"),
     FaultLevel.RESET_NOW: _("reset now"),
     FaultLevel.ISOLATE: _("isolate the card"),
 }
@@ -300,7 +300,7 @@ def _fault_code_action_label(profile: VendorProfile, code: str) -> str:
     if upper in profile.faults.levels:
         return f"L{level.value} · {LEVELS[level]}"
     return gettext(
-        "not in the table: the card is isolated unless the vendor rates the code as minor"
+        "fault code not in the table: the card is isolated unless the vendor rates the code as minor"
     )
 
 

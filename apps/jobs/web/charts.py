@@ -51,7 +51,7 @@ _OUTCOMES = {
     "final_eval_loss": lazy("final validation loss"),
     "best_eval_loss": lazy("lowest validation loss"),
     "mean_tokens_per_second": lazy("mean tokens/s"),
-    "utilization": lazy("utilization (MFU)"),
+    "utilization": lazy("FLOPS utilization (MFU)"),
     "scaling_efficiency": lazy("scaling efficiency (baseline: fewest cards)"),
     "steps": lazy("steps"),
     "exact_match": lazy("exact match"),

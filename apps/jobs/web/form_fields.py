@@ -134,7 +134,9 @@ _KNOWN: Mapping[str, Promise] = {
 }
 _MEANT: Mapping[str, Promise] = {
     "Ahead of all other workloads in the queue.": _("Ahead of all other workloads in the queue."),
-    "Ahead of normal priority.": _("Ahead of normal priority."),
+    "Workloads start ahead of those of normal priority.": _(
+        "Workloads start ahead of those of normal priority."
+    ),
     "Default.": _("Default."),
     "Starts last and is preempted first.": _("Starts last and is preempted first."),
 }
@@ -247,7 +249,7 @@ class SecretVariablesField(forms.Field):
             if not secret:
                 raise ValidationError(gettext("Enter the value of %(name)s.") % {"name": name})
             if name in variables:
-                raise ValidationError(gettext("%(name)s is duplicated.") % {"name": name})
+                raise ValidationError(gettext("Variable %(name)s is duplicated.") % {"name": name})
             variables[name] = secret
         return variables
 

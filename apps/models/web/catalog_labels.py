@@ -53,7 +53,7 @@ def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
         (_("Family"), entry.family, ""),
         (_("Parameters"), _parameters_label(entry), source),
         (_("Context"), _context_label(entry), source),
-        (_("Weight precision"), entry.dtype, source),
+        (_("Precision of the weights"), entry.dtype, source),
         (_("Architecture"), entry.architecture, "architecture"),
         (_("Layers"), _format_count(entry.layers), "architecture"),
         (_("Hidden size"), _format_count(entry.hidden), "architecture"),
@@ -110,7 +110,7 @@ def _parameters_label(entry: CatalogEntry) -> str:
         return ""
     if entry.active_parameters is None:
         return rounded(entry.parameters)
-    return _("%(all)s, %(active)s active per token") % {
+    return _("%(all)s parameters, %(active)s active per token") % {
         "all": rounded(entry.parameters),
         "active": rounded(entry.active_parameters),
     }
@@ -130,7 +130,7 @@ def _context_label(entry: CatalogEntry) -> str:
 def _latent_attention_label(entry: CatalogEntry) -> str:
     if not entry.mla:
         return ""
-    return _("rank %(rank)s, RoPE dimension %(rope)s") % {
+    return _("KV rank %(rank)s, RoPE dimension %(rope)s") % {
         "rank": entry.mla.get("kv_lora_rank", "–"),
         "rope": entry.mla.get("qk_rope_head_dim", "–"),
     }
@@ -139,7 +139,7 @@ def _latent_attention_label(entry: CatalogEntry) -> str:
 def _experts_label(entry: CatalogEntry) -> str:
     if not entry.moe:
         return ""
-    return _("%(count)s, %(chosen)s active per token, %(shared)s shared") % {
+    return _("%(count)s experts, %(chosen)s active per token, %(shared)s shared") % {
         "count": entry.moe.get("experts", "–"),
         "chosen": entry.moe.get("top_k", "–"),
         "shared": entry.moe.get("shared_experts", "–"),
@@ -152,7 +152,7 @@ def _kv_cache_label(entry: CatalogEntry) -> str:
 
 MODALITIES: Mapping[Modality, Promise] = {
     Modality.LLM: lazy("language"),
-    Modality.VLM: lazy("vision and language"),
+    Modality.VLM: lazy("vision-language models"),
     Modality.EMBEDDING: lazy("embedding"),
     Modality.RERANK: lazy("reranking"),
     Modality.ASR: lazy("speech to text"),
@@ -202,7 +202,7 @@ FACETS: Mapping[CatalogFacet, Promise] = {
     CatalogFacet.MODALITY: lazy("Modality"),
     CatalogFacet.TRAIN: lazy("Trainable on"),
     CatalogFacet.SERVE: lazy("Deployable on"),
-    CatalogFacet.QUANTIZE: lazy("Quantizable on"),
+    CatalogFacet.QUANTIZE: lazy("Chips that support quantization"),
     CatalogFacet.SIZE: lazy("Parameters"),
     CatalogFacet.TASK: pgettext_lazy("of a model", "Task"),
     CatalogFacet.FAMILY: lazy("Family"),
@@ -210,12 +210,12 @@ FACETS: Mapping[CatalogFacet, Promise] = {
 }
 CAVEATS: Mapping[SupportCaveat, Promise] = {
     SupportCaveat.ARCHITECTURE: lazy("The source lists the architecture, not this model."),
-    SupportCaveat.UNTRIED: lazy("Listed, not marked as verified."),
-    SupportCaveat.RELEASE_NOTES: lazy("From the release notes, not from the support table."),
-    SupportCaveat.BACK_END: lazy("FSDP2 backend only."),
+    SupportCaveat.UNTRIED: lazy("Listed by the source, but not marked as verified."),
+    SupportCaveat.RELEASE_NOTES: lazy("Stated in the release notes, not in the support table."),
+    SupportCaveat.BACK_END: lazy("Supported with the FSDP2 backend only."),
     SupportCaveat.GENERIC: lazy("Derived from the layer types; no published result."),
     SupportCaveat.LOADED: lazy(
-        "The release loads these schemes; the quantization tool is not stated."
+        "The release loads models of these quantization schemes; the quantization tool is not stated."
     ),
     SupportCaveat.HEARSAY: lazy("No source."),
 }
@@ -228,7 +228,7 @@ CONFIDENCE_LABELS: Mapping[str, Promise] = {
 COMPONENTS: Mapping[str, Promise] = {
     "denoiser_params_b": lazy("Denoiser parameters (billions)"),
     "text_encoder": lazy("Text encoder"),
-    "native_px": lazy("Image edge (pixels)"),
+    "native_px": lazy("Image edge length (pixels)"),
     "cross_attention_dim": lazy("Cross-attention dimension"),
     "joint_blocks": lazy("Joint blocks"),
     "single_blocks": lazy("Single blocks"),
@@ -245,7 +245,7 @@ FIELDS: Mapping[str, Promise] = {
     "head_dim": lazy("Head dimension"),
     "intermediate_size": lazy("Feed-forward (intermediate) size"),
     "context_length": lazy("Context"),
-    "dtype": lazy("Weight precision"),
+    "dtype": lazy("Precision of the weights"),
     "params_b": lazy("Parameters (billions)"),
     "mla.kv_lora_rank": lazy("KV compression rank"),
     "mla.qk_rope_head_dim": lazy("RoPE head dimension"),

@@ -138,18 +138,20 @@ class RetentionRulesForm(StyledForm):
     enabled = forms.BooleanField(label=_("Enable these rules"), required=False)
     keep_versions = forms.IntegerField(
         label=_("Versions to keep per model"),
-        help_text=_("Older versions are deleted unless they are in use or pinned."),
+        help_text=_(
+            "Older versions are deleted unless they are in use or protected from deletion."
+        ),
         required=False,
         min_value=1,
         max_value=100_000,
     )
     checkpoint_days = _DaysField(
         label=_("Checkpoint retention (days)"),
-        help_text=_("Days after the end of a run; retries resume from checkpoints. Default: 7."),
+        help_text=_("Days after the end of a job; retries resume from checkpoints. Default: 7."),
     )
     failed_days = _DaysField(
-        label=_("Retention of files of failed runs (days)"),
-        help_text=_("Files uploaded before the run failed."),
+        label=_("Retention of files of failed jobs (days)"),
+        help_text=_("Files uploaded before the job failed."),
     )
     log_days = _DaysField(
         label=_("Log retention (days)"), help_text=_("The last log lines are kept with the run.")

@@ -68,7 +68,7 @@ def storage_page(request: AuthenticatedRequest) -> HttpResponse:
 def _storage_tabs(request: AuthenticatedRequest, current: str) -> list[PageTab]:
     labels = {
         "use": _("Usage"),
-        "biggest": _("Largest objects"),
+        "biggest": _("Largest stored objects"),
         "deleted": _("Deleted"),
         "retention": _("Retention"),
         "runs": _("History"),
@@ -165,7 +165,7 @@ def storage_quota_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
                 team=team, limit=form.limit_bytes(), actor=request.user
             ),
             back=reverse("storage"),
-            done=_("The quota of %(team)s was changed.") % {"team": team},
+            done=_("The storage quota of %(team)s was changed.") % {"team": team},
         )
     context = {"form": form, "team": team, "use": use}
     status = 422 if form.is_bound and form.errors else 200
@@ -238,7 +238,7 @@ def artifact_action(request: AuthenticatedRequest, uid: str, action: str) -> Htt
     actions: dict[str, tuple[Callable[[Artifact], None], str, str]] = {
         "delete": (
             lambda row: services.artifact_delete(artifact=row, actor=actor, at=at),
-            _("Deleted. It can be restored for 7 days."),
+            _("Object deleted. It can be restored for 7 days."),
             "deleted",
         ),
         "restore": (
@@ -248,12 +248,12 @@ def artifact_action(request: AuthenticatedRequest, uid: str, action: str) -> Htt
         ),
         "remove": (
             lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at),
-            _("Deleted permanently."),
+            _("Object deleted permanently."),
             "deleted",
         ),
         "pin": (
             lambda row: services.artifact_pin(artifact=row, actor=actor, at=at),
-            _("Pinned. Retention rules do not remove it."),
+            _("Object protected. Retention rules do not remove it."),
             "biggest",
         ),
         "unpin": (
@@ -365,4 +365,4 @@ def removal_reason(removal: RetentionRemoval) -> str:
         case RetentionRuleCode.LOG_DAYS:
             return _("logs are kept for %(kept)d days after their run") % {"kept": limit}
         case RetentionRuleCode.UNLISTED:
-            return _("the run ended and the files are not referenced")
+            return _("the job has ended and the files are not referenced")

@@ -161,19 +161,19 @@ MEASURE_LABELS: Mapping[str, str | Promise] = {
     "cards.ecc_uncorrected": _("uncorrected memory errors of a card"),
     "cards.link_errors": _("link errors of a card"),
     "cards.network_errors": _("network errors of a card"),
-    "cards.health": _("health of a card (1 is well)"),
-    "faults.level": _("level of a standing fault"),
+    "cards.health": _("health of a card (1 is healthy)"),
+    "faults.level": _("severity level of an open fault"),
     "fleet.unknown_share": _("share of cards in state unknown"),
     "fleet.isolated_share": _("share of isolated cards"),
     "sources.silence": _("age of the last metrics of a source"),
     "decisions.held_back": _("actions suppressed by the guard in the last hour"),
     "clusters.silence": _("silence of a cluster"),
     "controllers.unhealthy": _("health of a controller (1 is unhealthy)"),
-    "controllers.lag": _("lag of a controller"),
+    "controllers.lag": _("delay of a controller"),
     "product.disk_free": _("free share of a disk of the product"),
     "product.outbox_age": _("age of the oldest pending message"),
     "queues.wait": _("longest pending time in a queue"),
-    "queues.waiting": _("pending claims in a queue"),
+    "queues.waiting": _("pending resource claims in a queue"),
     "deployments.failure_share": _("share of failed calls to a deployment"),
 }
 
@@ -263,7 +263,7 @@ _TONES = {
 
 def _notice_headline(kind: NoticeKind, title: str, *, count: int) -> str:
     if kind is NoticeKind.RESOLVED:
-        return gettext("Over: %(title)s") % {"title": title}
+        return gettext("Resolved: %(title)s") % {"title": title}
     if kind is NoticeKind.MORE:
         text = ngettext("%(title)s: now %(count)d", "%(title)s: now %(count)d", count)
     elif kind is NoticeKind.REPEAT:

@@ -185,10 +185,10 @@ def _parse_burn_in_result(log: str) -> Mapping[str, Any] | None:
 def _burn_in_result_message(content: Mapping[str, Any], *, passed: bool) -> str:
     tests = [test for test in content.get("tests", ()) if isinstance(test, dict)]
     if passed:
-        return Reason("burn_in.result.passed", "tests passed: {count}", count=len(tests))
+        return Reason("burn_in.result.passed", "burn-in tests passed: {count}", count=len(tests))
     failed = [test for test in tests if test.get("verdict") == "failed"]
     if not failed:
-        return Reason("burn_in.result.empty", "no test was run")
+        return Reason("burn_in.result.empty", "no burn-in test was run")
     first = failed[0]
     # Version 0.1.0 of the runtime names it ``words``.
     message = first.get("message", first.get("words"))

@@ -188,7 +188,7 @@ def _with_policy_settings(policy: DecisionPolicy, settings: Mapping[str, float])
         if name not in known:
             message = Reason(
                 "health_policy.setting.unknown",
-                "unknown setting; use one of {settings}",
+                "unknown setting of the health policy; use one of {settings}",
                 settings=", ".join(sorted(known)),
             )
             findings.append(FieldFinding(field=name, message=message))

@@ -158,7 +158,10 @@ def _create_isolated_cards(
     _transition_isolations(
         tested,
         IsolationEvent.FAIL,
-        reason=Reason("isolation.burn_in.isolated_again", "isolated again during the burn-in"),
+        reason=Reason(
+            "isolation.burn_in.isolated_again",
+            "the card or node was isolated again during the burn-in",
+        ),
         at=at,
     )
     for grace in sorted({order.grace for order, _ in begun}):
@@ -441,7 +444,7 @@ def drained_isolations_advance(*, at: datetime) -> list[Isolation]:
     _transition_isolations(
         emptied,
         IsolationEvent.EMPTIED,
-        reason=Reason("isolation.state.empty", "no workloads remain"),
+        reason=Reason("isolation.state.empty", "no workloads remain on the card or node"),
         at=at,
         drained_at=at,
     )

@@ -85,7 +85,7 @@ class AlertRuleForm(StyledForm):
         help_text=_("One matcher per line, such as node!=test-*."),
     )
     keeps = forms.IntegerField(
-        label=_("Resolve delay (s)"),
+        label=_("One label matcher per line, such as node!=test-*."),
         min_value=0,
         initial=0,
         required=False,
@@ -135,7 +135,7 @@ class SilenceForm(StyledForm):
         label=_("Label matchers"),
         max_length=2000,
         widget=_text_area("rule=card-hot"),
-        help_text=_("One matcher per line. All must match."),
+        help_text=_("One label matcher per line. All must match."),
     )
     hours = forms.TypedChoiceField(
         label=_("Duration"), coerce=int, choices=list(_LENGTHS.items()), initial=4
@@ -173,7 +173,7 @@ class AlertReceiverForm(StyledForm):
         max_length=4000,
         required=False,
         widget=_text_area("night-shift@example.com"),
-        help_text=_("One address per line. E-mail only."),
+        help_text=_("One e-mail address per line. Only for e-mail receivers."),
     )
     language = forms.ChoiceField(
         label=_("Language"), choices=settings.LANGUAGES, initial=settings.LANGUAGE_CODE

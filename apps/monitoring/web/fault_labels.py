@@ -34,7 +34,7 @@ ACTIONS: Mapping[HealthAction, Promise] = {
     HealthAction.NOTE: gettext_lazy("record only"),
     HealthAction.RESTART_REQUEST: gettext_lazy("retry the request"),
     HealthAction.RESTART_JOB: gettext_lazy("restart the job"),
-    HealthAction.RESET_WHEN_IDLE: gettext_lazy("cordon the card, reset when idle"),
+    HealthAction.RESET_WHEN_IDLE: gettext_lazy("cordon the card and reset it when idle"),
     HealthAction.RESET_NOW: gettext_lazy("reset now"),
     HealthAction.ISOLATE_CARD: gettext_lazy("isolate the card"),
     HealthAction.ISOLATE_NODE: gettext_lazy("isolate the node"),
@@ -56,7 +56,9 @@ _CAUSES: Mapping[SignalOrigin, Promise] = {
     SignalOrigin.SILENCE: gettext_lazy("No heartbeat from the node."),
     SignalOrigin.CONDITION: gettext_lazy("The cluster reports the node as unhealthy."),
     SignalOrigin.JOB: gettext_lazy("A job failed with a hardware-related error."),
-    SignalOrigin.RULE: gettext_lazy("Its metrics exceed the threshold of a health rule."),
+    SignalOrigin.RULE: gettext_lazy(
+        "The metrics of the card exceed the threshold of a health rule."
+    ),
 }
 
 

@@ -42,8 +42,8 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationKindLabels] = {
         label=_("A pipeline has succeeded"), title=_("%(name)s has succeeded"), icon="circle-check"
     ),
     NotificationKind.PIPELINE_HELD: NotificationKindLabels(
-        label=_("A pipeline is held at a gate"),
-        title=_("%(name)s is held at a gate"),
+        label=_("A pipeline is waiting for approval at a gate"),
+        title=_("%(name)s is waiting for approval at a gate"),
         icon="hourglass",
     ),
     NotificationKind.PIPELINE_FAILED: NotificationKindLabels(
@@ -84,7 +84,9 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationKindLabels] = {
         icon="circle-x",
     ),
     NotificationKind.CARD_RETURNED: NotificationKindLabels(
-        label=_("A card or node is in use again"), title=_("%(name)s is in use again"), icon="check"
+        label=_("A card or node is in use again"),
+        title=_("%(name)s was returned to service"),
+        icon="check",
     ),
     NotificationKind.HEALTH_HELD_BACK: NotificationKindLabels(
         label=_("Health action requires a decision"),
@@ -97,8 +99,8 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationKindLabels] = {
         icon="webhook",
     ),
     NotificationKind.WEBHOOK_DISABLED: NotificationKindLabels(
-        label=_("A webhook was switched off"),
-        title=_("The webhook %(name)s was switched off"),
+        label=_("A webhook was disabled"),
+        title=_("The webhook %(name)s was disabled"),
         icon="webhook",
     ),
     NotificationKind.TEST: NotificationKindLabels(

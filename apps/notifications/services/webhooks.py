@@ -80,7 +80,7 @@ def _check_webhook(*, name: str, url: str, kinds: Collection[str]) -> None:
         raise WebhookRefused(
             Reason(
                 "webhook.kind.not_supported",
-                "{kind} cannot be sent; choose from {kinds}",
+                "events of type {kind} cannot be sent; choose from {kinds}",
                 kind=unknown[0] if unknown else NONE,
                 kinds=known,
             ),

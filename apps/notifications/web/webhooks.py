@@ -218,7 +218,7 @@ def webhook_delivery_retry_view(
     deliveries = selectors.webhook_deliveries_visible(request.user).filter(webhook=found)
     row = get_object_or_404(deliveries, uid=delivery)
     services.webhook_delivery_retry(delivery=row, actor=request.user, at=timezone.now())
-    return _("Delivery queued again.")
+    return _("Delivery is queued again.")
 
 
 @login_required

@@ -116,18 +116,19 @@ class QueueChangeReview:
         if self.incomplete:
             return _("Some fields are not valid.")
         if self.forbidden:
-            return _("You may not change this.")
+            return _("You do not have the permission to change this field.")
         if self.preview is None:
             return _("The effects of your changes are previewed here before you save.")
         if self.preview.findings:
-            return _("This cannot be saved as it is.")
+            return _("The changes cannot be saved because they are not valid.")
         if not self.preview.differences:
             return _("No changes.")
         count = len(self.preview.differences)
         values = ngettext("%(count)d change", "%(count)d changes", count) % {"count": count}
         return _("%(told)s. %(consequence)s") % {
             "told": values,
-            "consequence": self._describe_consequence() or _("No claim starts or stops by it."),
+            "consequence": self._describe_consequence()
+            or _("The change starts or stops no claims."),
         }
 
     @property

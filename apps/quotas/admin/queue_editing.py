@@ -209,7 +209,7 @@ def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue)
         queue,
         edit=edit,
         form=form,
-        verb=_("Change the state"),
+        verb=_("Change queue state"),
         preview_on_get=True,
     )
 
@@ -244,7 +244,7 @@ def _queue_action_response(
         confirmation_text=queue.name,
         done=_("%(queue)s is saved.") % {"queue": queue.name}
         if form is not None
-        else _("%(queue)s is retired; its history stays.") % {"queue": queue.name},
+        else _("Queue %(queue)s is retired; its history is kept.") % {"queue": queue.name},
         back=reverse("admin:quotas_queue_changelist"),
         verb=verb,
         preview_on_get=preview_on_get,
@@ -321,7 +321,7 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
 
 def _quota_dimensions(documents: Documents) -> list[tuple[str, str]]:
     return [
-        (_STATE_AND_WEIGHT, _("State and weight")),
+        (_STATE_AND_WEIGHT, _("Queue state and weight")),
         *((f"chip:{chip}", chip) for chip in _known_chips(documents)),
         (f"chip:{TOTAL}", _("All chips")),
     ]

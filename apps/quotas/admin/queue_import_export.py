@@ -64,7 +64,7 @@ class QueueTreeFileForm(StyledForm):
             if upload.size > MAX_FILE_BYTES:
                 self.add_error(
                     "file",
-                    _("The file has %(size)d bytes; %(most)d are the most.")
+                    _("The file has %(size)d bytes; at most %(most)d bytes are allowed.")
                     % {"size": upload.size, "most": MAX_FILE_BYTES},
                 )
             else:

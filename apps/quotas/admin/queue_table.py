@@ -216,7 +216,7 @@ def _usage_text(standing: QueueStatus) -> str:
         return _("%(used)d of %(stated)d, cap %(cap)d") % counts
     if standing.cap is None:
         return _("%(used)d used") % counts
-    return _("%(used)d used, cap %(cap)d") % counts
+    return _("%(used)d cards used, cap %(cap)d") % counts
 
 
 def _usage_details(share: QueueChipUsage) -> Iterator[str]:
@@ -243,7 +243,7 @@ def _queue_actions(queue: Queue, scope: QueueEditScope) -> Iterator[QueueAction]
 
     yield QueueAction(label=_("Edit"), href=to("change"), picture="edit")
     below = reverse("admin:quotas_queue_add", query={"below": queue.uid})
-    yield QueueAction(label=_("Add a queue below"), href=below, picture="plus")
+    yield QueueAction(label=_("Add child queue"), href=below, picture="plus")
     if scope.can_restructure(queue):
         yield QueueAction(label=_("Move to…"), href=to("move"), picture="arrow-right")
     for state, label, picture in _STATES:
@@ -252,5 +252,10 @@ def _queue_actions(queue: Queue, scope: QueueEditScope) -> Iterator[QueueAction]
     if scope.can_restructure(queue):
         yield QueueAction(label=pgettext("queue", "Retire"), href=to("retire"), picture="archive")
     export = reverse("admin:quotas_queue_export", query={"of": queue.uid})
-    yield QueueAction(label=_("Export this branch"), href=export, picture="download", download=True)
+    yield QueueAction(
+        label=_("Export queue with its child queues"),
+        href=export,
+        picture="download",
+        download=True,
+    )
     yield QueueAction(label=_("History"), href=to("history"), picture="history")

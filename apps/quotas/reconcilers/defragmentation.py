@@ -64,8 +64,10 @@ def _expire_unapproved_plan(row: Defragmentation, at: datetime) -> bool:
             DefragmentationEvent.EXPIRE,
             into=DefragmentationTransition,
             at=at,
-            reason=Reason("defragmentation.approval.expired", "not approved in time"),
-            state_reason=Reason("defragmentation.approval.expired", "not approved in time"),
+            reason=Reason("defragmentation.approval.expired", "the plan was not approved in time"),
+            state_reason=Reason(
+                "defragmentation.approval.expired", "the plan was not approved in time"
+            ),
             ended_at=at,
         )
     except IllegalTransition:

@@ -400,9 +400,11 @@ def _relocation_result_reason(step: DefragmentationMove, successor: Claim | None
     planned = {replica.node for replica in selectors.replica_placements_from_json(step.target)}
     placed = {replica["node"] for replica in successor.placement} if successor else set()
     if placed <= planned:
-        return Reason("defragmentation.relocation.finished", "restarted on the planned nodes")
+        return Reason(
+            "defragmentation.relocation.finished", "workload restarted on the planned nodes"
+        )
     return Reason(
-        "defragmentation.relocation.other_nodes", "restarted, but not on the planned nodes"
+        "defragmentation.relocation.other_nodes", "workload restarted, but not on the planned nodes"
     )
 
 

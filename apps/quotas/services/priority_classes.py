@@ -17,7 +17,7 @@ from controlplane.domain.quotas.claims import ClaimState
 #: Priority classes of a new installation.
 DEFAULT_CLASSES: Mapping[str, tuple[int, str]] = {
     "urgent": (100, "Ahead of all other workloads in the queue."),
-    "high": (10, "Ahead of normal priority."),
+    "high": (10, "Workloads start ahead of those of normal priority."),
     "normal": (0, "Default."),
     "low": (-10, "Starts last and is preempted first."),
 }

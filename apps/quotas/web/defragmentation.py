@@ -126,8 +126,8 @@ REFUSALS = (
     services.DefragmentationPlanStale,
 )
 PURPOSES: Mapping[DefragmentationPurpose, Promise] = {
-    DefragmentationPurpose.WHOLE_NODES: gettext_lazy("Whole nodes for large workloads"),
-    DefragmentationPurpose.FEWER_FRAGMENTS: gettext_lazy("Fewer fragments"),
+    DefragmentationPurpose.WHOLE_NODES: gettext_lazy("Entirely free nodes for large workloads"),
+    DefragmentationPurpose.FEWER_FRAGMENTS: gettext_lazy("Fewer fragmented cards"),
     DefragmentationPurpose.ROOM_FOR: gettext_lazy("Capacity for pending workloads"),
 }
 

@@ -93,7 +93,7 @@ class WhatIfForm(StyledForm):
         empty_label=lazy("unchanged"),
         required=False,
     )
-    gone = forms.ChoiceField(label=lazy("Removed workload"), required=False)
+    gone = forms.ChoiceField(label=lazy("Workload to remove"), required=False)
 
     def __init__(
         self,
@@ -392,7 +392,7 @@ def format_what_if_changes(what_if_row: WhatIf, tree: QuotaTree) -> list[str]:
                     "chip": change["chip"],
                 }
             case "more_nodes":
-                return _("%(nodes)d additional nodes like %(node)s") % {
+                return _("%(nodes)d additional nodes of the same type as %(node)s") % {
                     "nodes": change["nodes"],
                     "node": nodes.get(change["like"], "–"),
                 }

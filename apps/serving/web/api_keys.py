@@ -44,7 +44,7 @@ _ENDED, _ALL = "ended", "all"
 class ApiKeyFilter(FilterForm):
     """Filters of the list of keys; by default it shows valid ones."""
 
-    text = forms.CharField(label=lazy("Name or prefix"), max_length=80)
+    text = forms.CharField(label=lazy("Name or prefix of the key"), max_length=80)
     state = forms.ChoiceField(
         label=lazy("State"),
         choices=[
@@ -55,7 +55,7 @@ class ApiKeyFilter(FilterForm):
     )
     route = forms.ChoiceField(label=lazy("Deployments"))
     mine = forms.BooleanField(label=lazy("mine only"))
-    playground = forms.BooleanField(label=lazy("include playground keys"))
+    playground = forms.BooleanField(label=lazy("include keys of the playground"))
 
     lookups: ClassVar[Mapping[str, str]] = {}
 

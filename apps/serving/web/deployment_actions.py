@@ -69,7 +69,9 @@ def deployment_new(request: AuthenticatedRequest) -> HttpResponse:
             form.add_error(None, str(busy))
         else:
             if created:
-                messages.success(request, _("%(name)s is starting.") % {"name": values["name"]})
+                messages.success(
+                    request, _("Deployment %(name)s is starting.") % {"name": values["name"]}
+                )
             return redirect("deployment", uid=deployment_uid)
     context = {"form": form, "check": reverse("deployment-check")}
     return render(request, "serving/deployment_new.html", context, status=422 if bound else 200)
@@ -183,7 +185,7 @@ def deployment_create_with_defaults(request: AuthenticatedRequest, uid: str) -> 
         messages.error(request, str(refusal))
         return redirect("model-version", uid=uid)
     if created:
-        messages.success(request, _("%(name)s is starting.") % {"name": name})
+        messages.success(request, _("Deployment %(name)s is starting.") % {"name": name})
     return redirect("deployment", uid=deployment_uid)
 
 
@@ -253,7 +255,7 @@ def deployment_scale(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             deployment=found, replicas=int(requested), actor=request.user, at=timezone.now()
         ),
         back=reverse("deployment", args=[uid]),
-        done=_("Scaling to %(n)s replicas.") % {"n": requested},
+        done=_("Scaling the deployment to %(n)s replicas.") % {"n": requested},
         refusals=_REFUSALS,
     )
 

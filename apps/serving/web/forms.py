@@ -250,7 +250,7 @@ class DeploymentForm(QueuedWorkloadForm, RevisionConfigurationForm):
         """Add an error to the field if the name is taken."""
         name = self.cleaned_data["name"]
         if (free := selectors.first_available_route_name(name)) != name:
-            message = gettext("“%(name)s” is already used; “%(free)s” is available.")
+            message = gettext("The name “%(name)s” is already used; “%(free)s” is available.")
             self.add_error("name", message % {"name": name, "free": free})
 
 
@@ -264,7 +264,7 @@ class ApiKeyForm(TeamForm):
         label=_("Expires after"), choices=EXPIRIES, required=False, initial="90"
     )
     routes = forms.MultipleChoiceField(
-        label=_("Deployments (none selected: all of the team)"),
+        label=_("Deployments (none selected: all deployments of the team)"),
         widget=forms.CheckboxSelectMultiple,
         required=False,
     )

@@ -47,9 +47,9 @@ _METRIC_LABELS: Mapping[str, Promise] = {
     "perplexity": _("perplexity of the expected answers; lower is better"),
 }
 _GATE_LABELS: Mapping[str, Promise] = {
-    "exact_match": _("exact match at least"),
-    "label_accuracy": _("label accuracy at least"),
-    "perplexity": _("perplexity at most"),
+    "exact_match": _("exact match of at least"),
+    "label_accuracy": _("label accuracy of at least"),
+    "perplexity": _("perplexity of at most"),
 }
 _SCHEME_LABELS: Mapping[str, Promise] = {
     "w8a8-smoothquant": _("8 bits (SmoothQuant)"),
@@ -267,10 +267,10 @@ class QuantizeStepForm(StepForm):
         required=False,
     )
     output_name = forms.SlugField(
-        label=_("Quantized model name"),
+        label=_("Name of the quantized model"),
         max_length=_MAX_SLUG_LENGTH,
         required=False,
-        help_text=_("Default: the model name followed by the scheme."),
+        help_text=_("Default: the model name followed by the quantization scheme."),
     )
     calibration_rows = number_field(_("Calibration examples"), whole=True)
     metric = forms.ChoiceField(
@@ -304,7 +304,7 @@ class DeployStepForm(StepForm):
     kind = StepKind.DEPLOY
     icon = "rocket"
     title = _("Deploy")
-    text = _("Deploy the last version.")
+    text = _("Deploy the model version of the last step.")
 
     deployment_name = forms.SlugField(
         label=_("Deployment name"),

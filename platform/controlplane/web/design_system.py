@@ -53,7 +53,7 @@ def staff_only(view: View) -> View:
 
 class DesignSampleFilter(FilterForm):
     topic = forms.CharField(label=_("Topic"), max_length=40)
-    delivered = forms.BooleanField(label=_("delivered only"))
+    delivered = forms.BooleanField(label=_("delivered messages only"))
     number = forms.IntegerField(label=_("Number"))
     lookups: ClassVar[Mapping[str, str]] = {"topic": "topic__icontains", "number": "pk"}
 
@@ -66,7 +66,7 @@ class SampleForm(StyledForm):
     name = forms.CharField(label=_("Name"), max_length=20, help_text=_("Up to 20 characters."))
     chip = forms.ChoiceField(label=_("Chip"), choices=[(kind, kind.upper()) for kind in ChipKind])
     cards = forms.IntegerField(label=_("Cards"), min_value=1, max_value=8, initial=1)
-    shared = forms.BooleanField(label=_("Every team may use it"), required=False)
+    shared = forms.BooleanField(label=_("Available to all teams"), required=False)
     metrics = forms.MultipleChoiceField(
         label=_("Metrics"),
         choices=[("exact_match", _("exact match")), ("perplexity", _("perplexity"))],
@@ -135,8 +135,8 @@ def _design_toast_example(request: HtmxRequest) -> HttpResponse:
 
 CHARTS: Mapping[str, Any] = {
     "lines": _("Loss"),
-    "gaps": _("Gaps in card reports"),
-    "marks": _("Effect of the release"),
+    "gaps": _("Gaps in the metrics of a card"),
+    "marks": _("Effect of a new release"),
     "chips": _("Latency by chip"),
     "bars": _("Row length"),
     "live": _("Loading state"),

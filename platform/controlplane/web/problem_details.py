@@ -277,13 +277,14 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
         ),
     ),
     "idempotency-mismatch": ProblemType(
-        "422", _("The Idempotency-Key was used with another body; choose a new one.")
+        "422",
+        _("The Idempotency-Key was already used with another request body; choose a new key."),
     ),
     "illegal-transition": ProblemType(
         "409", _("The action is not possible in the current state of the object.")
     ),
     "internal": ProblemType(
-        "500", _("Internal server error; search the server's log for the request_id.")
+        "500", _("Internal server error; search the log of the server for the request_id.")
     ),
     "invalid": ProblemType("400", _("Fields or parameters are not valid; see errors.")),
     "isolation-refused": ProblemType(
@@ -298,7 +299,9 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     ),
     "method-not-allowed": ProblemType("405", _("The URL does not support this method.")),
     "model-refused": ProblemType("422", _("The files are not a supported model; see detail.")),
-    "not-acceptable": ProblemType("406", _("The URL supports none of the accepted media types.")),
+    "not-acceptable": ProblemType(
+        "406", _("The URL supports none of the media types in the Accept header.")
+    ),
     "not-authenticated": ProblemType("401", _("Send a token: Authorization: Bearer …")),
     "not-found": ProblemType(
         "404", _("The object does not exist or belongs to a team of which you are not a member.")

@@ -68,7 +68,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "full": StateBadge(pgettext_lazy("storage", "over quota"), "circle-x", "red"),
     "unlimited": StateBadge(pgettext_lazy("storage", "no quota"), "info-circle", "secondary"),
     "revoked": StateBadge(_("revoked"), "circle-x", "secondary"),
-    "untried": StateBadge(_("no deliveries yet"), "circle-dashed", "secondary"),
+    "untried": StateBadge(_("no deliveries"), "circle-dashed", "secondary"),
     "working": StateBadge(_("working"), "circle-check", "green"),
     "paused": StateBadge(_("paused"), "player-pause", "secondary"),
     "switched_off": StateBadge(_("disabled"), "ban", "red"),
@@ -82,7 +82,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "accepted": StateBadge(pgettext_lazy("quantized model", "accepted"), "circle-check", "green"),
     "rejected": StateBadge(pgettext_lazy("quantized model", "not accepted"), "circle-x", "red"),
     "overridden": StateBadge(
-        pgettext_lazy("quantized model", "accepted by a person"), "alert-circle", "yellow"
+        pgettext_lazy("quantized model", "quality accepted by a user"), "alert-circle", "yellow"
     ),
     "given_up": StateBadge(_("failed permanently"), "circle-x", "red"),
     "proposed": StateBadge(pgettext_lazy("defragmentation plan", "proposed"), "clock", "yellow"),
@@ -97,7 +97,9 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "planned": StateBadge(pgettext_lazy("move", "not begun"), "clock", "secondary"),
     "landing": StateBadge(pgettext_lazy("move", "pending"), "hourglass", "yellow"),
     "landed": StateBadge(pgettext_lazy("move", "resumed"), "circle-check", "green"),
-    "ended": StateBadge(pgettext_lazy("move", "was over already"), "circle-check", "green"),
+    "ended": StateBadge(
+        pgettext_lazy("move", "workload had already ended"), "circle-check", "green"
+    ),
     "missed": StateBadge(pgettext_lazy("move", "too late"), "circle-x", "red"),
     "dropped": StateBadge(pgettext_lazy("move", "not executed"), "ban", "secondary"),
     "fault_standing": StateBadge(pgettext_lazy("fault", "standing"), "alert-triangle", "red"),

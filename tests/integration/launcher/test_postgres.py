@@ -252,8 +252,8 @@ def test_an_ordinary_user_runs_it_as_itself(binaries: PostgresBinaries, tmp_path
     code = (
         "import pathlib, os, sys\n"
         "from launcher.postgres import start_temporary_postgres\n"
-        "from launcher.postgres import Binaries, BinariesOrigin\n"
-        "found = Binaries(folder=pathlib.Path(sys.argv[2]), major=int(sys.argv[3]),\n"
+        "from launcher.postgres import PostgresBinaries, BinariesOrigin\n"
+        "found = PostgresBinaries(folder=pathlib.Path(sys.argv[2]), major=int(sys.argv[3]),\n"
         "                 origin=BinariesOrigin.SYSTEM)\n"
         "with start_temporary_postgres(pathlib.Path(sys.argv[1]), candidates=[found]) as running:\n"
         "    print(pathlib.Path(f'/proc/{running.process.pid}').stat().st_uid)\n"

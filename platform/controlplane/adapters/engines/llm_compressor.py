@@ -130,7 +130,8 @@ def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Fiel
         name=model.name,
         scheme=model.scheme or model.format,
         reason=Reason(
-            "engine.quantization.repeated", "quantizing it again would only reduce its quality"
+            "engine.quantization.repeated",
+            "quantizing a quantized model again would only reduce its quality",
         ),
     )
     scheme = spec.get("scheme", spec_fields.default_at_path(QUANTIZE, "scheme"))

@@ -150,7 +150,9 @@ PROFILE = EngineProfile(
             "In the published images of MindIE only root can read its files, but "
             "pods do not run as root: build the image from docker/engines/mindie.",
         ),
-        Reason("engine.mindie.separate_metrics_port", "Exports its metrics on a separate port."),
+        Reason(
+            "engine.mindie.separate_metrics_port", "MindIE exports its metrics on a separate port."
+        ),
     ),
     sources=(
         "MindIE-LLM at 8b4871a: conf/config.json and docs/zh/user_guide",
@@ -161,9 +163,12 @@ PROFILE = EngineProfile(
 _ONE_LAYOUT = Reason(
     "engine.mindie.parallelism_not_supported", "only tensor parallelism is supported with MindIE"
 )
-_BY_ITSELF = Reason("engine.mindie.graphs_not_configurable", "MindIE sets this automatically")
+_BY_ITSELF = Reason(
+    "engine.mindie.graphs_not_configurable", "MindIE sets this option automatically"
+)
 _PLUGIN = Reason(
-    "engine.mindie.unverified_plugin", "this is a plug-in of MindIE whose settings are not verified"
+    "engine.mindie.unverified_plugin",
+    "this option is implemented by a plug-in of MindIE whose settings are not verified",
 )
 _LIMITS = (
     FieldLimit(

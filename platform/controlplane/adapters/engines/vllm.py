@@ -106,12 +106,12 @@ VLLM_PROFILE = EngineProfile(
     remarks=(
         Reason(
             "engine.vllm.open_endpoints",
-            "Requires the API key on /v1 only: every client that can reach the port "
-            "can read /metrics and /health.",
+            "vLLM requires the API key on /v1 only: every client that can reach the port can "
+            "read /metrics and /health.",
         ),
         Reason(
             "engine.vllm.failures_not_counted",
-            "Does not count failed requests; the gateway counts them.",
+            "vLLM does not count failed requests; the gateway counts them.",
         ),
     ),
     sources=(
@@ -177,8 +177,8 @@ VLLM_ASCEND_PROFILE = EngineProfile(
     remarks=(
         Reason(
             "engine.vllm.open_endpoints",
-            "Requires the API key on /v1 only: every client that can reach the port "
-            "can read /metrics and /health.",
+            "vLLM requires the API key on /v1 only: every client that can reach the port can "
+            "read /metrics and /health.",
         ),
         Reason(
             "engine.vllm_ascend.network_interface",

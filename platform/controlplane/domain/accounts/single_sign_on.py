@@ -77,7 +77,11 @@ def parse_groups(text: str) -> tuple[GroupGrant, ...]:
         mapping = json.loads(text)
     except ValueError as error:
         raise ValueError(
-            Reason("sso.groups.invalid_json", "not valid JSON: {error}", error=str(error))
+            Reason(
+                "sso.groups.invalid_json",
+                "the mapping of groups to team roles is not valid JSON: {error}",
+                error=str(error),
+            )
         ) from None
     if not isinstance(mapping, dict):
         raise ValueError(

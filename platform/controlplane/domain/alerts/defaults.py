@@ -49,7 +49,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "isolation-held-back",
-        "title": "The guard suppressed isolations: action required",
+        "title": "Isolations suppressed by the health policy limits: action required",
         "measure": "decisions.held_back",
         "op": ">",
         "threshold": 0,
@@ -89,7 +89,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "outbox-late",
-        "title": "Messages are not delivered",
+        "title": "Outbox messages are not delivered",
         "measure": "product.outbox_age",
         "op": ">",
         "threshold": 60,

@@ -67,7 +67,8 @@ def delivery_retry_pause(*, tries: int, spread: float) -> timedelta | None:
         raise ValueError(
             Reason(
                 "delivery.retry.invalid_arguments",
-                "tries must be at least 1 and spread 0 to 1, got {tries} and {spread}",
+                "the number of delivery tries must be at least 1 and their time spread 0 to 1, "
+                "got {tries} and {spread}",
                 tries=tries,
                 spread=spread,
             )

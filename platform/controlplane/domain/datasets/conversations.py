@@ -282,7 +282,9 @@ def _read_conversations(
         value = require_column(record, column)
         if isinstance(value, str):
             raise RowRefused(
-                Reason("dataset.row.prompt_missing", "has no prompt; add a column named prompt"),
+                Reason(
+                    "dataset.row.prompt_missing", "the row has no prompt; add a column named prompt"
+                ),
                 column=column,
             )
         parsed.append(parse_conversation(value, column, sharegpt=_is_sharegpt(value)))

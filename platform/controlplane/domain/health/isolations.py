@@ -71,7 +71,7 @@ def release_blocker_reason(
         faults, isolation=isolation, severities=severities
     ):
         if fault.ended_at is None:
-            return Reason("health.fault.active", "{fault} is still active", fault=fault.code)
+            return Reason("health.fault.active", "fault {fault} is still active", fault=fault.code)
         if severity.flaps:
             return severity.reason
         if fault.ended_at > at - policy.settle:

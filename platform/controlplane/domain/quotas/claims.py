@@ -116,7 +116,7 @@ class RoleShape:
             raise ValueError(
                 Reason(
                     "claim.role.share_of_several_cards",
-                    "role {role}: a share requires exactly 1 card, got {cards}",
+                    "role {role}: a share of a card requires exactly 1 card, got {cards}",
                     role=repr(self.name),
                     cards=self.cards,
                 )

@@ -56,13 +56,13 @@ class QueueDocument:
     )
     #: Uid of the queue above; empty at the top.
     parent: str = queue_dataclass_field(
-        default="", label="Below", help="The parent queue; none (the default) is the top."
+        default="", label="Below", help="The parent queue; none (the default) is the top level."
     )
     #: Slug of the team; empty for every team.
     team: str = queue_dataclass_field(
         default="",
         label="Team",
-        help="The only team that may use it; none (the default) is every team.",
+        help="The only team that may use the queue; none (the default) is every team.",
     )
     state: QueueState = queue_dataclass_field(  # noqa: RUF009 (a dataclass field, as for the others)
         default=QueueState.OPEN,
@@ -87,7 +87,9 @@ class QueueDocument:
         above_least=True,
     )
     borrows: bool = queue_dataclass_field(
-        default=True, label="Borrows", help="Uses idle cards beyond its guarantee (the default)."
+        default=True,
+        label="Borrows",
+        help="Allows the queue to use idle cards beyond its guaranteed quota (the default).",
     )
     lends: bool = queue_dataclass_field(
         default=True, label="Lends", help="Lends idle cards of its guarantee (the default)."
@@ -95,12 +97,12 @@ class QueueDocument:
     reclaims: bool = queue_dataclass_field(
         default=True,
         label="Reclaims",
-        help="Takes lent cards back for pending claims (the default).",
+        help="Allows the queue to reclaim lent cards for pending claims (the default).",
     )
     preempts: bool = queue_dataclass_field(
         default=True,
         label="Preempts",
-        help="Claims preempt those of lower priority in it (the default).",
+        help="Allows claims to preempt claims of lower priority in the same queue (the default).",
     )
     max_running_per_user: int | None = queue_dataclass_field(
         default=None,

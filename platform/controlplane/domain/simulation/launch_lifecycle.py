@@ -365,7 +365,7 @@ def _stop_outcome(record: SimulatedLaunchRecord) -> LaunchOutcome | None:
         return LaunchOutcome(
             at=record.stop_at,
             cause="stopped",
-            message=Reason("attempt.stop.before_start", "stopped before the start"),
+            message=Reason("attempt.stop.before_start", "stopped before the program started"),
         )
     saved = record.after(record.profile.saves, record.stop_at)
     if record.profile.obeys and saved <= record.kill_at:
@@ -379,7 +379,7 @@ def _stop_outcome(record: SimulatedLaunchRecord) -> LaunchOutcome | None:
         at=record.kill_at,
         cause="stopped",
         message=Reason(
-            "attempt.stop.killed", "killed because it did not stop within the grace period"
+            "attempt.stop.killed", "killed because the program did not stop within the grace period"
         ),
         exit_code=_KILLED,
     )

@@ -100,7 +100,7 @@ SERVE = (
     ),
     SpecField(
         name="memory_fraction",
-        label="Memory fraction",
+        label="Device memory fraction",
         help="Fraction of the memory of each card for weights and KV cache together.",
         kind=FieldKind.NUMBER,
         default=MEMORY_FRACTION,

@@ -48,7 +48,7 @@ LORA = (
     ),
     SpecField(
         name="target_modules",
-        label="Target modules",
+        label="LoRA target modules",
         help="Names of the modules to adapt. Empty: every linear layer except the output head.",
         kind=FieldKind.TEXTS,
         default=None,

@@ -117,7 +117,7 @@ class RetentionRemoval:
             case RetentionRuleCode.UNLISTED:
                 return Reason(
                     "artifact.retention.unreferenced",
-                    "the run has ended and no record references these files",
+                    "the job has ended and no record references these files",
                 )
 
 

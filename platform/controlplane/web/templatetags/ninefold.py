@@ -253,7 +253,7 @@ def uid(value: str) -> SafeString:
         'aria-label="{2}"><code>{1}</code></button>',
         value,
         short(value),
-        _("Copy the id %(uid)s") % {"uid": value},
+        _("Copy the ID %(uid)s") % {"uid": value},
         _("Copied"),
     )
 

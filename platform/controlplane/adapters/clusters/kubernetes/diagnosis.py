@@ -207,7 +207,7 @@ def read_config_map(config_map: Object, *, into: SignalCollector) -> None:
                     level=FaultLevel.ISOLATE,
                     message=Reason(
                         "node.signal.manually_separated",
-                        "isolated by MindCluster until an administrator releases it",
+                        "the card is isolated by MindCluster until an administrator releases it",
                     ),
                 )
                 for index in _parse_card_indices(str(text))
@@ -280,7 +280,11 @@ def _read_cards(node: str, lists: Object, *, where: str, into: SignalCollector) 
                 index=index,
                 code=kind,
                 level=FaultLevel[level],
-                message=Reason("node.signal.listed", "listed as {list} without a fault", list=kind),
+                message=Reason(
+                    "node.signal.listed",
+                    "the MindCluster ConfigMap lists the card in {list} without a fault",
+                    list=kind,
+                ),
             )
             for key, names in lists.items()
             if key.endswith(f"-{kind}") and isinstance(names, str)

@@ -155,7 +155,7 @@ _REQUIRED_ACTIONS: Final = {
     ),
     "reclaim": Reason(
         "volcano.scheduler.reclaim_disabled",
-        "The action reclaim is disabled: lent cards are not reclaimed",
+        "The Volcano action reclaim is disabled: lent cards are not reclaimed",
     ),
 }
 
@@ -176,7 +176,7 @@ def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     if not plugins.get("capacity", {"enableHierarchy": True}).get("enableHierarchy"):
         yield Reason(
             "volcano.scheduler.hierarchy_disabled",
-            "The plug-in capacity lacks enableHierarchy: child queues are not scheduled",
+            "The Volcano plug-in capacity lacks enableHierarchy: child queues are not scheduled",
         )
     for plain, lost in _REQUIRED_ACTIONS.items():
         gang = f"gang{plain}"
