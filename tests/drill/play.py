@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     engine = companies.DrillEngine()
     known = {engine.name: engine}
     with patch.multiple(
-        adapter_registry, engine=known.__getitem__, engine_names=lambda: tuple(known)
+        adapter_registry, engine_by_name=known.__getitem__, engine_names=lambda: tuple(known)
     ):
         outcomes = list(play(drill))
     print(printed(outcomes), flush=True)
