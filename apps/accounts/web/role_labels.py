@@ -47,7 +47,7 @@ SCOPE_LABELS: dict[Scope, Promise] = {
 }
 _READS: Promise = _("view everything that you can view")
 _COMPANY: Promise = _("everything in every team, in the fleet and in the queue tree")
-_ALL: Promise = _("every action that you can do, including creating tokens")
+_ALL: Promise = _("all actions that you can perform, including creating tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,7 +149,7 @@ def _worker_summary(it: ProductComponent) -> str:
 
 def _beat_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
-        return _("schedules no tasks: no recent controller run and no waiting task")
+        return _("schedules no tasks: no recent controller run and no pending task")
     return _last_run_labels(it)
 
 

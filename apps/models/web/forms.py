@@ -138,9 +138,7 @@ class RetentionRulesForm(StyledForm):
     enabled = forms.BooleanField(label=_("Enable these rules"), required=False)
     keep_versions = forms.IntegerField(
         label=_("Versions to keep per model"),
-        help_text=_(
-            "Older versions are deleted unless they are in use or protected from deletion."
-        ),
+        help_text=_("Older versions are deleted unless they are in use or pinned."),
         required=False,
         min_value=1,
         max_value=100_000,

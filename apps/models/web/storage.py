@@ -238,7 +238,7 @@ def artifact_action(request: AuthenticatedRequest, uid: str, action: str) -> Htt
     actions: dict[str, tuple[Callable[[Artifact], None], str, str]] = {
         "delete": (
             lambda row: services.artifact_delete(artifact=row, actor=actor, at=at),
-            _("Object deleted. It can be restored for 7 days."),
+            _("Deleted. It can be restored for 7 days."),
             "deleted",
         ),
         "restore": (
@@ -248,12 +248,12 @@ def artifact_action(request: AuthenticatedRequest, uid: str, action: str) -> Htt
         ),
         "remove": (
             lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at),
-            _("Object deleted permanently."),
+            _("Deleted permanently."),
             "deleted",
         ),
         "pin": (
             lambda row: services.artifact_pin(artifact=row, actor=actor, at=at),
-            _("Object protected. Retention rules do not remove it."),
+            _("Pinned. Retention rules do not remove it."),
             "biggest",
         ),
         "unpin": (

@@ -169,7 +169,7 @@ MEASURE_LABELS: Mapping[str, str | Promise] = {
     "decisions.held_back": _("actions suppressed by the guard in the last hour"),
     "clusters.silence": _("silence of a cluster"),
     "controllers.unhealthy": _("health of a controller (1 is unhealthy)"),
-    "controllers.lag": _("delay of a controller"),
+    "controllers.lag": _("lag of a controller"),
     "product.disk_free": _("free share of a disk of the product"),
     "product.outbox_age": _("age of the oldest pending message"),
     "queues.wait": _("longest pending time in a queue"),

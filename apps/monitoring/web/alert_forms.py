@@ -85,7 +85,7 @@ class AlertRuleForm(StyledForm):
         help_text=_("One matcher per line, such as node!=test-*."),
     )
     keeps = forms.IntegerField(
-        label=_("One label matcher per line, such as node!=test-*."),
+        label=_("Resolve delay (s)"),
         min_value=0,
         initial=0,
         required=False,
