@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+import sys
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -81,15 +85,27 @@ def test_the_generations_of_llama_speak_in_different_ways(vocabulary: int, templ
     assert arguments({}, model=model)["template"] == template
 
 
-def test_rewards_come_along_with_what_they_compare_by() -> None:
+def test_rewards_come_along_with_what_they_compare_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = {"objective": "grpo", "grpo": {"reward": "label_accuracy"}}
     launch = rendered(NAME, spec, chip="nvidia-h800")
     configuration = json.loads(launch.files["train.json"])
     assert configuration["reward_funcs"] == ["ninefold_label_accuracy"]
     assert configuration["external_plugins"] == ["plugins/ninefold_rewards.py"]
     assert configuration["eval_strategy"] == "no"
-    assert '"ninefold_label_accuracy"' in launch.files["plugins/ninefold_rewards.py"]
-    assert "def label_accuracy" in launch.files["plugins/ninefold_scoring.py"]
+    registered: dict[str, Any] = {}
+    swift = SimpleNamespace(ORM=object, orms=registered)
+    monkeypatch.setitem(sys.modules, "swift", SimpleNamespace(rewards=swift))
+    monkeypatch.setitem(sys.modules, "swift.rewards", swift)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("ninefold_scoring", "ninefold_rewards"):
+        (tmp_path / f"{name}.py").write_text(launch.files[f"plugins/{name}.py"], encoding="utf-8")
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.import_module("ninefold_rewards")
+    answers, references = ["3_A,5_B", "3_A,4_B,"], ["3_A,4_B", "3_A,4_B"]
+    assert registered["ninefold_label_accuracy"]()(answers, references) == [0.5, 1.0]
+    assert registered["ninefold_exact_match"]()(answers, references) == [0.0, 1.0]
 
 
 def test_context_parallelism_is_its_sequence_parallelism() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ninefold_scoring import Score
+from ninefold_scoring import AnswerScore
 from swift.rewards import ORM, orms
 
 
@@ -32,8 +32,8 @@ class LabelAccuracy(ORM):
         return [_score_answer(*pair).label_accuracy() or 0.0 for pair in pairs]
 
 
-def _score_answer(answer: str, reference: str) -> Score:
-    score = Score()
+def _score_answer(answer: str, reference: str) -> AnswerScore:
+    score = AnswerScore()
     score.add(answer=answer, reference=reference)
     return score
 
