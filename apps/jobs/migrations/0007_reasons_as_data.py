@@ -6,7 +6,7 @@ from controlplane.persistence.reasons import ReasonField
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0006_retry_policies"),
+        ("jobs", "0002_filters_quantization_variables_and_retries"),
     ]
 
     operations = [

@@ -16,7 +16,7 @@ import controlplane.persistence.models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("fleet", "0002_clusters_over_the_network"),
+        ("fleet", "0002_remote_clusters_and_node_locality"),
         ("monitoring", "0002_pipeline_news"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -18,7 +18,7 @@ _NO_ROOM = "ALTER TABLE quotas_claim RESET (fillfactor);"
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0004_audit_unemptied_and_found"),
-        ("quotas", "0007_claims_that_hold"),
+        ("quotas", "0004_defragmentations_what_ifs_and_phases"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("contenttypes", "0002_remove_content_type_name"),
         ("monitoring", "0006_names_of_tables"),
-        ("fleet", "0003_node_locality"),
+        ("fleet", "0002_remote_clusters_and_node_locality"),
     ]
 
     operations = [

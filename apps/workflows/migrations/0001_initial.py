@@ -13,9 +13,9 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("accounts", "0004_audit_unemptied_and_found"),
-        ("jobs", "0003_quantize_kind"),
+        ("jobs", "0002_filters_quantization_variables_and_retries"),
         ("quotas", "0001_initial"),
-        ("registry", "0003_quantized_versions"),
+        ("registry", "0002_storage_quantization_catalog_and_imports"),
         ("serving", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

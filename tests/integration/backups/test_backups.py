@@ -192,6 +192,15 @@ def test_a_backup_of_a_newer_version_is_refused(backup: Path) -> None:
         call_command("restore", source=backup, overwrite=True)
 
 
+def test_a_backup_from_between_two_migrations_that_are_one_now_is_refused(backup: Path) -> None:
+    manifest = BackupManifest.read(backup)
+    older = {**manifest.migrations, "jobs": ("0001_initial", "0002_saved_filters")}
+    object.__setattr__(manifest, "migrations", older)
+    manifest.write(backup)
+    with pytest.raises(CommandError, match=r"too old: the migration jobs\.0003_quantize_kind"):
+        call_command("restore", source=backup, overwrite=True)
+
+
 def test_a_full_disk_leaves_no_backup(
     product: EmptyCompany, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

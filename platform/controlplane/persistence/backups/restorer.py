@@ -88,17 +88,32 @@ def restore_backup(
 
 def _check_version(manifest: BackupManifest) -> None:
     known = MigrationExecutor(connection).loader.disk_migrations
+    squashed = _squashed_migrations()
+    applied = {(app, name) for app, names in manifest.migrations.items() for name in names}
     unknown = [
         f"{app}.{name}"
-        for app, names in manifest.migrations.items()
-        for name in names
-        if (app, name) not in known
+        for app, name in sorted(applied)
+        if (app, name) not in known and (app, name) not in squashed
     ]
     if unknown:
         raise BackupRefused(
             f"the backup is of version {manifest.product}, which is newer than this one: "
             f"{', '.join(unknown[:3])} is unknown here. Install that version or a later one"
         )
+    for migration in applied & squashed.keys():
+        missing = set(known[squashed[migration]].replaces) - applied
+        if missing:
+            app, name = min(missing)
+            raise BackupRefused(
+                f"the backup is of version {manifest.product}, which is too old: the migration "
+                f"{app}.{name} no longer exists by itself. Restore it with version 0.1.0, and upgrade"
+            )
+
+
+def _squashed_migrations() -> dict[tuple[str, str], tuple[str, str]]:
+    """A migration that no longer exists by itself → the one that replaces it."""
+    found = MigrationExecutor(connection).loader.disk_migrations
+    return {old: key for key, migration in found.items() for old in migration.replaces}
 
 
 def _check_empty() -> None:
@@ -119,17 +134,15 @@ def _restore_database(manifest: BackupManifest, *, folder: Path) -> int:
         schema = row[0] if row else "public"
         cursor.execute(f"DROP SCHEMA {schema} CASCADE")
         cursor.execute(f"CREATE SCHEMA {schema}")
-    _migrate_to(to=[(app, names[-1]) for app, names in _latest_migrations(manifest).items()])
+    squashed = _squashed_migrations()
+    newest = [(app, names[-1]) for app, names in manifest.migrations.items() if names]
+    _migrate_to(to=[squashed.get(each, each) for each in newest])
     truncate_tables(table_names())
     rows = sum(restore_table(table, folder=folder) for table in manifest.tables)
     restore_sequences(manifest.sequences)
     _check_deferred_constraints()
     _migrate_to(to=MigrationExecutor(connection).loader.graph.leaf_nodes())
     return rows
-
-
-def _latest_migrations(manifest: BackupManifest) -> dict[str, tuple[str, ...]]:
-    return {app: names for app, names in manifest.migrations.items() if names}
 
 
 def _migrate_to(*, to: list[tuple[str, str]]) -> None:
