@@ -272,7 +272,7 @@ CSV_COLUMNS = (
     TableColumn(
         key="detail", label=gettext_lazy("Details"), csv=lambda row: _format_detail(row.detail)
     ),
-    TableColumn(key="request_id", label=gettext_lazy("Request")),
+    TableColumn(key="request_id", label=gettext_lazy("Request ID")),
 )
 
 

@@ -104,7 +104,7 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationKindLabels] = {
         icon="webhook",
     ),
     NotificationKind.TEST: NotificationKindLabels(
-        label=_("A test"), title=_("A test, sent by %(name)s"), icon="send"
+        label=_("Test notification"), title=_("Test notification, sent by %(name)s"), icon="send"
     ),
 }
 

@@ -66,7 +66,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "roomy": StateBadge(pgettext_lazy("storage", "enough room"), "circle-check", "green"),
     "near": StateBadge(pgettext_lazy("storage", "nearly full"), "alert-triangle", "orange"),
     "full": StateBadge(pgettext_lazy("storage", "over quota"), "circle-x", "red"),
-    "unlimited": StateBadge(pgettext_lazy("storage", "no quota"), "info-circle", "secondary"),
+    "unlimited": StateBadge(pgettext_lazy("storage", "unlimited"), "info-circle", "secondary"),
     "revoked": StateBadge(_("revoked"), "circle-x", "secondary"),
     "untried": StateBadge(_("no deliveries"), "circle-dashed", "secondary"),
     "working": StateBadge(_("working"), "circle-check", "green"),

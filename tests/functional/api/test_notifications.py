@@ -26,7 +26,7 @@ def test_one_reads_what_one_was_told_and_marks_it(engineer: APIClient, company: 
         notification_send_test(user=company.engineer, at=timezone.now())
     (first, second) = engineer.get(f"{API}/notifications").json()["results"]
     assert (first["kind"], first["severity"], first["read_at"]) == ("test", "info", None)
-    assert first["title"] == f"A test, sent by {company.engineer.username}"
+    assert first["title"] == f"Test notification, sent by {company.engineer.username}"
     read = engineer.post(f"{API}/notifications/{first['uid']}/read").json()
     assert read["read_at"] is not None
     unread = engineer.get(f"{API}/notifications?unread=true").json()["results"]

@@ -162,7 +162,7 @@ def test_wishes_are_kept_as_they_were_ticked(browser: Client, empty: EmptyCompan
 
 def test_a_test_comes_into_the_bell(browser: Client, empty: EmptyCompany) -> None:
     assert "Test notification created." in browser.post("/notifications/test", follow=True).text
-    assert "A test, sent by ada" in browser.get("/notifications/bell", headers=HTMX).text
+    assert "Test notification, sent by ada" in browser.get("/notifications/bell", headers=HTMX).text
 
 
 def test_a_webhook_is_made_its_secret_shown_once_and_never_again(

@@ -204,7 +204,9 @@ def test_a_line_is_worded_when_it_is_read(office: Office) -> None:
 def test_a_test_reaches_whoever_asked(office: Office) -> None:
     notification_send_test(user=office.ada, at=timezone.now())
     assert kinds_for(office.ada) == [NotificationKind.TEST]
-    assert notification_bell(office.ada).newest[0].rendered.title == "A test, sent by ada"
+    assert (
+        notification_bell(office.ada).newest[0].rendered.title == "Test notification, sent by ada"
+    )
 
 
 def test_old_news_is_forgotten_with_its_lines(office: Office) -> None:

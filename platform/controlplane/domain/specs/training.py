@@ -234,7 +234,7 @@ OBJECTIVE_RATES: Mapping[str, float] = {"dpo": 5e-6, "grpo": 1e-6}
 FINETUNE = (
     SpecField(
         name="objective",
-        label="Objective",
+        label="Training objective",
         help="sft trains on answers, dpo on preferences, grpo on rewards, pretrain on plain text.",
         kind=FieldKind.CHOICE,
         default="sft",

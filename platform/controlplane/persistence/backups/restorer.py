@@ -106,7 +106,7 @@ def _check_version(manifest: BackupManifest) -> None:
             app, name = min(missing)
             raise BackupRefused(
                 f"the backup is of version {manifest.product}, which is too old: the migration "
-                f"{app}.{name} no longer exists by itself. Restore it with version 0.1.0, and upgrade"
+                f"{app}.{name} no longer exists by itself. Restore it with that version, then upgrade"
             )
 
 
