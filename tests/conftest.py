@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.apps import apps
@@ -33,6 +33,13 @@ GROUPS = {
         "tests/e2e/test_main_",
         "tests/integration/deployment/test_containers.py",
     ),
+}
+
+#: Programs that take half a core when they are idle → the start of the paths of the tests that use them.
+SHARED_PROGRAMS = {
+    "crowd": ("tests/kubernetes/",),
+    "live_cluster": ("tests/kubernetes/", "tests/contract/"),
+    "product": ("tests/e2e/test_browser.py", "tests/e2e/test_faults.py", "tests/e2e/test_main_"),
 }
 
 # How long an example takes says more of the machine than of the code.
@@ -70,6 +77,18 @@ def _group(test: str) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest come first; pytest-django has put them behind those that use the database."""
     items.sort(key=lambda item: _group(item.nodeid) not in GROUPS)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """End shared programs after the last of their tests, and not after the last test of all."""
+    yield
+    if nextitem is None or not isinstance(item, pytest.Function):
+        return
+    for name, users in SHARED_PROGRAMS.items():
+        if item.nodeid.startswith(users) and not nextitem.nodeid.startswith(users):
+            for fixture in item.session._fixturemanager.getfixturedefs(name, item) or ():
+                fixture.finish(cast(Any, item._request))
 
 
 def pytest_collection_finish() -> None:
