@@ -20,7 +20,7 @@ from pathlib import Path
 from launcher.postgres import RunningPostgres, prepare_server, start_temporary_postgres
 
 ROOT = Path(__file__).resolve().parents[1]
-_MIGRATED_WITHIN = 300.0
+_MIGRATED_WITHIN = 900.0
 
 
 def start_prepared(folder: Path) -> RunningPostgres:

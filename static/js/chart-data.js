@@ -1,4 +1,4 @@
-// The figures behind a chart: as a table for those who cannot see it, and as CSV.
+// The figures behind a chart: as a table for those who cannot see it, as CSV, and smoothed.
 
 const MOST_ROWS = 500;
 
@@ -59,12 +59,21 @@ function quoted(value) {
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-export function csvOf(title, data) {
+export function csvOf(data) {
   const { head, rows } = columns(data);
   const lines = [head, ...rows].map((row) => row.map(quoted).join(","));
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv" }));
-  link.download = `${(title || "chart").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "")}.csv`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  return new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv" });
+}
+
+/** The exponential moving average with the weight of what came before, from 0 to below 1; gaps stay gaps. */
+export function smoothed(values, weight) {
+  let sum = 0;
+  let total = 0;
+  return values.map((value) => {
+    if (value === null || value === undefined) return value;
+    sum = weight * sum + (1 - weight) * value;
+    // Without it, the first averages would begin at 0.
+    total = weight * total + (1 - weight);
+    return sum / total;
+  });
 }

@@ -2,6 +2,8 @@
 
 const NARROW = 520;
 const LINE_HEIGHT = 16;
+const TICK_WIDTH = 110;
+const MARK_DASHES = { release: "solid", fault: "dash", attempt: "dot" };
 const DASHES = { dash: "dash", dot: "dot", dashed: "dash", dotted: "dot" };
 
 function palette(element) {
@@ -14,6 +16,7 @@ function palette(element) {
     series: [1, 2, 3, 4, 5, 6].map((number) => token(`--nf-series-${number}`)),
     gpu: token("--nf-gpu"),
     npu: token("--nf-npu"),
+    fault: token("--tblr-danger"),
     font: getComputedStyle(document.body).fontFamily,
   };
 }
@@ -29,7 +32,8 @@ function utc(text) {
 }
 
 function trace(series, index, { x, y, colours }) {
-  const colour = colours[series.hue] ?? colours.series[index % colours.series.length];
+  const place = series.colour ?? index;
+  const colour = colours[series.hue] ?? colours.series[place % colours.series.length];
   const unit = y.unit ? ` ${y.unit}` : "";
   const bar = series.kind === "bar";
   return {
@@ -41,10 +45,23 @@ function trace(series, index, { x, y, colours }) {
     connectgaps: false,
     line: { color: colour, width: 2, dash: DASHES[series.dash] ?? "solid" },
     // Shapes tell series apart where colours do not.
-    marker: bar ? { color: colour } : { color: colour, size: 6, symbol: index },
+    marker: bar ? { color: colour } : { color: colour, size: 6, symbol: place },
+    opacity: series.faint ? 0.3 : 1,
+    hoverinfo: series.faint ? "skip" : undefined,
+    showlegend: !series.faint,
     hovertemplate: `%{y:.5~g}${unit}<extra>${series.name}</extra>`,
   };
 }
+
+// Times have the date only where the day changes.
+const TIME_TICKS = [
+  { dtickrange: [null, 1000], value: "%H:%M:%S.%L" },
+  { dtickrange: [1000, 60_000], value: "%H:%M:%S" },
+  { dtickrange: [60_000, 86_400_000], value: "%H:%M\n%Y-%m-%d" },
+  { dtickrange: [86_400_000, "M1"], value: "%m-%d\n%Y" },
+  { dtickrange: ["M1", null], value: "%Y-%m" },
+];
+const whole = (data) => data.series.every(({ x }) => x.every(Number.isInteger));
 
 function axis({ type, unit = timed({ type }) ? "UTC" : "", label }, colours, bars) {
   const kind = { date: "date", time: "date", log: "log", category: "category", linear: "linear" }[type];
@@ -69,15 +86,15 @@ const lastKnown = (series) => {
 };
 
 // Names at the ends of their lines, pushed apart where they would cover each other.
-function labels(data, traces, { height, text }) {
+function labels(data, traces, { height, text, logarithmic }) {
   const values = data.series.flatMap((series) => series.y.filter((y) => y !== null && y !== undefined));
-  const scale = data.y.type === "log" ? (y) => Math.log10(y) : (y) => y;
+  const scale = logarithmic ? (y) => Math.log10(y) : (y) => y;
   const low = values.reduce((one, other) => Math.min(one, scale(other)), Infinity);
   const high = values.reduce((one, other) => Math.max(one, scale(other)), -Infinity);
   const perUnit = high > low ? height / (high - low) : 0;
   const ends = data.series
     .map((series, index) => ({ series, index, at: lastKnown(series) }))
-    .filter(({ at }) => at >= 0)
+    .filter(({ series, at }) => at >= 0 && !series.faint)
     .map((end) => ({ ...end, y: (high - scale(end.series.y[end.at])) * perUnit }))
     .sort((one, other) => one.y - other.y);
   let previous = -Infinity;
@@ -94,11 +111,11 @@ function labels(data, traces, { height, text }) {
 }
 
 function marks(data, colours) {
-  const shown = (data.marks ?? []).map(({ x, label }) => ({ x: timed(data.x) ? utc(x) : x, label }));
+  const shown = (data.marks ?? []).map((mark) => ({ ...mark, x: timed(data.x) ? utc(mark.x) : mark.x }));
   return {
-    shapes: shown.map(({ x }) => ({
+    shapes: shown.map(({ x, kind }) => ({
       type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1,
-      line: { color: colours.text, width: 1, dash: "dot" },
+      line: { color: kind === "fault" ? colours.fault : colours.text, width: 1, dash: MARK_DASHES[kind] ?? "dot" },
     })),
     annotations: shown.map(({ x, label }) => ({
       x, yref: "paper", y: 1, yanchor: "bottom", text: label, showarrow: false, font: { size: 11, color: colours.text },
@@ -106,12 +123,13 @@ function marks(data, colours) {
   };
 }
 
-export function drawing(element, data) {
+export function drawing(element, data, view = {}) {
   const colours = palette(element);
   const bars = data.series.some((series) => series.kind === "bar");
   const traces = data.series.map((series, index) => trace(series, index, { x: data.x, y: data.y, colours }));
   const wide = element.clientWidth >= NARROW;
-  const several = data.series.length > 1;
+  const several = data.series.filter((series) => !series.faint).length > 1;
+  const logarithmic = view.logarithmic || data.y.type === "log";
   const named = several && wide && !bars;
   const mark = marks(data, colours);
   const longest = Math.max(...data.series.map((series) => series.name.length), 0);
@@ -122,17 +140,29 @@ export function drawing(element, data) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: colours.text, family: colours.font, size: 12 },
-    xaxis: axis(data.x, colours, bars),
-    yaxis: { ...axis(data.y, colours, false), rangemode: bars ? "tozero" : "normal" },
+    // The range that a user chose stays when points are added.
+    uirevision: "chosen",
+    xaxis: {
+      ...axis(data.x, colours, bars),
+      nticks: Math.max(3, Math.floor(element.clientWidth / TICK_WIDTH)),
+      fixedrange: data.x.type === "category",
+      tickformatstops: timed(data.x) ? TIME_TICKS : undefined,
+      tickformat: !timed(data.x) && data.x.type !== "category" && whole(data) ? ",d" : undefined,
+    },
+    yaxis: {
+      ...axis({ ...data.y, type: logarithmic ? "log" : data.y.type }, colours, false),
+      rangemode: bars && !logarithmic ? "tozero" : "normal",
+    },
     showlegend: several && !named,
     legend: { orientation: "h", x: 0, y: -0.25, yanchor: "top" },
     hovermode: bars ? "closest" : "x unified",
     hoverlabel: { bgcolor: colours.surface, bordercolor: colours.grid, font: { color: colours.text } },
     bargap: 0.15,
     barmode: data.stacked ? "stack" : "group",
-    dragmode: false,
+    // A finger scrolls the page; the options zoom.
+    dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     shapes: mark.shapes,
-    annotations: [...mark.annotations, ...(named ? labels(data, traces, { height: height - 70, text: colours.text }) : [])],
+    annotations: [...mark.annotations, ...(named ? labels(data, traces, { height: height - 70, text: colours.text, logarithmic }) : [])],
   };
   const config = {
     responsive: false,

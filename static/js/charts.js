@@ -1,11 +1,12 @@
 // Charts with one theme: <figure class="nf-chart" data-chart="URL of JSON" data-chart-title="A question?">.
 //
 // The JSON is {x: {label, unit, type}, y: {label, unit, type}, series: [{name, x, y, kind, dash, hue}],
-// marks: [{x, label}], ended, more, stacked}. `kind` is line, markers or bar; a null in y is a gap and stays one. Where
+// marks: [{x, label, kind}], ended, more, stacked}. A mark is of kind release, fault or attempt. `kind` of a series is line, markers or bar; a null in y is a gap and stays one. Where
 // `ended` is false, `more` is asked for what came since; its points are put in by their x, the newer one wins.
 
 import { csvOf, tableOf } from "./chart-data.js";
 import { drawing } from "./chart-theme.js";
+import { optionsOf, save, share, updateOptions, withSmoothing } from "./chart-view.js";
 
 const PAUSE = 2000;
 const LONGEST_PAUSE = 60000;
@@ -63,17 +64,18 @@ function frame(element) {
   plot.setAttribute("aria-label", title);
   const note = part("div", "nf-chart-note", element);
   note.setAttribute("role", "status");
-  const details = part("details", "nf-chart-data", element);
+  const more = part("div", "nf-chart-more", element);
+  const details = part("details", "nf-chart-data", more);
   const summary = part("summary", "", details);
   summary.textContent = labels.table;
-  const save = part("button", "btn btn-sm", details);
-  save.type = "button";
-  save.textContent = labels.csv;
+  const csv = part("button", "btn btn-sm", details);
+  csv.type = "button";
+  csv.textContent = labels.csv;
   const table = part("div", "table-responsive", details);
   table.tabIndex = 0;
   table.setAttribute("role", "region");
   table.setAttribute("aria-label", labels.table);
-  return { plot, note, details, save, table };
+  return { plot, note, more, details, csv, table };
 }
 
 function say(state, text, retry) {
@@ -97,16 +99,19 @@ async function draw(state) {
   const { element, data, parts } = state;
   const empty = !count(data);
   parts.plot.hidden = empty;
-  parts.details.hidden = empty;
+  parts.more.hidden = empty;
   element.removeAttribute("aria-busy");
   if (empty) return say(state, element.dataset.chartEmpty ?? labels.empty);
   const hidden = data.series.length - MOST_SERIES;
   say(state, hidden > 0 ? labels.hidden.replace("{n}", hidden) : "");
   if (parts.details.open) tableOf(parts.table, data);
   const library = await plotly();
+  updateOptions(state);
   const shown = { ...data, series: data.series.slice(0, MOST_SERIES) };
-  const { traces, layout, config } = drawing(element, shown);
+  const { traces, layout, config } = drawing(element, withSmoothing(shown, state.view.smoothing), state.view);
   await library.react(parts.plot, traces, layout, config);
+  if (!state.shared) share(state);
+  state.shared = true;
 }
 
 function merge(data, more) {
@@ -164,7 +169,8 @@ export async function chart(element, data, base = location.href) {
   charts.set(element, state);
   if (!known) {
     state.parts.details.addEventListener("toggle", () => tableOf(state.parts.table, state.data));
-    state.parts.save.addEventListener("click", () => csvOf(element.dataset.chartTitle, state.data));
+    state.parts.csv.addEventListener("click", () => save(csvOf(state.data), element.dataset.chartTitle, "csv"));
+    optionsOf(state, state.parts.more, () => draw(state));
     new ResizeObserver(() => state.width !== element.clientWidth && resize(state)).observe(element);
   }
   try {

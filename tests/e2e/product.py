@@ -19,7 +19,7 @@ from tests.e2e.rest_client import RestClient
 from tests.prepared_postgres import copy_data
 
 ROOT = Path(__file__).resolve().parents[2]
-UP_WITHIN = 300.0
+UP_WITHIN = 900.0
 DOWN_WITHIN = 300.0
 
 

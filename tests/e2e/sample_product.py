@@ -28,7 +28,7 @@ from tests.prepared_postgres import start_prepared
 
 _SETTINGS = "tests.e2e.sample_settings"
 _READY_WITHIN = 120.0
-_PREPARED_WITHIN = 300.0
+_PREPARED_WITHIN = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

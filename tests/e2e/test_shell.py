@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from PIL import Image
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.e2e.browsers import logged_in, opened
 from tests.e2e.sample_product import SampleProduct
@@ -120,15 +121,49 @@ def test_charts_are_drawn_and_read_under_the_strict_policy(design: Page, tmp_pat
     lines.scroll_into_view_if_needed()
     lines.locator(".nf-plot").hover()
     expect(lines.locator(".hoverlayer text").first).to_be_visible()
-    lines.locator("summary").click()
+    lines.get_by_text("Values as a table").click()
     expect(lines.locator("table tbody tr")).to_have_count(51)
     with design.expect_download() as saved:
-        lines.get_by_role("button").click()
+        lines.get_by_role("button", name="Download as CSV").click()
     path = tmp_path / "lines.csv"
     saved.value.save_as(path)
     rows = list(csv.reader(path.read_text().splitlines()))
     assert rows[0] == ["step", "training (nats)", "validation (nats)", "base model (nats)"]
     assert len(rows) == 52
+
+
+def test_a_chart_is_zoomed_smoothed_and_saved_by_its_options(design: Page, tmp_path: Path) -> None:
+    lines = design.locator("[data-chart$='/lines']")
+    neighbour = design.locator("[data-chart$='/marks']")
+    expect(neighbour.locator(".nf-plot .main-svg")).not_to_have_count(0, timeout=60_000)
+    expect(lines.locator(".nf-plot .main-svg")).not_to_have_count(0, timeout=60_000)
+    drawn = lines.locator("path.js-line").count()
+    lines.get_by_text("Chart options").click()
+    whole = _last_tick(neighbour)
+    lines.get_by_role("button", name="Zoom in").click()
+    expect(neighbour.locator(".xtick text").last).not_to_have_text(whole)
+    lines.get_by_role("button", name="Reset range").click()
+    expect(neighbour.locator(".xtick text").last).to_have_text(whole)
+    lines.get_by_label("Smoothing").fill("0.9")
+    expect(lines.locator("path.js-line")).not_to_have_count(drawn)
+    lines.get_by_label("Smoothing").fill("0")
+    expect(lines.locator("path.js-line")).to_have_count(drawn)
+    expect(lines.get_by_label("Logarithmic axis")).to_be_enabled()
+    linear = lines.locator(".ytick text").all_inner_texts()
+    lines.get_by_label("Logarithmic axis").check()
+    expect(lines.locator(".ytick text").first).not_to_have_text(linear[0])
+    lines.get_by_label("Logarithmic axis").uncheck()
+    with design.expect_download() as saved:
+        lines.get_by_role("button", name="Download as PNG").click()
+    path = tmp_path / "lines.png"
+    saved.value.save_as(path)
+    with Image.open(path) as picture:
+        assert picture.height == 2 * 288
+        assert len(picture.getcolors(1 << 20) or ()) > 50
+
+
+def _last_tick(chart: Locator) -> str:
+    return chart.locator(".xtick text").last.inner_text()
 
 
 def test_a_gap_stays_a_gap(design: Page) -> None:
@@ -138,7 +173,7 @@ def test_a_gap_stays_a_gap(design: Page) -> None:
 
 def test_a_live_chart_grows_and_then_stops_asking(design: Page) -> None:
     live = design.locator("[data-chart$='/live']")
-    live.locator("summary").click(timeout=60_000)
+    live.get_by_text("Values as a table").click(timeout=60_000)
     before = live.locator("tbody tr").count()
     expect(live.locator("tbody tr")).not_to_have_count(before, timeout=60_000)
 

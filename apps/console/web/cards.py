@@ -302,7 +302,9 @@ def card_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespo
             "x": {"label": _("time"), "type": "date"},
             "y": {"label": str(asked.label), "unit": asked.unit},
             "series": _chart_series(series, asked),
-            "marks": [{"x": one.began_at.isoformat(), "label": one.code} for one in marks],
+            "marks": [
+                {"x": one.began_at.isoformat(), "label": one.code, "kind": "fault"} for one in marks
+            ],
             "ended": True,
         }
     )

@@ -296,6 +296,7 @@ def _attempt_start_marks(curves: Sequence[AttemptCurve]) -> list[dict[str, Any]]
         {
             "x": curve.points[0].step,
             "label": _("attempt %(number)d") % {"number": curve.attempt.number},
+            "kind": "attempt",
         }
         for curve in curves
         if curve.attempt.number > 1 and curve.points

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django import forms
@@ -53,6 +54,8 @@ SETTLED_STATES = (DeploymentState.READY, DeploymentState.STOPPED)
 #: Bytes of a log that one response contains at most.
 LOG_TAIL_BYTES = 64 * 1024
 _MAX_LOG_OFFSET = 1 << 53
+#: More marks than these hide the lines.
+_MAX_RELEASE_MARKS = 20
 
 
 class DeploymentFilter(FilterForm):
@@ -468,9 +471,19 @@ def deployment_chart(request: AuthenticatedRequest, uid: str, chart: str) -> Htt
         "series": [_series_json(series, steps, chart_spec) for series in chart_spec.series]
         if called
         else [],
+        "marks": _release_marks(deployment, since=steps[0].at) if called else [],
         "ended": True,
     }
     return JsonResponse(body)
+
+
+def _release_marks(deployment: Deployment, *, since: datetime) -> list[dict[str, Any]]:
+    """Marks where a later revision was created, the oldest first."""
+    revisions = deployment.revisions.filter(created_at__gte=since, number__gt=1)
+    return [
+        {"x": one.created_at.isoformat(), "label": f"r{one.number}", "kind": "release"}
+        for one in reversed(revisions[:_MAX_RELEASE_MARKS])
+    ]
 
 
 def _series_json(

@@ -156,7 +156,7 @@ def design_chart(request: HttpRequest, kind: str) -> HttpResponseBase:
         "x": {"label": _("step"), "unit": ""},
         "y": {"label": _("loss"), "unit": _("nats")},
         "series": _SERIES[kind],
-        "marks": [{"x": 40, "label": "v2"}] if kind == "marks" else [],
+        "marks": [{"x": 40, "label": "v2", "kind": "release"}] if kind == "marks" else [],
         "ended": True,
     }
     if kind == "live":

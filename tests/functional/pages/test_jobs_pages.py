@@ -146,7 +146,7 @@ def test_repeated_steps_of_a_retry_reach_an_open_page(
     later = series(browser.get(fresh["more"]).json())
     assert later["training loss, attempt 2"]["x"] == [9]
     whole = browser.get(f"/jobs/{filled.failed.uid}/curve/loss").json()
-    assert whole["marks"] == [{"x": 8, "label": "attempt 2"}]
+    assert whole["marks"] == [{"x": 8, "label": "attempt 2", "kind": "attempt"}]
     assert list(series(whole)) == ["training loss", "training loss, attempt 2"]
 
 

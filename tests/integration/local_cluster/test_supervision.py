@@ -192,7 +192,7 @@ def test_two_processes_that_launch_one_name_at_once_start_it_once(machine: Machi
         for _ in range(4)
     ]
     for racer in racers:
-        racer.communicate(b"\n", timeout=20)
+        racer.communicate(b"\n", timeout=300)
     assert [racer.returncode for racer in racers] == [0] * 4
     ended(machine.cluster, "job")
     assert machine.output("job") == b"started\n"
