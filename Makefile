@@ -58,6 +58,7 @@ test-real: real-tools ## Test with the real engine, a real browser and the whole
 
 test-full: real-tools ## Test what takes too long for every change; the results are in docs/verification.md
 	NINEFOLD_TEST_FULL=1 $(BIN)/python -m pytest tests/unit -n logical --dist loadfile $(ARGS)
+	NINEFOLD_DEATHS_EVERY=1 $(BIN)/python -m pytest tests/integration -k "killed or crash" -n logical --dist loadfile $(ARGS)
 	$(BIN)/python -m pytest tests/engine tests/kubernetes tests/drill tests/e2e -m full --durations=25 $(ARGS)
 
 real-tools: development

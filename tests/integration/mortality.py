@@ -26,8 +26,8 @@ from controlplane.persistence.models import Lease
 _UNDONE_BY_THE_SERVER = ("ROLLBACK TO SAVEPOINT", "RELEASE SAVEPOINT")
 
 
-#: A worker dies at one step in so many; NINEFOLD_DEATHS_EVERY=1 lets it die at each, which takes minutes.
-EVERY = int(os.environ.get("NINEFOLD_DEATHS_EVERY", "3"))
+#: A worker dies at one step in so many; `make test-full` lets it die at each, which takes many minutes.
+EVERY = int(os.environ.get("NINEFOLD_DEATHS_EVERY", "7"))
 
 
 class Killed(BaseException):

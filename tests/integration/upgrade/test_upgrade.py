@@ -14,6 +14,7 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.quotas.models import Entitlement, Queue
 from controlplane.domain.quotas.queues import QueueState
+from tests.databases import connect_to, create_database, drop_database
 from tests.integration.upgrade.first_rows import APPS, contents, fill, first, head, migrate
 from tests.integration.upgrade.test_installation import RENAMED_COLUMNS, RENAMED_TABLES
 
@@ -44,17 +45,15 @@ CARRIED_OVER = {"quotas_queue": {"caps", "open"}}
 
 @pytest.fixture
 def first_landed(transactional_db: None) -> Iterator[dict[str, list[dict[str, Any]]]]:
-    """The database as the first version left it; afterwards as this one makes it, and empty."""
+    """A database of its own, as the first version left it."""
+    name = f"{connection.settings_dict['NAME']}_first"
+    create_database(name, template="template0")
+    earlier = connect_to(name)
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("DROP SCHEMA public CASCADE")
-            cursor.execute("CREATE SCHEMA public")
         yield fill(migrate(first()))
     finally:
-        with connection.cursor() as cursor:
-            cursor.execute("DROP SCHEMA public CASCADE")
-            cursor.execute("CREATE SCHEMA public")
-        call_command("migrate", verbosity=0)
+        connect_to(earlier)
+        drop_database(name)
 
 
 def test_every_row_of_the_first_version_is_there_after_the_upgrade(
