@@ -1,4 +1,4 @@
-"""What every artifact store does, in memory or on disk."""
+"""What every artifact store does, in memory, on disk or on an S3 server."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
+from controlplane.adapters.artifacts.s3 import S3Artifacts
 from controlplane.adapters.fakes.in_memory import MemoryArtifacts
 from controlplane.ports.artifacts import ArtifactError, ArtifactStore, BlobMissing
+from tests import s3_servers
 
 CONTENT = b"weights" * 1000
 DIGEST = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
 ABSENT = f"sha256:{'0' * 64}"
 
 
-@pytest.fixture(params=["memory", "filesystem"])
+@pytest.fixture(params=["memory", "filesystem", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtifactStore:
     if request.param == "memory":
         return MemoryArtifacts()
+    if request.param == "s3":
+        url: str = request.getfixturevalue("s3_url")
+        return S3Artifacts(**s3_servers.store_options(url, s3_servers.new_bucket(url)))
     return FilesystemArtifacts(root=str(tmp_path / "artifacts"))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
@@ -27,6 +27,10 @@ class BlobMissing(ArtifactError):
 
 class StorageFull(ArtifactError):
     """No room is left; nothing partial stays behind."""
+
+
+class StorageUnavailable(ArtifactError):
+    """The store does not answer or denies access; the same call may succeed later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,4 +100,29 @@ class ArtifactStore(Protocol):
 
     def delete_unfinished_writes(self, *, before: datetime) -> int:
         """Delete files that crashed writers left before that instant; return their bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobDownload:
+    """Where a blob can be downloaded without credentials. The URL is a secret until it expires."""
+
+    url: str
+    #: In bytes.
+    size: int
+
+
+@runtime_checkable
+class SigningStore(Protocol):
+    """A store whose blobs can be downloaded by presigned URL, so that a cluster needs no shared folder."""
+
+    #: How long a presigned URL is valid.
+    url_validity: timedelta
+
+    def download(self, digest: str) -> BlobDownload:
+        """A URL for HTTP GET with ``Range``, valid for ``url_validity``; a blob that is set aside is restored.
+
+        :raises BlobMissing: if it is not here.
+        :raises StorageUnavailable: if the store does not answer.
+        """
         ...
