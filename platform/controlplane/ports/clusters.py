@@ -343,6 +343,16 @@ class LocatableCluster(Protocol):
 
 
 @runtime_checkable
+class DownloadingCluster(Protocol):
+    """A cluster whose nodes can download inputs."""
+
+    @property
+    def downloads_inputs(self) -> bool:
+        """Whether Launches need ``downloads``, because the cluster has no folder of the artifact store."""
+        ...
+
+
+@runtime_checkable
 class InspectableCluster(Protocol):
     """A cluster that can be inspected: version, checks, objects, events and nodes."""
 

@@ -26,6 +26,7 @@ from enum import StrEnum
 from typing import Self
 
 from controlplane.domain.common.resources import Resources
+from controlplane.ports.artifacts import BlobDownload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,8 @@ class Launch:
     #: Small text files, by path relative to ``{work}``; a path may not leave it.
     files: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[InputArtifact, ...] = ()
+    #: Where each blob of the inputs is downloaded, by digest; empty: the cluster reads the artifact store itself.
+    downloads: Mapping[str, BlobDownload] = field(default_factory=dict)
     #: None runs on the cluster's plain Python, or in the image.
     engine: EngineEnvironment | None = None
     #: For clusters that run containers; empty where the engine's environment is all that it needs.

@@ -73,6 +73,11 @@ class KubernetesCluster(PodLauncher):
     #: Checks of the scheduler that places the workloads; None where Ninefold does.
     _scheduler_checks: Callable[[KubernetesApi], Sequence[ClusterCheck]] | None = None
 
+    @property
+    def downloads_inputs(self) -> bool:
+        """Whether its pods have no volume of the artifact store."""
+        return self.profile.store is None
+
     def __init__(
         self, *, installation: str, kubeconfig: str = "", in_cluster: bool = False, **options: Any
     ) -> None:

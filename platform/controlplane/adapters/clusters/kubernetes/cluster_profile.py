@@ -90,8 +90,12 @@ class ClusterProfile:
     #: bring what an engine needs.
     engines: str = ""
     mounts: tuple[HostMount, ...] = ()
-    #: The artifact store's root, for inputs; None: Launches with inputs are refused.
+    #: The artifact store's root, for inputs; None: inputs are downloaded from a store that signs URLs.
     store: SharedVolume | None = None
+    #: Where downloaded inputs stay for later pods, writable for ``run_as``; None: a folder of the pod.
+    cache: SharedVolume | None = None
+    #: Limit of ``cache``, on each node or of the claim.
+    cache_size: Bytes = Bytes(500 * GIB)
     #: Where working folders outlive their pods, so that a later attempt continues from its checkpoints; None: a
     #: folder of the pod.
     work: SharedVolume | None = None
@@ -138,6 +142,13 @@ class ClusterProfile:
                 for option, value in options.items()
             }
         )
+        if profile.cache and not profile.image:
+            # What fills the cache of all teams is not an image that a workload brings.
+            raise InvalidClusterProfile(
+                "cluster.options.cache_without_image",
+                "cache is set and image is empty; set image to an image with Python, which "
+                "downloads inputs into the cache",
+            )
         resources = [each.resource for each in profile.device_classes]
         for number, resource in enumerate(resources):
             if resource in resources[:number]:
@@ -295,6 +306,8 @@ _PARSERS: Final[Mapping[str, Callable[[object, str], Any]]] = {
     "engines": _or_empty(_parse_path),
     "mounts": partial(_parse_list, parse=_parse_mount),
     "store": _parse_volume,
+    "cache": _parse_volume,
+    "cache_size": partial(_parse_integer, least=1 << 26, most=1 << 50),
     "work": _parse_volume,
     "pull_policy": partial(_parse_choice, choices=("Always", "IfNotPresent", "Never")),
     "pull_secret": _or_empty(_parse_name),

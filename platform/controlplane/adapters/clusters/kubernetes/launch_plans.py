@@ -34,6 +34,9 @@ WORK, INPUTS, HOME = f"{ROOT}/working", f"{ROOT}/inputs", f"{ROOT}/home"
 ARCHIVE = "ninefold_runtime.zip"
 RUNTIME = f"{ROOT}/runtime/{ARCHIVE}"
 CONTAINER = "main"
+#: The container that downloads inputs before the other starts, its list of them, and where it stores them.
+DOWNLOADER = "inputs"
+DOWNLOADS, CACHE = f"{ROOT}/downloads", f"{ROOT}/cache"
 #: The key under which the record keeps what observers need of the Launch.
 RECORD = "launch.json"
 #: Ports of replicas on the pods' own network; on the host's they are drawn by the Launch's name.

@@ -4,6 +4,7 @@
 
     no pod, record says launched ─▶ LOST        its finalizer was removed, or the store lost it
     Pending, init, pulling       ─▶ PREPARING   with the reason ("image … cannot be pulled")
+    init container failed        ─▶ EXITED      the inputs could not be downloaded
     container runs, not started  ─▶ STARTING    only where there is a probe
     container runs               ─▶ RUNNING
     container terminated         ─▶ EXITED      whatever the phase says: cards are free when processes are gone
@@ -30,7 +31,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     object_name,
     parse_time,
 )
-from controlplane.adapters.clusters.kubernetes.launch_plans import CONTAINER, RECORD
+from controlplane.adapters.clusters.kubernetes.launch_plans import CONTAINER, DOWNLOADER, RECORD
 from controlplane.domain.common.reasons import Reason, reason_from_json, truncate_reason
 from controlplane.ports.clusters import (
     ExitCause,
@@ -68,6 +69,10 @@ _STOP_REQUESTED: Final = Reason("attempt.stop.requested", "stop requested")
 _PROBE_AWAITED: Final = Reason("launch.probe.waiting", "waiting for the first successful probe")
 _POD_PREPARING: Final = Reason("launch.pod.preparing", "the node is preparing the pod")
 _UNSCHEDULABLE: Final = Reason("launch.pod.unschedulable", "the cluster cannot schedule the pod")
+_DOWNLOADING: Final = Reason("launch.input.downloading", "the inputs are being downloaded")
+_DOWNLOAD_FAILED: Final = Reason(
+    "launch.input.download_failed", "the inputs could not be downloaded"
+)
 _PULL_FAILED: Final = Reason("launch.image.pull_failed", "the image cannot be pulled")
 _WAITING_REASONS: Final = {
     "ErrImagePull": _PULL_FAILED,
@@ -262,6 +267,30 @@ def _container_status(pod: Object) -> Object:
     return next((found for found in containers if found.get("name") == CONTAINER), {})
 
 
+def _downloader_state(pod: Object) -> Mapping[str, Any]:
+    """Of the container that downloads inputs; empty without one."""
+    containers: Sequence[Object] = nested_field(pod, "status", "initContainerStatuses") or ()
+    found = next((one for one in containers if one.get("name") == DOWNLOADER), {})
+    state: Mapping[str, Any] = nested_field(found, "state")
+    return state
+
+
+def _failed_download(pod: Object) -> Mapping[str, Any] | None:
+    """How the download of inputs failed; then the workload never starts."""
+    ended: Mapping[str, Any] | None = _downloader_state(pod).get("terminated")
+    return ended if ended and int(ended.get("exitCode", -1)) != 0 else None
+
+
+def _download_exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
+    if object_names.STOP_BY in annotations_of(pod):
+        return ExitCause.STOPPED, _STOPPED_BEFORE_START
+    lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
+    disk_full = int(ended.get("exitCode", -1)) == _EXIT_DISK_FULL
+    cause = ExitCause.DISK_FULL if disk_full else ExitCause.NOT_PREPARED
+    detail = lines[-1] if lines else str(ended.get("reason") or "")
+    return cause, append_reason_detail(_DOWNLOAD_FAILED, detail)
+
+
 def _container_state(pod: Object) -> Mapping[str, Any]:
     state: Mapping[str, Any] = nested_field(_container_status(pod), "state")
     return state
@@ -283,7 +312,11 @@ def _observed_replica(
     running, ended = state.get("running"), state.get("terminated")
     started = parse_time((running or ended or {}).get("startedAt"))
     observed = partial(replica, started_at=started)
-    if ended:
+    if failed := _failed_download(pod):
+        cause, message = _download_exit_cause(pod, failed)
+        ended_at = parse_time(failed.get("finishedAt"))
+        observed = partial(observed, phase=ReplicaPhase.EXITED, cause=cause, ended_at=ended_at)
+    elif ended:
         cause, message = _exit_cause(pod, ended)
         observed = partial(
             observed,
@@ -373,11 +406,13 @@ def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
 
 
 def _preparing_message(pod: Object, state: Mapping[str, Any]) -> str:
-    waiting = nested_field(state, "waiting")
+    waiting = nested_field(_downloader_state(pod), "waiting") or nested_field(state, "waiting")
     reason, detail = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
     if reason in _WAITING_REASONS:
         return append_reason_detail(_WAITING_REASONS[reason], detail)
     for condition in nested_field(pod, "status", "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return append_reason_detail(_UNSCHEDULABLE, str(condition.get("message") or ""))
+    if "running" in _downloader_state(pod):
+        return _DOWNLOADING
     return _POD_PREPARING if nested_field(pod, "spec", "nodeName") else _STARTING

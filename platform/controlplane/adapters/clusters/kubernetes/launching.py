@@ -281,6 +281,8 @@ class PodLauncher:
         replicas = [(role, each) for role in launch.roles for each in plan.replicas[role.name]]
         if launch.secrets:
             yield manifests.secret_manifest(plan, owner=owner)
+        if downloads := manifests.downloads_manifest(plan, owner=owner):
+            yield downloads
         yield manifests.service_manifest(plan, owner=owner)
         if vendors := manifests.vendor_config_map_manifest(plan, owner=owner):
             yield vendors

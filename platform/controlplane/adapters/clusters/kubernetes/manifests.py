@@ -4,18 +4,20 @@
 
     ConfigMap <name>            the record of the Launch; owner of everything below
       ├─ Secret <name>          values that are secret
+      ├─ Secret <name>-inputs   presigned URLs of inputs, where pods download them
       ├─ Service <name>         headless: gives each replica an address by name
       ├─ ResourceClaimTemplate <name>-<role>  where a DRA driver offers the cards
       └─ Pod <name>-<role>-<i>  one per replica, on the node that the scheduler chose
     ConfigMap ninefold-runtime-<digest>   the runtime package, shared by the namespace
 
 Files and inputs are mounted one by one, read-only: a pod sees the blobs of its own inputs and nothing else of
-the store. It writes to folders of its own, except for checkpoints if the cluster's profile has a folder for them
-that outlives the pod.
+the store, or of the weight cache that an init container fills. It writes to folders of its own, except for
+checkpoints if the cluster's profile has a folder for them that outlives the pod.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
@@ -27,7 +29,10 @@ from controlplane.adapters.clusters.kubernetes.api import Manifest, api_object, 
 from controlplane.adapters.clusters.kubernetes.dra import CLAIM, GROUP
 from controlplane.adapters.clusters.kubernetes.launch_plans import (
     ARCHIVE,
+    CACHE,
     CONTAINER,
+    DOWNLOADER,
+    DOWNLOADS,
     HOME,
     INPUTS,
     RECORD,
@@ -53,6 +58,9 @@ _USER = "ninefold-job"
 _MOUNT_POINTS = 64 * MIB
 _MOST_FILES = 512
 _PROBE_EVERY = 2
+#: Of the container that downloads inputs.
+_DOWNLOADER_MEMORY = 512 * MIB
+_DOWNLOAD_LIST = "inputs.json"
 _DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
 
 
@@ -92,6 +100,23 @@ def secret_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
     data = {name: b64encode(value.encode()).decode("ascii") for name, value in secrets}
     metadata = metadata_with_owner(plan, owner, name=plan.launch.name)
     return api_object("Secret", metadata, type="Opaque", data=data)
+
+
+def downloads_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest | None:
+    """The Secret with the URLs of the inputs; None where pods read the artifact store."""
+    if not plan.launch.downloads:
+        return None
+    files = [
+        {"digest": digest, "size": each.size, "url": each.url}
+        for digest, each in sorted(plan.launch.downloads.items())
+    ]
+    data = {_DOWNLOAD_LIST: b64encode(json.dumps({"files": files}).encode()).decode("ascii")}
+    metadata = metadata_with_owner(plan, owner, name=_downloads_name(plan))
+    return api_object("Secret", metadata, type="Opaque", data=data)
+
+
+def _downloads_name(plan: LaunchPlan) -> str:
+    return f"{plan.launch.name}-inputs"
 
 
 def secret_value(found: Mapping[str, Any] | None, name: str) -> str:
@@ -241,6 +266,8 @@ def pod_template(
             )
         ],
     }
+    if launch.downloads:
+        spec["initContainers"] = [_downloader_manifest(plan)]
     if plan.claimed(replica):
         template = claim_template_name(plan, role)
         spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": template}]
@@ -279,7 +306,11 @@ def _mounted_volumes(plan: LaunchPlan) -> Iterator[tuple[str, Manifest, list[Man
             for path in launch.files
         ]
         yield "files", {"configMap": {"name": launch.name}}, files
-    if launch.inputs:
+    if launch.downloads:
+        cache: Manifest = {"emptyDir": {"sizeLimit": str(profile.ephemeral_storage)}}
+        yield "cache", profile.cache.source() if profile.cache else cache, _input_mounts(plan)
+        yield "downloads", {"secret": {"secretName": _downloads_name(plan)}}, []
+    elif launch.inputs:
         yield "store", _store_volume(plan), _input_mounts(plan)
     if profile.work is not None:
         folder = f"{plan.checkpoints}/{CHECKPOINTS}"
@@ -301,7 +332,7 @@ def _store_volume(plan: LaunchPlan) -> Manifest:
         raise LaunchRefused(
             "launch.input.store_missing",
             "{launch} has inputs, but the cluster has no access to the artifact store; set the "
-            "cluster option store",
+            "cluster option store, or store artifacts on S3",
             launch=plan.launch.name,
         )
     source = plan.profile.store.source()
@@ -357,12 +388,7 @@ def _container_manifest(
         "workingDir": WORK,
         "env": _environment_variables(plan, role, replica, values=values),
         "resources": _resource_requirements(plan, role, replica),
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "privileged": False,
-            "readOnlyRootFilesystem": plan.profile.read_only_root,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": _container_security(plan),
         # After a failure its last lines remain in the pod's status when the log is deleted.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
@@ -374,6 +400,66 @@ def _container_manifest(
     if role.probe is not None:
         container |= _probe_manifests(role.probe, plan.ports(role))
     return container
+
+
+def _downloader_manifest(plan: LaunchPlan) -> Manifest:
+    """Fills the weight cache before the workload starts. It alone sees the URLs and may write to the cache."""
+    profile = plan.profile
+    limit = profile.cache_size if profile.cache else profile.ephemeral_storage
+    arguments = {
+        "--manifest": f"{DOWNLOADS}/{_DOWNLOAD_LIST}",
+        "--cache": CACHE,
+        "--limit": str(limit),
+    }
+    amounts = {
+        "memory": str(_DOWNLOADER_MEMORY),
+        "ephemeral-storage": str(profile.ephemeral_storage),
+    }
+    hosts = [
+        {"name": f"host-{number}", "mountPath": each.at, "readOnly": True}
+        for number, each in enumerate(profile.mounts)
+    ]
+    return {
+        "name": DOWNLOADER,
+        "image": profile.image or plan.image,
+        "imagePullPolicy": profile.pull_policy,
+        "command": [
+            profile.python,
+            "-m",
+            "ninefold_runtime.weight_cache",
+            *(word for pair in arguments.items() for word in pair),
+        ],
+        "workingDir": CACHE,
+        "env": [
+            {"name": name, "value": value}
+            for name, value in (
+                ("HOME", HOME),
+                ("PYTHONPATH", RUNTIME),
+                ("PYTHONUNBUFFERED", "1"),
+                ("TMPDIR", "/tmp"),  # noqa: S108 - the pod's own
+            )
+        ],
+        "resources": {"requests": dict.fromkeys(amounts, "0"), "limits": amounts},
+        "securityContext": _container_security(plan),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "home", "mountPath": HOME},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the pod's own
+            {"name": "runtime", "mountPath": RUNTIME, "subPath": ARCHIVE, "readOnly": True},
+            {"name": "downloads", "mountPath": DOWNLOADS, "readOnly": True},
+            {"name": "cache", "mountPath": CACHE},
+            *hosts,
+        ],
+    }
+
+
+def _container_security(plan: LaunchPlan) -> Manifest:
+    return {
+        "allowPrivilegeEscalation": False,
+        "privileged": False,
+        "readOnlyRootFilesystem": plan.profile.read_only_root,
+        "capabilities": {"drop": ["ALL"]},
+    }
 
 
 def _probe_manifests(probe: ReadinessProbe, ports: Mapping[str, int]) -> Manifest:
