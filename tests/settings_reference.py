@@ -47,7 +47,7 @@ the variables are in [operations.md](operations.md).
 Written from `settings.toml` and the code by `python -m tests.settings_reference --write`.
 """.lstrip()
 
-_VARIABLE = re.compile(r"NINEFOLD_[A-Z_]*[A-Z]")
+_VARIABLE = re.compile(r"NINEFOLD_[A-Z0-9_]*[A-Z0-9]")
 #: ``${NAME:-default}`` in the compose file.
 _SUBSTITUTION = re.compile(r"\$\{(NINEFOLD_[A-Z_]+):-([^}]*)\}")
 
