@@ -74,6 +74,7 @@ def cluster_adapter(cluster: Cluster) -> ClusterAdapter:
         options.setdefault("home", str(settings.NINEFOLD_HOME))
         if settings.NINEFOLD_LOCAL_CARDS:
             options.setdefault("cards", settings.NINEFOLD_LOCAL_CARDS)
+        options.setdefault("cache_limit", settings.NINEFOLD_WEIGHT_CACHE_BYTES)
     elif cluster.kind in REMOTE_KINDS:
         uid, sealed = cluster.uid, bytes(cluster.kubeconfig or b"")
         options["control_url"] = control_plane_url(cluster)

@@ -16,7 +16,7 @@ from controlplane.domain.registry.versions import ModelRefused, ModelState
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.persistence.state_transitions import LeaseLost
-from controlplane.ports.artifacts import ArtifactError
+from controlplane.ports.artifacts import ArtifactError, StorageUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +93,9 @@ def _import_folder_version(
             version.source_path, team=version.line.team, on_progress=heartbeat
         )
         model_versions.model_version_complete_import(version=version, files=files, at=at)
+    except StorageUnavailable:
+        # The next run tries it again.
+        raise
     except (ModelRefused, StorageQuotaExceeded, ArtifactError, OSError) as error:
         model_versions.model_version_fail_import(version=version, reason=str(error), at=at)
         return False

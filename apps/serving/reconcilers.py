@@ -31,7 +31,7 @@ from controlplane.domain.serving.lifecycle import (
 from controlplane.persistence.leases import reconcile_rows
 from controlplane.ports import adapter_registry
 from controlplane.ports.adapter_registry import AdapterNotFound
-from controlplane.ports.artifacts import ArtifactError
+from controlplane.ports.artifacts import ArtifactError, StorageUnavailable
 from controlplane.ports.clusters import (
     ClusterAdapter,
     ClusterError,
@@ -252,7 +252,13 @@ def _reconcile_admitted_replica(replica: Replica, at: datetime) -> None:
     if _stop_replica_if_revoked(replica, at):
         return
     try:
-        _cluster_adapter(replica).launch(_render_launch(replica))
+        adapter = _cluster_adapter(replica)
+        adapter.launch(
+            registry_selectors.launch_with_downloads(_render_launch(replica), cluster=adapter)
+        )
+    except StorageUnavailable:
+        # The next run tries it again.
+        raise
     except (LaunchRefused, ArtifactError, ValueError) as refusal:
         _record_replica_crash(
             replica,

@@ -57,7 +57,7 @@ from controlplane.persistence.leases import (
     release_row_lease,
     release_row_leases,
 )
-from controlplane.ports.artifacts import ArtifactError, BlobMissing
+from controlplane.ports.artifacts import ArtifactError, BlobMissing, StorageUnavailable
 from controlplane.ports.clusters import (
     ExitCause,
     LaunchRefused,
@@ -191,9 +191,10 @@ def _reconcile_admitted(attempt: Attempt, context: AttemptReconcileContext) -> N
     if not Claim.objects.filter(uid=attempt.claim_uid, state=ClaimState.ADMITTED).exists():
         return
     try:
-        launches.attempt_cluster_adapter(attempt).launch(
-            launches.render_launch(attempt, claim=context.claim(attempt))
-        )
+        launches.start_launch(attempt, claim=context.claim(attempt))
+    except StorageUnavailable:
+        # The next run tries it again.
+        raise
     except (LaunchRefused, ArtifactError, DecryptionFailed, ValueError) as refusal:
         reason = selectors.masked_text(str(refusal), job=attempt.job)
         _fail_attempt(

@@ -47,6 +47,18 @@ def stop_attempt(attempt: Attempt, *, grace: timedelta) -> None:
     attempt_cluster_adapter(attempt).stop(attempt.launch_name, grace=grace)
 
 
+def start_launch(attempt: Attempt, *, claim: Claim) -> None:
+    """Start the Launch of an attempt; a repeated call has no effect.
+
+    :raises LaunchRefused: if it can never run.
+    :raises ClusterUnavailable: if the cluster does not answer.
+    :raises StorageUnavailable: if the artifact store does not answer.
+    """
+    adapter = attempt_cluster_adapter(attempt)
+    launch = render_launch(attempt, claim=claim)
+    adapter.launch(registry_selectors.launch_with_downloads(launch, cluster=adapter))
+
+
 def render_launch(attempt: Attempt, *, claim: Claim) -> Launch:
     """The Launch of an attempt. Rendering twice gives the same one."""
     job = attempt.job

@@ -17,7 +17,7 @@ from apps.jobs.models import (
 from apps.models import selectors as registry_selectors
 from apps.quotas import services as quotas
 from controlplane.domain.common.reasons import Reason
-from controlplane.ports.artifacts import ArtifactError, Blob, StorageFull
+from controlplane.ports.artifacts import ArtifactError, Blob, StorageFull, StorageUnavailable
 
 #: Maximum number of characters in the path of an output file.
 MAX_OUTPUT_PATH_LENGTH = 300
@@ -116,11 +116,12 @@ def attempt_file_receive(
 
     :raises ReportRefused: if the path may leave its folder, or the content has another digest.
     :raises StorageFull: if the artifact store is full.
+    :raises StorageUnavailable: if the artifact store does not answer.
     """
     check_output_path(path)
     try:
         blob = registry_selectors.artifact_store().put(chunks, expected=f"sha256:{sha256}")
-    except StorageFull:
+    except (StorageFull, StorageUnavailable):
         raise
     except ArtifactError as error:
         raise ReportRefused(

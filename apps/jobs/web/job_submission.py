@@ -34,7 +34,7 @@ from controlplane.domain.common.permissions import Permission
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports import adapter_registry
-from controlplane.ports.artifacts import StorageFull
+from controlplane.ports.artifacts import StorageFull, StorageUnavailable
 from controlplane.ports.engines import EngineTask
 from controlplane.ports.launches import DifferencePart
 from controlplane.web.forms import has_only_required_errors
@@ -93,7 +93,7 @@ def job_submission(request: AuthenticatedRequest, kind: str) -> HttpResponse:
             form.add_error(None, _("The job is already being submitted. See the job list."))
         except RegistrationRefused as refusal:
             form.add_error("code", str(refusal))
-        except (StorageFull, StorageQuotaExceeded) as full:
+        except (StorageFull, StorageUnavailable, StorageQuotaExceeded) as full:
             form.add_error(None, str(full))
         else:
             if now:

@@ -29,6 +29,7 @@ from apps.models.selectors.storage import (
     artifacts_visible,
     code_archives_visible,
     input_tree,
+    launch_with_downloads,
 )
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "evaluations_with_base",
     "importable_folders",
     "input_tree",
+    "launch_with_downloads",
     "model_lines_visible",
     "model_version_ancestors",
     "model_versions_usable",

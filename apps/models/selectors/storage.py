@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -32,17 +32,44 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.storage.retention import RetentionItem, RetentionItemKind, RetentionRules
 from controlplane.domain.storage.usage import StorageKind, StorageUse
 from controlplane.ports import adapter_registry
-from controlplane.ports.artifacts import ArtifactStore, BlobMissing
-from controlplane.ports.launches import InputArtifact
+from controlplane.ports.artifacts import ArtifactStore, BlobMissing, SigningStore
+from controlplane.ports.clusters import ClusterAdapter, DownloadingCluster
+from controlplane.ports.launches import InputArtifact, Launch
 
 
 @cache
-def _cached_artifact_store(kind: str, root: str) -> ArtifactStore:
-    return adapter_registry.artifact_store(kind, {"root": root})
+def _cached_artifact_store(kind: str, options: str) -> ArtifactStore:
+    return adapter_registry.artifact_store(kind, json.loads(options))
 
 
 def artifact_store() -> ArtifactStore:
-    return _cached_artifact_store("filesystem", str(Path(settings.NINEFOLD_HOME, "artifacts")))
+    return artifact_store_of_kind(settings.NINEFOLD_ARTIFACTS)
+
+
+def artifact_store_of_kind(kind: str) -> ArtifactStore:
+    """The configured store of that kind, whether or not artifacts are stored there.
+
+    :raises ValueError: if its options cannot be used, such as a missing bucket.
+    """
+    options = {"root": str(Path(settings.NINEFOLD_HOME, "artifacts"))}
+    if kind == "s3":
+        options = {"bucket": "", **settings.NINEFOLD_S3}
+    return _cached_artifact_store(kind, json.dumps(options))
+
+
+def launch_with_downloads(launch: Launch, *, cluster: ClusterAdapter) -> Launch:
+    """The launch with presigned URLs of its inputs, if the cluster needs them and the store has them.
+
+    :raises BlobMissing: if the store has lost an input.
+    :raises StorageUnavailable: if the store does not answer.
+    """
+    store = artifact_store()
+    if not launch.inputs or not isinstance(store, SigningStore):
+        return launch
+    if not isinstance(cluster, DownloadingCluster) or not cluster.downloads_inputs:
+        return launch
+    digests = {digest for tree in launch.inputs for digest in tree.files.values()}
+    return replace(launch, downloads={digest: store.download(digest) for digest in sorted(digests)})
 
 
 def shared_or_team_filter(teams: QuerySet[Team], path: str) -> Q:

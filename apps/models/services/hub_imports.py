@@ -45,7 +45,7 @@ from controlplane.domain.registry.model_hubs import (
 from controlplane.domain.registry.versions import MODEL, ModelEvent, ModelRefused, ModelState
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.persistence.state_transitions import apply_transition
-from controlplane.ports.artifacts import ArtifactError, BlobMissing
+from controlplane.ports.artifacts import ArtifactError, BlobMissing, StorageUnavailable
 from controlplane.ports.model_hubs import HubUnreachable
 from controlplane.ports.outbound_http import OutboundFailed, OutboundHttpClient, OutboundResponse
 from controlplane.web.outbound_http import configured_outbound
@@ -182,7 +182,7 @@ def hub_import_fetch(row: HubImport, *, at: datetime, on_progress: Callable[[], 
         model_version_complete_import(version=row.version, files=stored, at=at)
     except ImportCancelled:
         return False
-    except HubUnreachable as trouble:
+    except (HubUnreachable, StorageUnavailable) as trouble:
         _schedule_retry(row, error=str(trouble), at=at)
         return False
     except (

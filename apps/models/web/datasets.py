@@ -39,7 +39,7 @@ from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.datasets import HISTOGRAM_EDGES, DatasetRefused, Split
 from controlplane.domain.datasets.inspection import LONG_ROW, WarningKind
 from controlplane.domain.storage.usage import StorageQuotaExceeded
-from controlplane.ports.artifacts import BlobMissing, StorageFull
+from controlplane.ports.artifacts import BlobMissing, StorageFull, StorageUnavailable
 from controlplane.web.pages import PageTab
 from controlplane.web.tables import ListTable, TableColumn
 
@@ -322,7 +322,7 @@ def dataset_new(request: AuthenticatedRequest) -> HttpResponse:
             version = _upload_version(request, form)
         except DatasetRefused as refusal:
             refused = refusal
-        except (StorageFull, StorageQuotaExceeded) as full:
+        except (StorageFull, StorageUnavailable, StorageQuotaExceeded) as full:
             form.add_error(None, str(full))
         except services.DuplicateUpload as duplicate:
             messages.info(request, str(duplicate))

@@ -12,6 +12,7 @@ from config.settings.access import (
     read_bounded_integer,
     read_networks,
 )
+from config.settings.artifacts import artifact_store_kind, s3_options
 from config.settings.environment import (
     HOME,
     ROOT,
@@ -73,6 +74,14 @@ EMAIL_TIMEOUT = 10
 #: The sender address; empty: no e-mail is sent.
 NINEFOLD_EMAIL_FROM = DEFAULT_FROM_EMAIL = _mail.sender
 
+#: Kind of the artifact store: ``filesystem`` or ``s3``.
+NINEFOLD_ARTIFACTS = artifact_store_kind()
+#: Options of the S3 store; empty if no bucket is configured.
+NINEFOLD_S3 = s3_options(required=NINEFOLD_ARTIFACTS == "s3")
+#: Bytes of the weight cache of the local cluster.
+NINEFOLD_WEIGHT_CACHE_BYTES = read_bounded_integer(
+    "NINEFOLD_WEIGHT_CACHE_BYTES", default=100 * 1024 * 1024 * 1024, least=1
+)
 NINEFOLD_MODEL_ROOTS = env.list("NINEFOLD_MODEL_ROOTS", default=[])
 #: Whether this machine runs workloads; off where the product runs in containers.
 NINEFOLD_LOCAL_CLUSTER = env.bool("NINEFOLD_LOCAL_CLUSTER", default=True)

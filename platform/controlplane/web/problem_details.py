@@ -24,7 +24,7 @@ from rest_framework.views import set_rollback
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.ports.artifacts import BlobMissing, StorageFull
+from controlplane.ports.artifacts import BlobMissing, StorageFull, StorageUnavailable
 from controlplane.web import logs
 
 log = logging.getLogger(__name__)
@@ -157,6 +157,9 @@ def _bad_request_problem(error: SuspiciousOperation) -> ProblemDetails:
 
 
 register_problem(StorageFull, code="storage-full", status=507)
+register_problem(
+    StorageUnavailable, code="storage-unavailable", status=503, headers={"Retry-After": "10"}
+)
 register_problem(BlobMissing, code="blob-missing", status=410)
 
 
@@ -339,6 +342,9 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
             "The storage quota of the team would be exceeded; delete files or request a "
             "larger quota."
         ),
+    ),
+    "storage-unavailable": ProblemType(
+        "503", _("The artifact store does not respond; repeat after Retry-After.")
     ),
     "throttled": ProblemType("429", _("Too many requests; repeat after Retry-After.")),
     "too-large": ProblemType("413", _("The body exceeds the maximum size of the endpoint.")),

@@ -44,7 +44,7 @@ from controlplane.adapters.clusters.local.process_runs import seconds_since_boot
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.adapters.clusters.local.replica_logs import read_chunk
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.resources import MIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import GIB, MIB, Bytes, Millicpu, Resources
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (
     ClusterError,
@@ -72,10 +72,12 @@ class LocalCluster:
 
     ``cards`` is how many cards of ``chip`` to show, 0 for one a core; ``python`` is what jobs run on, empty
     to find one that their accounts can execute; ``artifacts`` are the options of the artifact store,
-    by default the folder ``artifacts`` in ``home``.
+    by default the folder ``artifacts`` in ``home``. Inputs with presigned URLs are downloaded into the weight
+    cache ``home/cache``, of at most ``cache_limit`` bytes.
     """
 
     runs_images = False
+    downloads_inputs = True
 
     def __init__(
         self,
@@ -92,6 +94,7 @@ class LocalCluster:
         last_port: int = 31_999,
         artifacts_kind: str = "filesystem",
         artifacts: Mapping[str, Any] | None = None,
+        cache_limit: int = 100 * GIB,
     ) -> None:
         self._home = LocalClusterFolder(Path(home).absolute())
         self._home.create()
@@ -104,6 +107,7 @@ class LocalCluster:
         self._accounts = (first_account, last_account)
         self._port_range = (first_port, last_port)
         self._artifacts_kind = artifacts_kind
+        self._cache_limit = cache_limit
         self._artifacts = dict(artifacts or {"root": str(self._home.path / "artifacts")})
 
     @cached_property
@@ -323,6 +327,7 @@ class LocalCluster:
             artifacts_kind=self._artifacts_kind,
             artifacts_options=self._artifacts,
             hidden_devices=adapter_registry.variables_that_hide_devices([self._chip]),
+            cache_limit=self._cache_limit,
         )
 
     def _start_supervisor(

@@ -15,6 +15,7 @@
     <home>/jobs/.accounts/<uid>   which Launch holds that account
     <home>/jobs/.ports/<port>     locked while a replica holds that port
     <home>/engines/<name>/        an engine's environment, world readable
+    <home>/cache/                 0700            inputs downloaded by presigned URL, hard-linked into launches
 """
 
 from __future__ import annotations
@@ -194,6 +195,10 @@ class LocalClusterFolder:
     @property
     def engines(self) -> Path:
         return self.path / "engines"
+
+    @property
+    def weight_cache(self) -> Path:
+        return self.path / "cache"
 
     @property
     def accounts(self) -> Path:

@@ -30,9 +30,13 @@ from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.clusters import ExitCause
 from controlplane.ports.launches import Launch
+from ninefold_runtime.exit_codes import TaskError
+from ninefold_runtime.weight_cache import RemoteBlob, WeightCache
 
 #: The folder below ``{work}`` that a continued Launch takes over.
 CHECKPOINTS = "checkpoints"
+#: After their use, inputs are not evicted for this long: then they are linked.
+_HELD_SECONDS = 120.0
 
 ReportProgress = Callable[[str | None], None]
 
@@ -62,7 +66,7 @@ def prepare_launch(
         if not folder.prepared.exists():
             _prepare_launch_folders(record, home=home, values=values, report=report)
             folder.prepared.touch()
-    except (ArtifactError, OSError) as failure:
+    except (ArtifactError, TaskError, OSError) as failure:
         raise LaunchPreparationFailed(str(failure)) from failure
     finally:
         os.close(lock)
@@ -81,7 +85,10 @@ def _prepare_launch_folders(
         _set_owner(private, account, mode=0o700)
     _write_files(record, work=folder.work, values=values)
     _link_earlier_checkpoints(record, home=home, report=report)
-    _mount_inputs(record, folder=folder, report=report)
+    if record.launch.downloads:
+        _download_inputs(record, home=home, report=report)
+    else:
+        _mount_inputs(record, folder=folder, report=report)
 
 
 def _set_owner(path: Path, account: int | None, *, mode: int) -> None:
@@ -113,6 +120,37 @@ def _mount_inputs(
             path = folder.inputs / tree.name / name
             path.parent.mkdir(parents=True, exist_ok=True)
             store.materialise(digest, path)
+            report(None)
+
+
+def _download_inputs(
+    record: LocalLaunchRecord, *, home: LocalClusterFolder, report: ReportProgress
+) -> None:
+    """Link the inputs to the weight cache of this machine.
+
+    :raises TaskError: if one cannot be downloaded or does not fit.
+    """
+    inputs = home.launch(record.launch.name).inputs
+    inputs.mkdir(exist_ok=True)
+    cache = WeightCache(home.weight_cache, limit=record.cache_limit, hold_seconds=_HELD_SECONDS)
+    blobs = [
+        RemoteBlob(digest=digest, size=download.size, url=download.url)
+        for digest, download in record.launch.downloads.items()
+    ]
+    cache.fetch(blobs, report=report, check=lambda: report(None))
+    for tree in record.launch.inputs:
+        report(f"mounting input {tree.name}: {len(tree.files)} files")
+        for name, digest in tree.files.items():
+            path = inputs / tree.name / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # What an interrupted preparation left.
+            path.unlink(missing_ok=True)
+            try:
+                os.link(cache.path(digest), path)
+            except OSError:
+                # The cache is on another file system, or the blob has too many links.
+                shutil.copyfile(cache.path(digest), path)
+                path.chmod(0o444)
             report(None)
 
 

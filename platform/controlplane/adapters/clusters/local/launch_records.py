@@ -13,7 +13,8 @@ from typing import Any, Self
 from controlplane.adapters.clusters.local.launch_folders import ReplicaFolder, read_json, write_json
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.domain.common.reasons import reason_as_json, reason_from_json
-from controlplane.domain.common.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.ports.artifacts import BlobDownload
 from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase
 from controlplane.ports.launches import (
     EngineEnvironment,
@@ -56,6 +57,8 @@ class LocalLaunchRecord:
     artifacts_options: Mapping[str, Any] = field(default_factory=dict)
     #: Environment variables that hide the cards of other vendors.
     hidden_devices: Mapping[str, str] = field(default_factory=dict)
+    #: Bytes of the weight cache.
+    cache_limit: int = 100 * GIB
 
     def to_json(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__slots__ if name != "launch"}
@@ -73,6 +76,7 @@ def _launch_to_json(launch: Launch) -> dict[str, Any]:
         "name": launch.name,
         "roles": [_role_to_json(role) for role in launch.roles],
         "files": dict(launch.files),
+        "downloads": {digest: [each.url, each.size] for digest, each in launch.downloads.items()},
         "inputs": [{"name": tree.name, "files": dict(tree.files)} for tree in launch.inputs],
         "engine": None if launch.engine is None else asdict(launch.engine),
         "secrets": dict(launch.secrets),
@@ -111,6 +115,11 @@ def _launch_from_json(data: Mapping[str, Any]) -> Launch:
         name=data["name"],
         roles=tuple(_role_from_json(role) for role in data["roles"]),
         files=data["files"],
+        # Absent from records of earlier releases.
+        downloads={
+            digest: BlobDownload(url=url, size=size)
+            for digest, (url, size) in data.get("downloads", {}).items()
+        },
         inputs=tuple(
             InputArtifact(name=tree["name"], files=tree["files"]) for tree in data["inputs"]
         ),
