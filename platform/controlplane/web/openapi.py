@@ -47,7 +47,7 @@ _PROBLEM = {
                 "type": "object",
                 "properties": {
                     "field": {"type": "string"},
-                    "row": {"type": "integer", "nullable": True},
+                    "row": {"type": ["integer", "null"]},
                     "message": {"type": "string"},
                 },
                 "required": ["field", "message"],
@@ -94,18 +94,7 @@ def add_problem_responses(*, result: dict[str, Any], **context: Any) -> dict[str
                 problem = {"description": _STATUSES[status], "content": content}
                 responses.setdefault(str(status), problem)
             responses["default"] = {"description": "A problem", "content": content}
-    for schema in result["components"]["schemas"].values():
-        for described in schema.get("properties", {}).values():
-            _add_type_to_nullable(described, result["components"]["schemas"])
     return result
-
-
-def _add_type_to_nullable(described: dict[str, Any], schemas: dict[str, Any]) -> None:
-    """OpenAPI 3.0 gives ``nullable`` a meaning only beside ``type``."""
-    parts = described.get("allOf", ())
-    if described.get("nullable") and "type" not in described and len(parts) == 1:
-        name = parts[0]["$ref"].rpartition("/")[2]
-        described["type"] = schemas[name]["type"]
 
 
 class StrictSchema(OpenApiSerializerExtension):

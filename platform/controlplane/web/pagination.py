@@ -72,7 +72,7 @@ class KeysetPagination(CursorPagination):
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """A page; its links lead to the address that was asked."""
-        link = {"type": "string", "nullable": True, "format": "uri"}
+        link = {"type": ["string", "null"], "format": "uri"}
         properties = {"next": link, "previous": link, "results": schema}
         return {"type": "object", "required": [*properties], "properties": properties}
 

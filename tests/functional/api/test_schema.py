@@ -44,7 +44,7 @@ def operations(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 def test_the_schema_is_valid_and_made_without_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "schema.yaml"
     call_command("spectacular", validate=True, fail_on_warn=True, file=str(file))
-    assert file.read_text().startswith("openapi: 3.")
+    assert file.read_text().startswith("openapi: 3.1")
 
 
 def test_every_enumeration_that_settings_name_has_its_name(schema: dict[str, Any]) -> None:
@@ -144,7 +144,7 @@ def test_constraints_are_in_the_schema(schema: dict[str, Any]) -> None:
         assert (replicas["minimum"], replicas["maximum"]) == (1, 64), name
     assert schemas["ApiKeyCreateRequest"]["properties"]["concurrency"]["minimum"] == 1
     queue = schemas["QueueWriteRequest"]["properties"]
-    assert (queue["weight"]["minimum"], queue["weight"]["exclusiveMinimum"]) == (0, True)
+    assert queue["weight"]["exclusiveMinimum"] == 0
     assert (queue["max_running_per_user"]["minimum"], queue["name"]["maxLength"]) == (1, 60)
     sizes = [
         parameter["schema"]
@@ -154,7 +154,4 @@ def test_constraints_are_in_the_schema(schema: dict[str, Any]) -> None:
     ]
     assert sizes
     assert all((size["minimum"], size["maximum"]) == (1, 200) for size in sizes)
-    for name, each in schemas.items():
-        for field, described in each.get("properties", {}).items():
-            if described.get("nullable") and "allOf" in described:
-                assert "type" in described, (name, field)
+    assert "nullable" not in str(schema), "OpenAPI 3.1 has the type null"
