@@ -22,6 +22,7 @@ from rest_framework.views import APIView
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt
 from controlplane.domain.common.resources import GIB
+from controlplane.web.json_fields import NumbersField, ProgressPointField
 from controlplane.web.rest import (
     LARGEST_INTEGER,
     BodyTooLarge,
@@ -35,7 +36,7 @@ from controlplane.web.rest import (
 
 class AttemptProgressSerializer(StrictSerializer[Any]):
     points = serializers.ListField(
-        child=serializers.DictField(),
+        child=ProgressPointField(),
         max_length=2000,
         help_text="Points with a step and its metrics, or with a checkpoint.",
     )
@@ -63,7 +64,7 @@ class ManifestFileSerializer(StrictSerializer[Any]):
 class AttemptManifestSerializer(StrictSerializer[Any]):
     kind = serializers.ChoiceField(choices=["model", "report", "outputs"])
     files = ManifestFileSerializer(many=True)
-    metrics = serializers.DictField(required=False, default=dict)
+    metrics = NumbersField(required=False, default=dict)
 
     def validate_files(self, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
         counts = Counter(file["path"] for file in files)

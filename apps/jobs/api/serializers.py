@@ -21,7 +21,8 @@ from controlplane.domain.common.spec_fields import FieldKind, SpecField
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.domain.quotas.claims import MOST_CARDS
-from controlplane.ports.engines import ArgumentVerification
+from controlplane.ports.engines import ArgumentVerification, EngineTask
+from controlplane.web.json_fields import ProgressPointField, ScalarsField
 from controlplane.web.log_responses import LogQuery
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
@@ -31,8 +32,10 @@ from controlplane.web.rest import (
     QuerySerializer,
     VisibleUidField,
 )
+from controlplane.web.spec_schemas import EngineSpecField
 
 KINDS = [(kind.value, kind.value) for kind in JobKind]
+TASKS = {kind.value: EngineTask(kind) for kind in JobKind}
 
 
 class RetryPolicySerializer(serializers.Serializer[Any]):
@@ -56,7 +59,9 @@ def _spec_serializer_field(field: SpecField) -> serializers.Field[Any, Any, Any,
 class JobSerializer(serializers.ModelSerializer[Job]):
     team = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
-    spec = serializers.DictField(help_text="Fields of the engine with all defaults filled in.")
+    spec = EngineSpecField(
+        tasks=TASKS, help_text="Fields of the engine with all defaults filled in."
+    )
     model_version = ObjectReference(allow_null=True)
     dataset_version = ObjectReference(allow_null=True)
     code = serializers.CharField(
@@ -109,14 +114,14 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
-    progress = serializers.DictField(help_text="Latest reported point.")
+    progress = ProgressPointField(help_text="Latest reported point.")
     continues = serializers.CharField(
         source="continues.uid",
         allow_null=True,
         default=None,
         help_text="Attempt whose checkpoints it continues from.",
     )
-    overrides = serializers.DictField(
+    overrides = ScalarsField(
         allow_null=True,
         help_text="Fields of the spec that were changed after an out-of-memory failure.",
     )
@@ -170,7 +175,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
 
 class PendingReasonSerializer(serializers.Serializer[Any]):
     explanation = ReasonSerializerField()
-    numbers = serializers.DictField()
+    numbers = ScalarsField()
 
 
 class JobOutputsSerializer(serializers.Serializer[Any]):
@@ -279,7 +284,7 @@ class TrainingCurveQuery(QuerySerializer):
 class TrainingCurveSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=[(state.value, state.value) for state in JobState])
     points = serializers.ListField(
-        child=serializers.DictField(),
+        child=ProgressPointField(),
         help_text="Points with a step and the reported metrics, for example loss and "
         "learning_rate.",
     )
@@ -396,8 +401,8 @@ class SecretVariableInputSerializer(serializers.Serializer[Any]):
 class JobSubmitSerializer(TeamOwnedSerializer):
     kind = serializers.ChoiceField(choices=KINDS)
     name = serializers.CharField(max_length=120)
-    spec = serializers.DictField(
-        required=False, help_text="Fields of the engine; see GET /engines."
+    spec = EngineSpecField(
+        tasks=TASKS, required=False, help_text="Fields of the engine; see GET /engines."
     )
     engine = serializers.CharField(
         required=False,
@@ -514,8 +519,10 @@ class FindingSerializer(serializers.Serializer[Any]):
 class JobCheckSerializer(serializers.Serializer[Any]):
     accepted = serializers.BooleanField()
     findings = FindingSerializer(many=True, help_text="All errors.")
-    spec = serializers.DictField(
-        allow_null=True, help_text="Spec with all defaults filled in; null if there are errors."
+    spec = EngineSpecField(
+        tasks=TASKS,
+        allow_null=True,
+        help_text="Spec with all defaults filled in; null if there are errors.",
     )
     chips = serializers.ListField(
         child=serializers.CharField(),

@@ -22,6 +22,7 @@ from controlplane.domain.datasets import ColumnMapping, FileFormat, MessageRole,
 from controlplane.domain.datasets.inspection import WarningKind
 from controlplane.domain.registry.versions import ModelState
 from controlplane.ports import adapter_registry
+from controlplane.web.json_fields import NumbersField
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
     ListFilters,
@@ -225,7 +226,7 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
     #: A shared model may come from a model and a dataset that the reader may not know of.
     base = serializers.SerializerMethodField()
     dataset_version = serializers.SerializerMethodField()
-    metrics = serializers.DictField(help_text="Final metrics of the training run.")
+    metrics = NumbersField(help_text="Final metrics of the training run.")
 
     class Meta:
         model = ModelVersion
@@ -343,7 +344,7 @@ class ImportFolderSerializer(serializers.Serializer[Any]):
 class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
     model_version = ObjectReference()
     dataset_version = ObjectReference()
-    metrics = serializers.DictField()
+    metrics = NumbersField()
     artifact = serializers.CharField(source="artifact.uid")
 
     class Meta:

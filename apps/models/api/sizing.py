@@ -20,8 +20,9 @@ from rest_framework.views import APIView
 from apps.models import selectors as registry
 from apps.models.selectors import sizing
 from controlplane.domain.common.permissions import Scope
-from controlplane.domain.specs.sizing import SIZING, TASKS
+from controlplane.domain.specs.sizing import TASKS
 from controlplane.web.rest import QuerySerializer, StrictSerializer, VisibleUidField
+from controlplane.web.spec_schemas import SizingSpecField
 
 _MODELS = ("model_version", "catalog", "config")
 #: Fields of a plan; ``cards`` is of one replica or run.
@@ -36,7 +37,6 @@ _PLAN = {
     },
     "required": ["tensor", "pipeline", "data", "context", "expert", "zero_stage", "cards"],
 }
-_FIELDS = "; ".join(f"{field.name}: {field.help}" for field in SIZING)
 
 
 @extend_schema_serializer(
@@ -69,7 +69,7 @@ class SizingRequestSerializer(StrictSerializer[Any]):
         allow_blank=True,
         help_text="Name of the engine; empty: a generic engine with a paged KV cache.",
     )
-    spec = serializers.DictField(required=False, default=dict, help_text=_FIELDS)
+    spec = SizingSpecField(required=False, default=dict, help_text="Inputs of the calculator.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if sum(name in attrs for name in _MODELS) != 1:
@@ -93,7 +93,7 @@ class SizingSerializer(serializers.Serializer[Any]):
     active_parameters = serializers.IntegerField(source="subject.architecture.active_parameters")
     attention = serializers.CharField(source="subject.architecture.attention")
     chip = serializers.CharField(source="chip.name")
-    spec = serializers.DictField(source="request", help_text="Spec with all defaults filled in.")
+    spec = SizingSpecField(source="request", help_text="Spec with all defaults filled in.")
     task = serializers.ChoiceField(choices=[(task, task) for task in TASKS], source="estimate.task")
     parts = MemoryPartSerializer(
         many=True,

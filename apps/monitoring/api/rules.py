@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -28,8 +28,9 @@ from apps.monitoring.selectors.health_rule_samples import health_rule_trial
 from apps.monitoring.services import alerts, health_rules
 from controlplane.domain.alerts.rules import MEASURES, AlertSeverity, parse_rule
 from controlplane.domain.common.permissions import Scope
-from controlplane.domain.health.rules import parse_health_condition
+from controlplane.domain.health.rules import MetricTransform, parse_health_condition
 from controlplane.domain.rules.conditions import Comparison
+from controlplane.domain.telemetry.metrics import Metric
 from controlplane.web.rest import M, ObjectReference, ResourceViewSet, StrictSerializer
 
 
@@ -95,11 +96,37 @@ class AlertTrialSerializer(serializers.Serializer[AlertRuleTrial]):
     cut = serializers.BooleanField(help_text="Whether the number of firings was truncated.")
 
 
+_DURATION = {"type": "string", "description": "Duration, for example 90s, 10m or 2h."}
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "properties": {
+            "metric": {"type": "string", "enum": [metric.value for metric in Metric]},
+            "how": {
+                "type": "string",
+                "enum": [how.value for how in MetricTransform],
+                "description": "What is compared: the value, its change or its rate per minute.",
+            },
+            "op": {"type": "string", "description": "Comparison, for example >."},
+            "value": {"type": "number", "description": "Threshold in the unit of the metric."},
+            "for": _DURATION,
+            "within": _DURATION,
+            "chips": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Chips of the cards; absent: all.",
+            },
+        },
+    }
+)
+class HealthConditionField(serializers.DictField):
+    """Condition of a health rule, which the service validates."""
+
+
 class HealthRuleSerializer(serializers.ModelSerializer[HealthRule]):
-    condition = serializers.DictField(
-        help_text="Condition with the keys metric, how (value, change or rate), op, value, for, "
-        "within and chips."
-    )
+    condition = HealthConditionField()
     level = serializers.IntegerField()
 
     class Meta:
@@ -109,19 +136,19 @@ class HealthRuleSerializer(serializers.ModelSerializer[HealthRule]):
 
 class HealthRuleChangeSerializer(StrictSerializer[Any]):
     title = serializers.CharField(required=False, allow_blank=True, max_length=120)
-    condition = serializers.DictField(required=False)
+    condition = HealthConditionField(required=False)
     level = serializers.ChoiceField(choices=LEVELS, required=False)
     enabled = serializers.BooleanField(required=False)
 
 
 class HealthRuleCreateSerializer(HealthRuleChangeSerializer):
     name = serializers.SlugField(max_length=60)
-    condition = serializers.DictField()
+    condition = HealthConditionField()
     level = serializers.ChoiceField(choices=LEVELS)
 
 
 class HealthRuleDryRunSerializer(StrictSerializer[Any]):
-    condition = serializers.DictField()
+    condition = HealthConditionField()
     hours = serializers.IntegerField(required=False, default=24, min_value=1, max_value=72)
 
 

@@ -35,6 +35,7 @@ from controlplane.domain.scheduling.what_if import (
     DrainNode,
     WhatIfChange,
 )
+from controlplane.web.json_fields import ScalarsField
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     ListFilters,
@@ -95,7 +96,7 @@ def forecast_json(outlook: VisibleForecast | None) -> dict[str, Any]:
 class ClaimExplanationSerializer(serializers.Serializer[Any]):
     state = serializers.CharField(source="claim.state")
     explanation = ReasonSerializerField(source="claim.explanation")
-    numbers = serializers.DictField(source="claim.explanation_numbers")
+    numbers = ScalarsField(source="claim.explanation_numbers")
     queue = ObjectReference(source="claim.queue")
     shares = QueueChipStatusSerializer(
         many=True, help_text="Quota status of its queue for the requested chips."
@@ -352,7 +353,7 @@ class ClaimSerializer(serializers.ModelSerializer[Claim]):
     chips = serializers.ListField(child=serializers.CharField())
     placement = ReplicaPlacementSerializer(many=True)
     explanation = ReasonSerializerField(help_text="Pending reason or placement.")
-    explanation_numbers = serializers.DictField()
+    explanation_numbers = ScalarsField()
 
     class Meta:
         model = Claim

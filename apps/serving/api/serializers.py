@@ -16,6 +16,7 @@ from apps.serving.models import ApiKey, Backend, Deployment, GatewayCall, Replic
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS, RevisionConfiguration
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
+from controlplane.ports.engines import EngineTask
 from controlplane.web.rest import (
     LARGEST_INTEGER,
     ListFilters,
@@ -24,6 +25,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
 )
+from controlplane.web.spec_schemas import EngineSpecField
 
 
 class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
@@ -87,7 +89,7 @@ class DeploymentBackendSerializer(serializers.ModelSerializer[Backend]):
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
     model_version = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
-    spec = serializers.DictField()
+    spec = EngineSpecField(tasks=EngineTask.SERVE)
     chips = serializers.ListField(child=serializers.CharField())
     backends = DeploymentBackendSerializer(many=True)
 
@@ -124,7 +126,11 @@ class RevisionConfigurationSerializer(StrictSerializer[Any]):
 
     model_version = VisibleUidField(visible=registry.model_versions_visible)
     engine = serializers.CharField(required=False, max_length=40)
-    spec = serializers.DictField(required=False)
+    spec = EngineSpecField(
+        tasks=EngineTask.SERVE,
+        required=False,
+        help_text="Fields of the engine; see GET /engines.",
+    )
     chips = serializers.ListField(
         child=serializers.CharField(max_length=60),
         required=False,

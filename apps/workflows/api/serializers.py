@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.accounts import selectors as accounts
@@ -15,6 +15,8 @@ from apps.workflows.services import MAX_REASON_LENGTH, PipelineRequest, StepRequ
 from controlplane.domain.pipelines import Gate, GateFailureAction, PipelineState, StepKind
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.specs.evaluation import METRICS
+from controlplane.ports.engines import EngineTask
+from controlplane.web.json_fields import NumbersField
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     ListFilters,
@@ -22,8 +24,13 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
 )
+from controlplane.web.spec_schemas import EngineSpecField
 
 _KINDS = [(kind.value, kind.value) for kind in StepKind]
+_TASKS = {
+    kind.value: EngineTask.SERVE if kind is StepKind.DEPLOY else EngineTask(kind)
+    for kind in StepKind
+}
 _FAILURE_ACTIONS = [(choice.value, choice.value) for choice in GateFailureAction]
 _GATE_HELP = f"One of {', '.join(METRICS)} behind evaluate; accepted behind quantize."
 _DATASET = "6f0d2a7d8f7b4a44a7c3f3b8a5b9c2d1"
@@ -56,22 +63,37 @@ EXAMPLE = {
 }
 
 
+@extend_schema_field(
+    {
+        "type": "object",
+        "properties": {
+            "metric": {"type": "string"},
+            "threshold": {"type": ["number", "null"]},
+            "otherwise": {"type": "string", "enum": [choice.value for choice in GateFailureAction]},
+        },
+    }
+)
+class StepGateField(serializers.DictField):
+    """The gate behind a step, as ``GateSerializer`` accepts it."""
+
+
 class StepSerializer(serializers.ModelSerializer[Step]):
-    spec = serializers.DictField(
-        help_text="Fields of the engine as submitted; the job contains them with all defaults."
+    spec = EngineSpecField(
+        tasks=_TASKS,
+        help_text="Fields of the engine as submitted; the job contains them with all defaults.",
     )
     chips = serializers.ListField(child=serializers.CharField())
     dataset_version = ObjectReference(allow_null=True)
     model_version = ObjectReference(
         allow_null=True, help_text="Input model version, once the step has started."
     )
-    gate = serializers.DictField(allow_null=True)
+    gate = StepGateField(allow_null=True)
     job = ObjectReference(allow_null=True)
     deployment = ObjectReference(allow_null=True)
     output_version = ObjectReference(
         allow_null=True, help_text="Model version that the step created."
     )
-    metrics = serializers.DictField(help_text="Measured metrics.")
+    metrics = NumbersField(help_text="Measured metrics.")
 
     class Meta:
         model = Step
@@ -183,8 +205,8 @@ class GateSerializer(StrictSerializer[Any]):
 class StepSubmitSerializer(StrictSerializer[Any]):
     kind = serializers.ChoiceField(choices=_KINDS)
     engine = serializers.CharField(required=False, max_length=40)
-    spec = serializers.DictField(
-        required=False, help_text="Fields of the engine; see GET /engines."
+    spec = EngineSpecField(
+        tasks=_TASKS, required=False, help_text="Fields of the engine; see GET /engines."
     )
     chips = serializers.ListField(
         child=serializers.CharField(max_length=60), required=False, max_length=50

@@ -340,6 +340,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "controlplane.web.spec_schemas.add_spec_schemas",
         "controlplane.web.openapi.add_problem_responses",
         "apps.accounts.api.openapi.add_token_scopes_to_openapi",
     ],

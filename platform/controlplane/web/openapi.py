@@ -20,6 +20,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from controlplane.web.problem_details import CONTENT_TYPE
+from controlplane.web.reasons import REASON_SCHEMAS
 from controlplane.web.rest import UID, StrictSerializer, VisibleUidField
 
 _PROBLEM = {
@@ -84,7 +85,7 @@ def _error_statuses(path: str, method: str) -> list[int]:
 def add_problem_responses(*, result: dict[str, Any], **context: Any) -> dict[str, Any]:
     """A post-processing hook: every operation may answer with a problem."""
     del context  # what drf-spectacular offers beside
-    result["components"].setdefault("schemas", {})["Problem"] = _PROBLEM
+    result["components"].setdefault("schemas", {}).update(REASON_SCHEMAS, Problem=_PROBLEM)
     reference = {"$ref": "#/components/schemas/Problem"}
     content = {CONTENT_TYPE: {"schema": reference}}
     for path, operations in result["paths"].items():

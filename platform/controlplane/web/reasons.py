@@ -43,15 +43,47 @@ def reason_as_response_data(reason: str) -> dict[str, Any]:
     return {**reason.as_json(), "message": str(reason)}
 
 
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "code": {"type": "string", "description": "Empty for text of foreign origin."},
-        "params": {"type": "object", "additionalProperties": True},
-        "message": {"type": "string", "description": "In English."},
+#: By the name of its component: a reason as responses have it, and one among the parameters of another.
+REASON_SCHEMAS: dict[str, Any] = {
+    "Reason": {
+        "type": "object",
+        "description": "Why: a code for programs with its parameters, and the message for people.",
+        "properties": {
+            "code": {"type": "string", "description": "Empty for text of foreign origin."},
+            "params": {"$ref": "#/components/schemas/ReasonParameters"},
+            "message": {"type": "string", "description": "In English."},
+        },
+        "required": ["code", "params", "message"],
     },
-    "required": ["code", "params", "message"],
+    "NestedReason": {
+        "type": "object",
+        "properties": {
+            "code": {"type": "string"},
+            "params": {"$ref": "#/components/schemas/ReasonParameters"},
+        },
+        "required": ["code", "params"],
+    },
+    "ReasonParameters": {
+        "type": "object",
+        "description": "Scalars, reasons, or lists of them, by the names in the message template.",
+        "additionalProperties": {
+            "anyOf": [
+                {"type": ["string", "number", "boolean", "null"]},
+                {"$ref": "#/components/schemas/NestedReason"},
+                {
+                    "type": "array",
+                    "items": {
+                        "anyOf": [
+                            {"type": ["string", "number", "boolean", "null"]},
+                            {"$ref": "#/components/schemas/NestedReason"},
+                        ]
+                    },
+                },
+            ]
+        },
+    },
 }
+_SCHEMA = {"$ref": "#/components/schemas/Reason"}
 
 
 #: What a ``ModelSerializer`` derives from a JSON column for fields that are written.

@@ -133,13 +133,13 @@ def test_operations_document_the_problems_that_they_answer_with(schema: dict[str
 
 def test_constraints_are_in_the_schema(schema: dict[str, Any]) -> None:
     schemas = schema["components"]["schemas"]
-    submitted = schemas["JobSubmitRequest"]
+    submitted = schemas["FinetuneJobSubmitRequest"]
     assert submitted["additionalProperties"] is False
     assert submitted["properties"]["model_version"]["pattern"] == "^[0-9a-f]{32}$"
-    for name in ("JobSubmitRequest", "DeploymentCreateRequest", "StepSubmitRequest"):
+    for name in ("ScriptJobSubmitRequest", "DeploymentCreateRequest", "DeployStepSubmitRequest"):
         cards = schemas[name]["properties"]["cards"]
         assert (cards["minimum"], cards["maximum"]) == (1, 1024), name
-    for name in ("DeploymentCreateRequest", "DeploymentScaleRequest", "StepSubmitRequest"):
+    for name in ("DeploymentCreateRequest", "DeploymentScaleRequest", "DeployStepSubmitRequest"):
         replicas = schemas[name]["properties"]["replicas"]
         assert (replicas["minimum"], replicas["maximum"]) == (1, 64), name
     assert schemas["ApiKeyCreateRequest"]["properties"]["concurrency"]["minimum"] == 1
