@@ -16,7 +16,14 @@ from apps.accounts.models import (
     User,
 )
 from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
+from controlplane.domain.common.reasons import Reason
+from controlplane.web.references import ReferenceNaming, register_reference_naming
 from controlplane.web.rest import ListFilters, StrictSerializer, VisibleUidField
+
+register_reference_naming(
+    Team,
+    ReferenceNaming(noun=Reason("reference.noun.team", "team"), name="slug", example="vision"),
+)
 
 
 class TeamSerializer(serializers.ModelSerializer[Team]):
@@ -115,6 +122,7 @@ class TokenSerializer(serializers.ModelSerializer[PersonalToken]):
         allow_null=True,
         help_text="Team that the token is limited to; null: all teams of the user.",
     )
+    team_name = serializers.CharField(source="team.name", allow_null=True, default=None)
 
     class Meta:
         model = PersonalToken
@@ -123,6 +131,7 @@ class TokenSerializer(serializers.ModelSerializer[PersonalToken]):
             "name",
             "scopes",
             "team",
+            "team_name",
             "prefix",
             "created_at",
             "expires_at",
@@ -170,7 +179,7 @@ class TokenCreateSerializer(StrictSerializer[Any]):
         required=False,
         allow_null=True,
         default=None,
-        help_text="Uid of the team that the token is limited to; null: all your teams.",
+        help_text="Slug or uid of the team that the token is limited to; null: all your teams.",
     )
 
     def validate_expires_at(self, value: Any) -> Any:
@@ -193,7 +202,7 @@ class TeamOwnedSerializer(StrictSerializer[Any]):
     team = VisibleUidField(
         visible=selectors.teams_visible,
         required=False,
-        help_text="Uid of the owning team. Optional for members of a single team.",
+        help_text="Slug or uid of the owning team. Optional for members of a single team.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -209,6 +218,7 @@ class TeamOwnedSerializer(StrictSerializer[Any]):
 class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
     actor = serializers.CharField(source="actor_name")
     team = serializers.SlugRelatedField[Team](slug_field="uid", read_only=True, allow_null=True)
+    team_name = serializers.CharField(source="team.name", allow_null=True, default=None)
 
     class Meta:
         model = AuditEntry
@@ -218,6 +228,7 @@ class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
             "actor",
             "action",
             "team",
+            "team_name",
             "object_uid",
             "object_name",
             "detail",

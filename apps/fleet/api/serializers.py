@@ -14,11 +14,25 @@ from apps.fleet.selectors import (
 )
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
 from controlplane.domain.common.accelerators import CardState, ChipKind, ProfileConfidence
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import CheckVerdict
+from controlplane.web.references import ReferenceNaming, register_reference_naming
 from controlplane.web.rest import ListFilters, ObjectReference, StrictSerializer, VisibleUidField
 
 #: Characters; the adapter has a bound of its own.
 LONGEST_KUBECONFIG = 300_000
+
+
+register_reference_naming(
+    Cluster,
+    ReferenceNaming(noun=Reason("reference.noun.cluster", "cluster"), example="cluster-a"),
+)
+register_reference_naming(
+    Node,
+    ReferenceNaming(
+        noun=Reason("reference.noun.node", "node"), owner="cluster__name", example="node-17"
+    ),
+)
 
 
 class ClusterCheckSerializer(serializers.Serializer[Any]):
@@ -165,7 +179,7 @@ class NodeFilters(ListFilters):
     cluster = VisibleUidField(
         visible=lambda _user: clusters_with_counts(),
         required=False,
-        help_text="Uid of the cluster.",
+        help_text="Name or uid of the cluster.",
     )
     ready = serializers.BooleanField(required=False)
 
@@ -181,10 +195,12 @@ class CardFilters(ListFilters):
     cluster = VisibleUidField(
         visible=lambda _user: clusters_with_counts(),
         required=False,
-        help_text="Uid of the cluster.",
+        help_text="Name or uid of the cluster.",
     )
     node = VisibleUidField(
-        visible=lambda _user: nodes_with_cluster(), required=False, help_text="Uid of the node."
+        visible=lambda _user: nodes_with_cluster(),
+        required=False,
+        help_text="Name or uid of the node.",
     )
     chip = serializers.CharField(required=False)
     state = serializers.MultipleChoiceField(

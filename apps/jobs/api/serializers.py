@@ -17,6 +17,7 @@ from apps.jobs.services.secret_variables import MAX_VALUE_LENGTH, MIN_VALUE_LENG
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.quotas.api.claims import RoleShapeSerializer
+from apps.quotas.api.queue_references import queue_reference_field, require_queue_of_team
 from controlplane.domain.common.spec_fields import FieldKind, SpecField
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
@@ -257,13 +258,13 @@ class JobFilters(ListFilters):
     )
     kind = serializers.MultipleChoiceField(choices=KINDS, required=False)
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     model = serializers.CharField(required=False, help_text="Name of the base model.")
     model_version = VisibleUidField(
         visible=registry.model_versions_visible,
         required=False,
-        help_text="Uid of the model version.",
+        help_text="Model version as name@number, or its uid.",
     )
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
     text = serializers.CharField(required=False, help_text="Text contained in the name.")
@@ -424,9 +425,7 @@ class JobSubmitSerializer(TeamOwnedSerializer):
     output_shared = serializers.BooleanField(
         required=False, help_text="Make the output available to all teams; for administrators."
     )
-    queue = serializers.CharField(
-        required=False, default="default", help_text="Name of the object."
-    )
+    queue = queue_reference_field()
     chips = serializers.ListField(
         child=serializers.CharField(max_length=60),
         required=False,
@@ -465,13 +464,7 @@ class JobSubmitSerializer(TeamOwnedSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
-        name = attrs["queue"]
-        queues = {queue.name: queue for queue in quotas.queues_for_team(attrs["team"])}
-        if name not in queues:
-            message = (
-                f"this team has no queue named {name!r}; available queues: {', '.join(queues)}"
-            )
-            raise serializers.ValidationError({"queue": [message]})
+        queue = require_queue_of_team(attrs["queue"], team=attrs["team"])
         team = attrs.pop("team")
         if "priority_class" in attrs:
             attrs["priority"] = _priority_of_class(
@@ -479,7 +472,7 @@ class JobSubmitSerializer(TeamOwnedSerializer):
             )
         if "secret_variables" in attrs:
             attrs["secret_variables"] = _secret_values_by_name(attrs["secret_variables"])
-        values = {"spec": {}, **attrs, "queue": queues[name], "kind": JobKind(attrs["kind"])}
+        values = {"spec": {}, **attrs, "queue": queue, "kind": JobKind(attrs["kind"])}
         if "chips" in values:
             values["chips"] = tuple(values["chips"])
         return {"team": team, "request": JobRequest(**values)}

@@ -18,18 +18,47 @@ from apps.models.models import (
     ModelVersion,
 )
 from apps.models.selectors.model_versions import hub_import_of
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.datasets import ColumnMapping, FileFormat, MessageRole, Schema, Split
 from controlplane.domain.datasets.inspection import WarningKind
 from controlplane.domain.registry.versions import ModelState
 from controlplane.ports import adapter_registry
 from controlplane.web.json_fields import NumbersField
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
+from controlplane.web.references import ReferenceNaming, register_reference_naming
 from controlplane.web.rest import (
     ListFilters,
     ObjectReference,
     QuerySerializer,
     StrictSerializer,
     VisibleUidField,
+)
+
+register_reference_naming(
+    ModelVersion,
+    ReferenceNaming(
+        noun=Reason("reference.noun.model_version", "model version"),
+        name="line__name",
+        owner="line__team__slug",
+        version="number",
+        example="qwen3-8b@3",
+    ),
+)
+register_reference_naming(
+    DatasetVersion,
+    ReferenceNaming(
+        noun=Reason("reference.noun.dataset_version", "dataset version"),
+        name="dataset__name",
+        owner="dataset__team__slug",
+        version="number",
+        example="tickets@2",
+    ),
+)
+register_reference_naming(
+    Dataset,
+    ReferenceNaming(
+        noun=Reason("reference.noun.dataset", "dataset"), owner="team__slug", example="tickets"
+    ),
 )
 
 _SPLITS = [(split.value, split.value) for split in Split]
@@ -366,7 +395,7 @@ class DatasetFilters(ListFilters):
     lookups = {"team": "team", "name": "name"}
 
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     name = serializers.CharField(required=False)
 
@@ -375,10 +404,10 @@ class DatasetVersionFilters(ListFilters):
     lookups = {"team": "dataset__team", "dataset": "dataset"}
 
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     dataset = VisibleUidField(
-        visible=selectors.datasets_visible, required=False, help_text="Uid of the dataset."
+        visible=selectors.datasets_visible, required=False, help_text="Name or uid of the dataset."
     )
 
 
@@ -386,7 +415,7 @@ class ModelLineFilters(ListFilters):
     lookups = {"team": "team", "name": "name"}
 
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     name = serializers.CharField(required=False)
 
@@ -400,7 +429,7 @@ class ModelVersionFilters(ListFilters):
     }
 
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     model = serializers.CharField(required=False, help_text="Name of the model.")
     state = serializers.MultipleChoiceField(
@@ -419,12 +448,12 @@ class EvaluationFilters(ListFilters):
     model_version = VisibleUidField(
         visible=selectors.model_versions_visible,
         required=False,
-        help_text="Uid of the model version.",
+        help_text="Model version as name@number, or its uid.",
     )
     dataset_version = VisibleUidField(
         visible=selectors.dataset_versions_visible,
         required=False,
-        help_text="Uid of the dataset version.",
+        help_text="Dataset version as name@number, or its uid.",
     )
     job = serializers.CharField(required=False, help_text="Uid of the job that created it.")
 

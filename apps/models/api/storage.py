@@ -120,7 +120,7 @@ class RetentionRemovalSerializer(serializers.Serializer[Any]):
         source="item.uid", help_text="Uid of the model version or the attempt."
     )
     name = serializers.CharField(source="item.name")
-    team = serializers.CharField(source="item.team", help_text="Uid of the team.")
+    team = serializers.CharField(source="item.team", help_text="Slug or uid of the team.")
     size = serializers.IntegerField(source="item.size", help_text="Size in bytes.")
     rule = serializers.CharField()
     reason = ReasonSerializerField()
@@ -202,7 +202,7 @@ class StoredArtifactFilters(ListFilters):
     lookups = {"team": "team", "kind": "kind"}
 
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     kind = serializers.ChoiceField(choices=Artifact.KINDS, required=False)
 

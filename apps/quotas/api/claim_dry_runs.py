@@ -27,6 +27,7 @@ from controlplane.web.rest import (
     BoundedJSONParser,
     QuerySerializer,
     StrictSerializer,
+    VisibleUidField,
 )
 
 _OUTCOMES = [(outcome.value, outcome.value) for outcome in DryRunOutcome]
@@ -34,8 +35,9 @@ _MOST_CARDS = 100_000
 
 
 class ClaimDryRunRequestSerializer(StrictSerializer[Any]):
-    queue = serializers.CharField(
-        max_length=60, help_text="Name of a queue that your teams can use."
+    queue = VisibleUidField(
+        visible=selectors.queues_visible,
+        help_text="Name or uid of a queue that your teams can use.",
     )
     chips = serializers.ListField(
         child=serializers.CharField(max_length=60),
@@ -83,11 +85,7 @@ class ClaimDryRunRequestSerializer(StrictSerializer[Any]):
     def validate_chips(self, given: list[str]) -> tuple[str, ...]:
         return validate_chip_names(given)
 
-    def validate_queue(self, name: str) -> Queue:
-        queues = selectors.queues_visible(self.context["request"].user)
-        queue = queues.filter(name=name).first()
-        if queue is None:
-            raise serializers.ValidationError([f"there is no queue {name!r} here for you"])
+    def validate_queue(self, queue: Queue) -> Queue:
         if refusal := selectors.queue_closed_reason(queue):
             raise serializers.ValidationError([refusal])
         return queue

@@ -393,7 +393,7 @@ class ClaimFilters(ListFilters):
         choices=[(state.value, state.value) for state in ClaimState], required=False
     )
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     queue = serializers.CharField(required=False, help_text="Name of the queue.")
     owner = serializers.CharField(required=False, help_text="Uid of an attempt or a replica.")

@@ -176,7 +176,7 @@ class QueueWriteSerializer(StrictSerializer[Any]):
                 visible=rows[name],
                 required=each.required,
                 allow_null=True,
-                help_text=f"Uid; null: none. {each.help}",
+                help_text=f"Name or uid; null: none. {each.help}",
             )
             if each.reference
             else QueueValueSerializerField(each, required=each.required)

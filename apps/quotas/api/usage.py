@@ -116,7 +116,7 @@ class UsageDaySerializer(_CardHoursSerializer, serializers.ModelSerializer[Usage
 
 
 class _UsageFilters(ListFilters):
-    team = serializers.CharField(required=False, help_text="Uid of the team.")
+    team = serializers.CharField(required=False, help_text="Slug or uid of the team.")
     queue = serializers.CharField(required=False, help_text="Name of the queue.")
     user = serializers.CharField(required=False, help_text="User name.")
     chip = serializers.CharField(required=False)

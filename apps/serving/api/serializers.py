@@ -10,7 +10,7 @@ from rest_framework import serializers
 from apps.accounts import selectors as accounts
 from apps.accounts.api.serializers import TeamOwnedSerializer, validate_future
 from apps.models import selectors as registry
-from apps.quotas import selectors as quotas
+from apps.quotas.api.queue_references import queue_reference_field, require_queue_of_team
 from apps.serving import selectors
 from apps.serving.models import ApiKey, Backend, Deployment, GatewayCall, Replica, Revision
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS, RevisionConfiguration
@@ -172,23 +172,17 @@ class DeploymentCreateSerializer(RevisionConfigurationSerializer, TeamOwnedSeria
     name = serializers.SlugField(
         max_length=80, help_text="Model name at the gateway; unique in the company."
     )
-    queue = serializers.CharField(
-        required=False, default="default", help_text="Name of the object."
-    )
+    queue = queue_reference_field()
     replicas = serializers.IntegerField(
         required=False, default=1, min_value=1, max_value=MAX_REPLICAS
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
-        queues = {queue.name: queue for queue in quotas.queues_for_team(attrs["team"])}
-        if attrs["queue"] not in queues:
-            message = f"this team has no queue named {attrs['queue']!r}; available queues: {', '.join(queues)}"
-            raise serializers.ValidationError({"queue": [message]})
         return {
             "team": attrs["team"],
             "name": attrs["name"],
-            "queue": queues[attrs["queue"]],
+            "queue": require_queue_of_team(attrs["queue"], team=attrs["team"]),
             "replicas": attrs["replicas"],
             "configuration": self.configuration(attrs),
         }
@@ -209,7 +203,7 @@ class DeploymentFilters(ListFilters):
         choices=[(state.value, state.value) for state in DeploymentState], required=False
     )
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     text = serializers.CharField(required=False, help_text="Text contained in the name.")
 
@@ -290,7 +284,7 @@ class ApiKeyFilters(ListFilters):
     lookups = {"team": "team"}
 
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
 
 
@@ -332,7 +326,7 @@ class GatewayUsageFilters(ListFilters):
     }
 
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     key = VisibleUidField(
         visible=selectors.api_keys_visible, required=False, help_text="Uid of the key."

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from apps.accounts import selectors as accounts
 from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.models import selectors as registry
-from apps.quotas import selectors as quotas
+from apps.quotas.api.queue_references import queue_reference_field, require_queue_of_team
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services import MAX_REASON_LENGTH, PipelineRequest, StepRequest
@@ -179,7 +179,7 @@ class PipelineFilters(ListFilters):
         choices=[(state.value, state.value) for state in PipelineState], required=False
     )
     team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Uid of the team."
+        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
     text = serializers.CharField(required=False, help_text="Text contained in the name.")
@@ -246,25 +246,16 @@ class StepSubmitSerializer(StrictSerializer[Any]):
 class PipelineSubmitSerializer(TeamOwnedSerializer):
     name = serializers.CharField(max_length=120)
     model_version = VisibleUidField(visible=registry.model_versions_visible)
-    queue = serializers.CharField(
-        required=False, default="default", help_text="Name of the object."
-    )
+    queue = queue_reference_field()
     steps = StepSubmitSerializer(many=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
-        name = attrs["queue"]
-        queues = {queue.name: queue for queue in quotas.queues_for_team(attrs["team"])}
-        if name not in queues:
-            message = (
-                f"this team has no queue named {name!r}; available queues: {', '.join(queues)}"
-            )
-            raise serializers.ValidationError({"queue": [message]})
         reader = StepSubmitSerializer()
         request = PipelineRequest(
             name=attrs["name"],
             model_version=attrs["model_version"],
-            queue=queues[name],
+            queue=require_queue_of_team(attrs["queue"], team=attrs["team"]),
             steps=tuple(reader.to_request(step) for step in attrs["steps"]),
         )
         return {"team": attrs["team"], "request": request}

@@ -21,6 +21,7 @@ from rest_framework.request import Request
 
 from controlplane.web.problem_details import CONTENT_TYPE
 from controlplane.web.reasons import REASON_SCHEMAS
+from controlplane.web.references import reference_naming
 from controlplane.web.rest import UID, StrictSerializer, VisibleUidField
 
 _PROBLEM = {
@@ -114,12 +115,20 @@ class StrictSchema(OpenApiSerializerExtension):
 
 
 class VisibleUidFieldSchema(OpenApiSerializerFieldExtension):
-    """A reference is a public name."""
+    """A reference is a uid, or a name where objects of the model have one."""
 
     target_class = VisibleUidField
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, Any]:
-        return {"type": "string", "pattern": f"^{UID}$"}
+        naming = reference_naming(self.target.queryset.model)
+        if naming is None:
+            return {"type": "string", "pattern": f"^{UID}$"}
+        return {
+            "type": "string",
+            "minLength": 1,
+            "description": f"Name, for example {naming.example}, or uid.",
+            "examples": [naming.example],
+        }
 
 
 class OpenApiSchemaPermission(BasePermission):

@@ -213,7 +213,10 @@ def _flatten_errors(detail: Any, path: str = "") -> list[dict[str, Any]]:
         ]
     if isinstance(detail, list):
         return [error for value in detail for error in _flatten_errors(value, path)]
-    return [{"field": path.removesuffix(".non_field_errors"), "message": str(detail)}]
+    # A reason travels as the code of the error: see ``controlplane.web.references.reason_error``.
+    code = getattr(detail, "code", None)
+    message = code if isinstance(code, Reason) else str(detail)
+    return [{"field": path.removesuffix(".non_field_errors"), "message": message}]
 
 
 class ProblemType(NamedTuple):

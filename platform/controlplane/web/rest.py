@@ -30,6 +30,7 @@ from controlplane.domain.common.name_validation import is_name_field, normalize_
 from controlplane.domain.common.resources import format_bytes
 from controlplane.web.forms import validate_name
 from controlplane.web.pagination import KeysetPagination
+from controlplane.web.references import resolve_reference
 
 #: Boundaries, headers and the small fields beside a file.
 _FORM_OVERHEAD = 1024 * 1024
@@ -243,12 +244,7 @@ class ObjectReference(serializers.Serializer[Model]):
 
 
 class VisibleUidField(serializers.SlugRelatedField[M]):
-    """A uid of something that the caller may see; anything else is as good as absent."""
-
-    default_error_messages: ClassVar[dict[str, Any]] = {
-        "does_not_exist": "there is no {value} here for you",
-        "invalid": "must be a uid",
-    }
+    """Something that the caller may see, by uid or, as ``controlplane.web.references`` has it, by name."""
 
     def __init__(self, *, visible: Callable[[Any], QuerySet[M]], **options: Any) -> None:
         self._visible = visible
@@ -259,9 +255,8 @@ class VisibleUidField(serializers.SlugRelatedField[M]):
         return self._visible(self.context["request"].user)
 
     def to_internal_value(self, data: Any) -> M:
-        if not isinstance(data, str):
-            self.fail("invalid")
-        return super().to_internal_value(data)
+        """:raises ValidationError: if it names nothing, or several things, that the caller may see."""
+        return resolve_reference(self.get_queryset(), data)
 
 
 class ResourceViewSet(viewsets.GenericViewSet[M]):

@@ -339,7 +339,7 @@ def test_a_dry_run_of_a_claim_lists_visible_victims(stranger: APIClient, company
 
 
 def test_an_invalid_dry_run_of_a_claim_is_refused(engineer: APIClient, company: Company) -> None:
-    assert "there is no queue 'nobody'" in wrong_fields(asked(engineer, queue="nobody"))["queue"]
+    assert "queue nobody does not exist" in wrong_fields(asked(engineer, queue="nobody"))["queue"]
     assert "unknown chip 'gpu-9'" in wrong_fields(asked(engineer, chips=["gpu-9"]))["chips"]
     Queue.objects.update(state="draining")
     assert "is draining" in wrong_fields(asked(engineer))["queue"]

@@ -135,7 +135,9 @@ def test_constraints_are_in_the_schema(schema: dict[str, Any]) -> None:
     schemas = schema["components"]["schemas"]
     submitted = schemas["FinetuneJobSubmitRequest"]
     assert submitted["additionalProperties"] is False
-    assert submitted["properties"]["model_version"]["pattern"] == "^[0-9a-f]{32}$"
+    assert submitted["properties"]["model_version"]["examples"] == ["qwen3-8b@3"]
+    code = schemas["ScriptJobSubmitRequest"]["properties"]["code"]
+    assert code["pattern"] == "^[0-9a-f]{32}$", "artifacts have no name"
     for name in ("ScriptJobSubmitRequest", "DeploymentCreateRequest", "DeployStepSubmitRequest"):
         cards = schemas[name]["properties"]["cards"]
         assert (cards["minimum"], cards["maximum"]) == (1, 1024), name

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 from django.core.management import call_command
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from controlplane.domain.common.spec_fields import FieldKind, SpecField, check_fields
 from controlplane.ports import adapter_registry
@@ -111,7 +111,22 @@ def test_every_field_of_every_engine_is_in_the_schema_of_its_task(
 
 def test_the_schema_admits_a_default_and_refuses_what_the_engine_refuses() -> None:
     """The schema and ``check_fields`` read one table; here they are compared field by field."""
-    values = (None, -1, 0, 1, 0.5, 10**9, "", "auto", [], ["perplexity"], [1], {}, {"A": "b"}, True)
+    values: tuple[Any, ...] = (
+        None,
+        -1,
+        0,
+        1,
+        0.5,
+        10**9,
+        "",
+        "auto",
+        [],
+        ["perplexity"],
+        [1],
+        {},
+        {"A": "b"},
+        True,
+    )
     for task in EngineTask:
         fields, _ = spec_schemas.engine_fields(task)
         for field in fields:
