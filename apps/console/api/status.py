@@ -80,6 +80,11 @@ class StatusView(APIView):
 
     token_scope = Scope.READ
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """:raises PermissionRefused: unless the caller may view the status of the product."""
+        super().initial(request, *args, **kwargs)
+        require_permission_to_view_product_status(request.user)
+
     @extend_schema(
         summary="System status",
         tags=["operations"],
@@ -88,5 +93,4 @@ class StatusView(APIView):
     )
     def get(self, request: Request) -> Response:
         QuerySerializer.read(request)
-        require_permission_to_view_product_status(request.user)
         return Response(StatusSerializer(product_status()).data)

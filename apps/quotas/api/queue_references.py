@@ -44,6 +44,6 @@ def require_queue_of_team(queue: Queue | str, *, team: Team) -> Queue:
                 queues=", ".join(usable) or NONE,
             )
         )
-        error.detail = {"queue": error.detail}  # type: ignore[dict-item] # nested as DRF nests it
+        error.detail = {"queue": error.detail}
         raise error
     return usable[name]

@@ -1,6 +1,8 @@
-"""References by name in bodies and filters: what they find, what they refuse, and what another team may not learn."""
+"""References by name in bodies and filters: what they find and refuse, and what another team may not learn."""
 
 from __future__ import annotations
+
+from typing import cast
 
 import pytest
 from django.utils import translation
@@ -127,6 +129,6 @@ def test_an_unknown_reference_is_explained_in_the_language_of_the_reader(
 ) -> None:
     with pytest.raises(ValidationError) as refused:
         resolve_reference(teams_visible(company.engineer), "routing")
-    reason = refused.value.get_codes()[0]
+    [reason] = cast("list[str]", refused.value.get_codes())
     with translation.override("zh-hans"):
         assert render_reason(reason).startswith("团队 routing 不存在或对你不可见")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.functional.roles.permission_rules import EVERYBODY, STAFF, action_row, page, rest
 
-REST = (rest("GET", "schema"), rest("GET", "docs"))
+REST = (rest("GET", ""), rest("GET", "schema"), rest("GET", "docs"))
 
 PAGES = (
     page("/"),
