@@ -353,8 +353,9 @@ class EngineSerializer(serializers.Serializer[Any]):
 FINETUNE_EXAMPLE = {
     "kind": "finetune",
     "name": "addresses, second try",
-    "model_version": "0f4f6b0c7a4e4d5b9d3c1c8f2f6f5a10",
-    "dataset_version": "6f0d2a7d8f7b4a44a7c3f3b8a5b9c2d1",
+    "team": "vision",
+    "model_version": "qwen3-8b@3",
+    "dataset_version": "tickets@2",
     "output_name": "address-parser",
     "spec": {"method": "lora", "learning_rate": 0.0002, "epochs": 3},
 }
@@ -393,6 +394,18 @@ class SecretVariableInputSerializer(serializers.Serializer[Any]):
                 "model_version": FINETUNE_EXAMPLE["model_version"],
                 "dataset_version": FINETUNE_EXAMPLE["dataset_version"],
                 "spec": {"metrics": ["exact_match", "label_accuracy"], "split": "test"},
+            },
+            request_only=True,
+        ),
+        OpenApiExample(
+            "A quantization",
+            value={
+                "kind": "quantize",
+                "name": "tickets at 8 bits",
+                "model_version": "vision/tickets@4",
+                "dataset_version": "vision/tickets@2",
+                "output_name": "tickets-w8a8",
+                "spec": {"scheme": "w8a8-smoothquant", "tolerance": {"accuracy_drop": 0.02}},
             },
             request_only=True,
         ),

@@ -161,8 +161,10 @@ class RevisionRequestSerializer(RevisionConfigurationSerializer):
             "One replica on one card",
             value={
                 "name": "address-parser",
-                "model_version": "0f4f6b0c7a4e4d5b9d3c1c8f2f6f5a10",
+                "team": "vision",
+                "model_version": "tickets@4",
                 "replicas": 1,
+                "spec": {"context_length": 8192},
             },
             request_only=True,
         )

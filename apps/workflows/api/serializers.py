@@ -33,11 +33,12 @@ _TASKS = {
 }
 _FAILURE_ACTIONS = [(choice.value, choice.value) for choice in GateFailureAction]
 _GATE_HELP = f"One of {', '.join(METRICS)} behind evaluate; accepted behind quantize."
-_DATASET = "6f0d2a7d8f7b4a44a7c3f3b8a5b9c2d1"
+_DATASET = "tickets@2"
 
 EXAMPLE = {
     "name": "addresses, the whole way",
-    "model_version": "0f4f6b0c7a4e4d5b9d3c1c8f2f6f5a10",
+    "team": "vision",
+    "model_version": "qwen3-8b@3",
     "steps": [
         {
             "kind": "finetune",

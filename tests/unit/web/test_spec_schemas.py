@@ -171,3 +171,24 @@ def test_an_option_of_a_new_engine_arrives_by_itself() -> None:
         component = spec_schemas._spec_component(EngineTask.SERVE, schemas, strict=True)
     described = schemas[component]["properties"]["speculative_tokens"]
     assert (described["maximum"], described["x-engines"]) == (16, ["new"])
+
+
+def test_every_example_of_the_document_validates(document: dict[str, Any]) -> None:
+    """Requests, responses and problems: a reader copies them."""
+    wrong = []
+    checked = 0
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+            for media in (each for body in bodies for each in body.get("content", {}).values()):
+                for name, example in media.get("examples", {}).items():
+                    _, _, shared = example.get("$ref", "").rpartition("/")
+                    found = document["components"]["examples"][shared] if shared else example
+                    validator = Draft202012Validator({**document, **media["schema"]})
+                    checked += 1
+                    wrong += [
+                        f"{method} {path} {name}: {error.message}"
+                        for error in validator.iter_errors(found["value"])
+                    ]
+    assert wrong == []
+    assert checked > 500
