@@ -311,7 +311,7 @@ class EngineFieldSerializer(serializers.Serializer[Any]):
     help = serializers.CharField()
     kind = serializers.CharField()
     required = serializers.BooleanField()  # type: ignore[assignment] # as above
-    default = serializers.JSONField(allow_null=True)
+    default = serializers.JSONField(help_text="Any JSON value; null: see help.")
     least = serializers.FloatField(allow_null=True)
     most = serializers.FloatField(allow_null=True)
     choices = serializers.ListField(child=serializers.CharField())
