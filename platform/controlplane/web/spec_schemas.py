@@ -126,8 +126,8 @@ def _with_annotations(schema: dict[str, Any], described: Mapping[str, Any]) -> d
     """The schema with what the serializer says of the field, and null where it may be null."""
     if "null" in described.get("type", ()):
         schema = {"oneOf": [schema, {"type": "null"}]}
-    kept = ("description", "readOnly", "writeOnly", "title")
-    return {**schema, **{name: described[name] for name in kept if name in described}}
+    copied = ("description", "readOnly", "writeOnly", "title")
+    return {**schema, **{name: described[name] for name in copied if name in described}}
 
 
 def _reference(name: str) -> dict[str, Any]:

@@ -80,9 +80,9 @@ def test_another_team_learns_nothing_by_names(
         ("team", "model_version", "dataset_version", "queue"), "reference.unknown"
     )
     absent = {**body, "model_version": "absent@1"}
-    told = wrong_fields(stranger.post(f"{API}/jobs/check", body))["model_version"]
+    refusal = wrong_fields(stranger.post(f"{API}/jobs/check", body))["model_version"]
     as_absent = wrong_fields(stranger.post(f"{API}/jobs/check", absent))["model_version"]
-    assert told == as_absent.replace("absent@1", "tiny@1")
+    assert refusal == as_absent.replace("absent@1", "tiny@1")
 
 
 def test_a_name_of_two_teams_must_be_qualified(engineer: APIClient, company: Company) -> None:
