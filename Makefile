@@ -20,7 +20,7 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down demo demo-down status logs test test-real test-full real-tools test-cluster check check-types check-rest bench drill screens engine lock format product development
+.PHONY: help up down demo demo-down status logs test test-real test-full real-tools test-cluster check check-types check-rest bench drill screens engine lock wheel format product development
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,10 +102,13 @@ engine: product ## Create the engine's environment now rather than with the firs
 	@$(BIN)/python -m launcher engine
 
 lock: development ## Resolve the lock files anew (UPGRADE=--upgrade: to the newest versions)
-	$(COMPILE) pyproject.toml --output-file requirements.lock
-	$(COMPILE) pyproject.toml --extra dev --constraint requirements.lock \
+	$(COMPILE) pyproject.toml --group build --output-file requirements.lock
+	$(COMPILE) pyproject.toml --group build --extra dev --constraint requirements.lock \
 		--output-file requirements-dev.lock
 	echo uv | $(COMPILE) - --output-file platform/launcher/requirements-uv.lock
+
+wheel: development ## Build the wheel and the source distribution in dist
+	$(BIN)/python -m hatchling build --target sdist --target wheel --directory dist
 
 format: development ## Put the code into its shape
 	$(BIN)/ruff check --fix .

@@ -1,14 +1,21 @@
-"""``python -m launcher up|down|status|logs|engine``."""
+"""``ninefold-server up|down|status|logs|engine|manage``, also ``python -m launcher``."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from launcher import commands
-from launcher.configuration import PROJECT, InvalidLauncherSetting, LauncherConfiguration
+from launcher.configuration import (
+    CHECKOUT,
+    InvalidLauncherSetting,
+    LauncherConfiguration,
+    default_home,
+)
 from launcher.home_folder import AlreadyRunning
 from launcher.postgres import NoCompatiblePostgres, PostgresFailed
 from launcher.product import PortInUse, ProductNotReady
@@ -27,10 +34,27 @@ _EXPECTED = (
 )
 
 
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="launcher", description="Run Ninefold on this machine.")
+_PROGRAM = "ninefold-server"
+_MANAGE = "manage"
+
+
+def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=_PROGRAM,
+        description="Run Ninefold on this machine.",
+        epilog="All files are in the folder NINEFOLD_HOME; without it in "
+        f"{default_home()}. docs/settings.md lists all variables.",
+    )
     parser.add_argument(
-        "--project", type=Path, default=PROJECT, help="the checkout to run (default: this one)"
+        "--version",
+        action="version",
+        version=f"{_PROGRAM} {importlib.metadata.version('ninefold')}",
+    )
+    parser.add_argument(
+        "--project",
+        type=lambda text: Path(text).resolve(),
+        default=CHECKOUT,
+        help="the checkout to run (default: that of this program; none if it is installed)",
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
     up = verbs.add_parser("up", help="start the product and keep it running")
@@ -47,11 +71,24 @@ def _parse_arguments() -> argparse.Namespace:
     logs = verbs.add_parser("logs", help="print the last lines of the logs")
     logs.add_argument("name", nargs="?", help="only this process")
     logs.add_argument("--lines", type=int, default=40)
-    return parser.parse_args()
+    manage = verbs.add_parser(
+        _MANAGE, help="run a management command, such as backup", add_help=False
+    )
+    manage.add_argument("arguments", nargs=argparse.REMAINDER)
+    # Options of the management command are none of this parser's, even if they come first.
+    own, passed_on = list(arguments), []
+    if _MANAGE in own:
+        index = own.index(_MANAGE) + 1
+        own, passed_on = own[:index], own[index:]
+    options = parser.parse_args(own)
+    options.arguments = passed_on
+    return options
 
 
 def _run_command(options: argparse.Namespace) -> int:
-    configuration = LauncherConfiguration.from_environment(project=options.project.resolve())
+    configuration = LauncherConfiguration.from_environment(project=options.project)
+    if options.verb == _MANAGE:
+        commands.run_management_command(options.arguments, configuration=configuration)
     match options.verb:
         case "engine":
             return commands.install_engine_environment(configuration)
@@ -70,7 +107,7 @@ def _run_command(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    options = _parse_arguments()
+    options = _parse_arguments(sys.argv[1:])
     try:
         return _run_command(options)
     except _EXPECTED as error:

@@ -1,4 +1,4 @@
-"""Commands of ``python -m launcher``: start, stop and show the product of one home."""
+"""Commands of ``ninefold-server`` and ``python -m launcher``: start, stop and show the product of one home."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NoReturn
 
 from launcher.configuration import LauncherConfiguration
 from launcher.home_folder import (
@@ -88,8 +90,8 @@ def stop_product(configuration: LauncherConfiguration) -> int:
             return 0
         with print_step_duration(terminal, "stopping jobs"):
             return subprocess.run(
-                [configuration.python, "manage.py", "stop_jobs"],
-                cwd=configuration.project,
+                [*configuration.manage, "stop_jobs"],
+                cwd=configuration.working_folder,
                 env=configuration.child_environment(database_url=url),
                 stdin=subprocess.DEVNULL,
                 check=False,
@@ -101,18 +103,35 @@ def install_engine_environment(configuration: LauncherConfiguration) -> int:
     configuration.layout.create()
     return subprocess.run(
         [configuration.python, "-m", _ENVIRONMENTS, "transformers"],
-        cwd=configuration.project,
+        cwd=configuration.working_folder,
         env=configuration.child_environment(database_url=""),
         stdin=subprocess.DEVNULL,
         check=False,
     ).returncode
 
 
+def run_management_command(
+    arguments: Sequence[str], *, configuration: LauncherConfiguration
+) -> NoReturn:
+    """Replace this process with a management command on the home of the configuration.
+
+    The working folder stays: relative paths in ``arguments`` are the user's.
+    """
+    command = list(configuration.manage)
+    if configuration.project is not None:
+        command[1] = str(configuration.project / command[1])
+    environment = {**configuration.environment, "NINEFOLD_HOME": str(configuration.layout.home)}
+    os.execve(command[0], [*command, *arguments], environment)
+
+
 def print_product_status(configuration: LauncherConfiguration) -> int:
     """Print what runs. :returns: 0 if the product runs, :data:`NOT_RUNNING` if not."""
     current_run = find_running(configuration)
     if current_run is None:
-        print(f"not running (files in {configuration.layout.home}); start it with: make up")
+        print(
+            f"not running (files in {configuration.layout.home}); "
+            f"start it with: {configuration.user_command('up')}"
+        )
         return NOT_RUNNING
     print(_describe_run(current_run))
     print(f"\n{'process':<10} {'pid':>8}  {'state':<8} {'restarts':>8}  since")
@@ -179,13 +198,11 @@ def _start_detached_product(
 ) -> int:
     """Start :func:`serve` in a session of its own and show its output until it is ready."""
     path = configuration.layout.supervisor_log
+    project = ("--project", str(configuration.project)) if configuration.project else ()
     with path.open("wb") as output:
         process = subprocess.Popen(
-            [
-                *(configuration.python, "-m", "launcher"),
-                *("--project", str(configuration.project), "serve"),
-            ],
-            cwd=configuration.project,
+            [configuration.python, "-m", "launcher", *project, "serve"],
+            cwd=configuration.working_folder,
             env=dict(configuration.environment),
             stdin=subprocess.DEVNULL,
             stdout=output,

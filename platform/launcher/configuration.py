@@ -11,10 +11,14 @@ from pathlib import Path
 from launcher.home_folder import HomeLayout
 
 PROJECT = Path(__file__).resolve().parents[2]
+#: The checkout that this package runs from; None if it is installed from a wheel.
+CHECKOUT = PROJECT if (PROJECT / "manage.py").is_file() else None
 WEB_PORT = "NINEFOLD_WEB_PORT"
 GATEWAY_PORT = "NINEFOLD_GATEWAY_PORT"
 DRAIN_SECONDS = "NINEFOLD_GATEWAY_DRAIN_SECONDS"
 DEMO = "NINEFOLD_DEMO"
+#: Verbs that have a target of their own in the Makefile for the demonstration.
+_DEMO_TARGETS = {"up": "demo", "down": "demo-down"}
 _WILDCARDS = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, never chosen
 
 
@@ -22,11 +26,36 @@ class InvalidLauncherSetting(ValueError):
     """A variable has an invalid value; the message names both."""
 
 
+def default_home(
+    environment: Mapping[str, str] = os.environ, *, project: Path | None = CHECKOUT
+) -> Path:
+    """Return the folder of all files where ``NINEFOLD_HOME`` is unset.
+
+    :param project: a checkout, whose folder ``var`` it is; None for an installed package.
+    """
+    if project is not None:
+        return project / "var"
+    if os.geteuid() == 0:
+        # Not below root's own folder, which jobs and PostgreSQL, with accounts of their own, cannot enter.
+        return Path("/var/lib/ninefold")
+    data = environment.get("XDG_DATA_HOME", "")
+    return (
+        Path(data) if data.startswith("/") else Path("~/.local/share").expanduser()
+    ) / "ninefold"
+
+
+def manage_arguments(project: Path | None = CHECKOUT) -> tuple[str, ...]:
+    """Return what follows ``python`` in a management command that runs in the checkout, or without one."""
+    # -P: an installed package does not import what happens to lie in the working folder.
+    return ("-P", "-m", "config.manage") if project is None else ("manage.py",)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LauncherConfiguration:
     """One product on this machine: its files, its addresses, and what its processes inherit."""
 
-    project: Path
+    #: The checkout; None for an installed package.
+    project: Path | None
     layout: HomeLayout
     bind: str
     web_port: int
@@ -39,13 +68,16 @@ class LauncherConfiguration:
 
     @classmethod
     def from_environment(
-        cls, environment: Mapping[str, str] = os.environ, *, project: Path = PROJECT
+        cls, environment: Mapping[str, str] = os.environ, *, project: Path | None = CHECKOUT
     ) -> LauncherConfiguration:
-        """:raises InvalidLauncherSetting: if a port is not a number from 1 to 65535."""
-        home = Path(environment.get("NINEFOLD_HOME") or project / "var")
+        """Read the variables; a relative home is below the checkout, without one below the working folder.
+
+        :raises InvalidLauncherSetting: if a port is not a number from 1 to 65535.
+        """
+        home = Path(environment.get("NINEFOLD_HOME") or default_home(environment, project=project))
         return cls(
             project=project,
-            layout=HomeLayout(home=(project / home).resolve()),
+            layout=HomeLayout(home=((project or Path()) / home).resolve()),
             bind=environment.get("NINEFOLD_BIND") or "127.0.0.1",
             web_port=_read_port(environment, WEB_PORT, 8000),
             gateway_port=_read_port(environment, GATEWAY_PORT, 8001),
@@ -57,6 +89,22 @@ class LauncherConfiguration:
     @property
     def python(self) -> str:
         return sys.executable
+
+    @property
+    def working_folder(self) -> Path:
+        """The working folder of the product's processes."""
+        return self.project or self.layout.home
+
+    @property
+    def manage(self) -> tuple[str, ...]:
+        """A management command without its name and arguments, for a process in the working folder."""
+        return (self.python, *manage_arguments(self.project))
+
+    def user_command(self, verb: str) -> str:
+        """Return what a user types for ``up``, ``down`` and the like."""
+        if self.project is None:
+            return f"{DEMO}=1 ninefold-server {verb}" if self.demo else f"ninefold-server {verb}"
+        return f"make {_DEMO_TARGETS.get(verb, verb)}" if self.demo else f"make {verb}"
 
     @property
     def web_url(self) -> str:

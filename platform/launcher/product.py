@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.metadata
 import os
 import socket
 import time
@@ -54,7 +55,7 @@ def run_product(
     :raises PostgresFailed: if the embedded database cannot be prepared.
     """
     supervisor = ProcessSupervisor(
-        folder=configuration.project,
+        folder=configuration.working_folder,
         environment=configuration.environment,
         logs=configuration.layout.logs,
         terminal=terminal,
@@ -79,7 +80,10 @@ def run_product(
                 supervisor.stop()
     finally:
         remove_run_record(configuration.layout)
-    terminal.say("Stopped. Jobs of the local cluster go on; stop them too with: make down")
+    terminal.say(
+        "Stopped. Jobs of the local cluster go on; stop them too with: "
+        + configuration.user_command("down")
+    )
 
 
 def require_startable(configuration: LauncherConfiguration, *, terminal: TerminalOutput) -> None:
@@ -92,7 +96,12 @@ def require_startable(configuration: LauncherConfiguration, *, terminal: Termina
         (configuration.web_port, WEB_PORT),
         (configuration.gateway_port, GATEWAY_PORT),
     ):
-        require_free_port(host=configuration.bind, port=port, variable=variable)
+        require_free_port(
+            host=configuration.bind,
+            port=port,
+            variable=variable,
+            command=configuration.user_command("up"),
+        )
 
 
 @contextlib.contextmanager
@@ -125,7 +134,7 @@ def welcome_message(configuration: LauncherConfiguration, *, interactive: bool) 
         shown_marker.touch(mode=0o600)
     else:
         password = f"in {path}"
-    down = "make demo-down" if configuration.demo else "make down"
+    down = configuration.user_command("down")
     return "\n".join(
         (
             "",
@@ -244,10 +253,18 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
     return True
 
 
-def static_files_digest(project: Path) -> str:
-    """A digest of what ``collectstatic`` reads: the project's files, the packages' versions."""
-    digest = hashlib.sha256((project / "requirements.lock").read_bytes())
-    for path in sorted(_static_sources(project)):
+def static_files_digest(project: Path | None) -> str:
+    """A digest of what ``collectstatic`` reads: the product's files, the packages' versions.
+
+    :param project: the checkout; None for an installed package.
+    """
+    if project is None:
+        digest = hashlib.sha256(_installed_versions().encode())
+        sources = _installed_static_sources()
+    else:
+        digest = hashlib.sha256((project / "requirements.lock").read_bytes())
+        sources = _static_sources(project)
+    for path in sorted(sources):
         status = path.stat()
         digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
@@ -259,6 +276,21 @@ def _static_sources(project: Path) -> Iterator[Path]:
     yield from (project / "platform" / "config" / "settings").glob("*.py")
     for root in roots:
         yield from (path for path in root.rglob("*") if path.is_file())
+
+
+def _installed_versions() -> str:
+    """Names and versions of all packages of this environment, a line each."""
+    packages = {
+        f"{package.metadata['Name']}=={package.version}\n"
+        for package in importlib.metadata.distributions()
+    }
+    return "".join(sorted(packages))
+
+
+def _installed_static_sources() -> Iterator[Path]:
+    for file in importlib.metadata.files("ninefold") or ():
+        if "static" in file.parts or file.match("config/settings/*.py"):
+            yield Path(str(file.locate()))
 
 
 def static_files_are_collected(layout: HomeLayout, *, expected: str) -> bool:
@@ -281,10 +313,10 @@ class PortInUse(RuntimeError):
     """Another process listens on the port; the message names it and what to do."""
 
 
-def require_free_port(*, host: str, port: int, variable: str) -> None:
+def require_free_port(*, host: str, port: int, variable: str, command: str = "make up") -> None:
     """Return if a server could listen there now.
 
-    :raises PortInUse: if none could; ``variable`` is the one that chooses another port.
+    :raises PortInUse: if none could; ``variable`` is the one that chooses another port of ``command``.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -295,7 +327,7 @@ def require_free_port(*, host: str, port: int, variable: str) -> None:
         except OSError as error:
             raise PortInUse(
                 f"cannot listen on {host}:{port} ({error.strerror}): {_describe_port_holder(port)}. "
-                f"Choose another port with {variable}, for example: {variable}={port + 10} make up"
+                f"Choose another port with {variable}, for example: {variable}={port + 10} {command}"
             ) from error
 
 
@@ -307,12 +339,18 @@ def _describe_port_holder(port: int) -> str:
             if home:
                 return (
                     f"the Ninefold whose files are in {home} has it (process {pid}); "
-                    f"stop that one with: NINEFOLD_HOME={home} make down"
+                    f"stop that one with: NINEFOLD_HOME={home} {_down_command(process)}"
                 )
             return f"process {pid} ({process.name()}) has it"
         except psutil.Error:
             continue
     return "a process of another account has it, or the address is not one of this machine"
+
+
+def _down_command(process: psutil.Process) -> str:
+    """Return the command that stops the product of a process: that of its checkout, or of its installation."""
+    has_makefile = Path(process.cwd(), "Makefile").is_file()
+    return "make down" if has_makefile else "ninefold-server down"
 
 
 def _listening_pids(port: int) -> list[int]:

@@ -73,7 +73,7 @@ class SetupStep:
 def setup_steps(
     configuration: LauncherConfiguration, *, collect_static: bool
 ) -> tuple[SetupStep, ...]:
-    manage = (configuration.python, "manage.py")
+    manage = configuration.manage
     collect = SetupStep(
         name="collecting static files",
         command=(*manage, "collectstatic", "--noinput", "--verbosity", "0"),
@@ -147,7 +147,7 @@ def product_services(configuration: LauncherConfiguration) -> tuple[ServiceSpec,
             name="watcher",
             command=(
                 *(python, "-m", "launcher.wait_for_registration", "cluster"),
-                *(python, "manage.py", "watch_clusters"),
+                *(*configuration.manage, "watch_clusters"),
             ),
             stop_order=1,
         ),
@@ -169,4 +169,4 @@ def _agent_service(configuration: LauncherConfiguration) -> ServiceSpec:
 
 def _demo_service(configuration: LauncherConfiguration) -> ServiceSpec:
     """Return the service that reports for simulated processes and submits jobs."""
-    return ServiceSpec(name="demo", command=(configuration.python, "manage.py", "demo", "run"))
+    return ServiceSpec(name="demo", command=(*configuration.manage, "demo", "run"))

@@ -22,6 +22,8 @@ from typing import TypeVar
 
 import psycopg
 
+from launcher.configuration import manage_arguments
+
 Registration = TypeVar("Registration")
 
 _DATABASE_URL = "NINEFOLD_DATABASE_URL"
@@ -133,7 +135,10 @@ def exec_agent_once_node_registered(
         database_url, query=_local_node, description="this machine's node"
     )
     result = subprocess.run(
-        [sys.executable, "manage.py", "agent_token", local_node.full_name, "--file", token_file],
+        [
+            *(sys.executable, *manage_arguments()),
+            *("agent_token", local_node.full_name, "--file", token_file),
+        ],
         check=False,
     )
     if result.returncode != 0:

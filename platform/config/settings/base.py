@@ -15,7 +15,7 @@ from config.settings.access import (
 from config.settings.artifacts import artifact_store_kind, s3_options
 from config.settings.environment import (
     HOME,
-    ROOT,
+    RESOURCES,
     allowed_hosts,
     database_settings,
     database_url,
@@ -34,7 +34,7 @@ from config.settings.outbound import (
     telemetry_egress_policy,
 )
 
-BASE_DIR = ROOT
+BASE_DIR = RESOURCES
 NINEFOLD_HOME = HOME
 DEBUG = False
 SECRET_KEY = read_secret("secret_key")
@@ -179,7 +179,7 @@ WSGI_APPLICATION = "config.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [ROOT / "templates"],
+        "DIRS": [RESOURCES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -291,14 +291,14 @@ CONTENT_SECURITY_POLICY = {
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
-LOCALE_PATHS = [ROOT / "templates" / "locale"]
+LOCALE_PATHS = [RESOURCES / "templates" / "locale"]
 TIME_ZONE = "UTC"
 USE_I18N = True
 USE_TZ = True
 
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
-STATICFILES_DIRS = [ROOT / "static"]
+STATICFILES_DIRS = [RESOURCES / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "controlplane.web.static_files.HashedJavaScriptModuleStorage"},

@@ -11,11 +11,16 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-ROOT = Path(__file__).resolve().parents[3]
+from launcher.configuration import CHECKOUT, default_home
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+#: The folder of ``templates`` and ``static``: in an installed package inside ``config``, else the checkout's root.
+RESOURCES = _PACKAGE / "resources" if CHECKOUT is None else CHECKOUT
 
 env = environ.Env()
 
-HOME = Path(env.str("NINEFOLD_HOME", default=str(ROOT / "var"))).resolve()
+HOME = Path(env.str("NINEFOLD_HOME", default=str(default_home()))).resolve()
+_UP = "ninefold-server up" if CHECKOUT is None else "make up"
 
 
 def read_secret(name: str, *, required: bool = True) -> str:
@@ -31,7 +36,7 @@ def read_secret(name: str, *, required: bool = True) -> str:
         value = path.read_text().strip()
     if required and not value:
         raise ImproperlyConfigured(
-            f"set {variable}, or run `make up` once: it generates {path.name} under var/secrets"
+            f"set {variable}, or run `{_UP}` once: it generates {path.name} under {path.parent}"
         )
     return value
 
@@ -73,7 +78,7 @@ def database_url() -> str:
     if not value and path.is_file():
         value = path.read_text().strip()
     if not value:
-        raise ImproperlyConfigured("set NINEFOLD_DATABASE_URL, or start the product with `make up`")
+        raise ImproperlyConfigured(f"set NINEFOLD_DATABASE_URL, or start the product with `{_UP}`")
     return value
 
 
