@@ -20,7 +20,7 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down demo demo-down status logs test test-real test-full real-tools test-cluster check check-types check-rest bench drill screens engine lock wheel format product development
+.PHONY: help up down demo demo-down status logs test test-real test-full real-tools test-cluster check check-types check-rest bench drill screens engine lock wheel release format product development
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ lock: development ## Resolve the lock files anew (UPGRADE=--upgrade: to the newe
 
 wheel: development ## Build the wheel and the source distribution in dist
 	$(BIN)/python -m hatchling build --target sdist --target wheel --directory dist
+
+release: development ## Date the changelog, set the version, commit and tag; no push (VERSION=0.2.0)
+	@$(BIN)/python -m tests.release $(VERSION)
 
 format: development ## Put the code into its shape
 	$(BIN)/ruff check --fix .
