@@ -20,7 +20,7 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down demo demo-down status logs test test-real test-full real-tools test-cluster check check-types check-rest bench drill screens engine lock wheel release format product development
+.PHONY: help up down demo demo-down status logs test test-real test-full real-tools test-cluster check check-types check-rest bench drill screens client engine lock wheel release format product development
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,7 @@ check-rest:
 	$(BIN)/python -m tests.terms
 	$(BIN)/python -m tests.reasons
 	$(BIN)/python -m tests.settings_reference
+	$(BIN)/python client/generate.py --check
 	$(CHECKED) check --fail-level WARNING
 	$(CHECKED) makemigrations --check --dry-run
 	$(BIN)/python -m pytest -q tests/unit/test_committed_files.py
@@ -98,12 +99,15 @@ screens: development ## Take screenshots of the main pages, and write the contac
 	@$(BIN)/python -m launcher.system_packages chromium
 	$(BIN)/python -m tests.e2e.gallery --main --sheet docs/screens $(ARGS)
 
+client: development ## Generate the typed API client in client/ from the OpenAPI document
+	$(BIN)/python client/generate.py
+
 engine: product ## Create the engine's environment now rather than with the first job
 	@$(BIN)/python -m launcher engine
 
 lock: development ## Resolve the lock files anew (UPGRADE=--upgrade: to the newest versions)
 	$(COMPILE) pyproject.toml --group build --output-file requirements.lock
-	$(COMPILE) pyproject.toml --group build --extra dev --constraint requirements.lock \
+	$(COMPILE) pyproject.toml client/pyproject.toml --group build --extra dev --constraint requirements.lock \
 		--output-file requirements-dev.lock
 	echo uv | $(COMPILE) - --output-file platform/launcher/requirements-uv.lock
 

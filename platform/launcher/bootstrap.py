@@ -48,9 +48,19 @@ def expected_record(*, project: Path, extent: str) -> dict[str, str]:
         "folder": str(project),
         "python": platform.python_version(),
         "lock": _file_digest(project / LOCKS[extent]),
-        "project": _file_digest(project / "pyproject.toml"),
+        "project": "".join(
+            _file_digest(package / "pyproject.toml")
+            for package in _editable_packages(project=project, extent=extent)
+        ),
         "uv": _file_digest(project / UV_LOCK),
     }
+
+
+def _editable_packages(*, project: Path, extent: str) -> list[Path]:
+    """Return the folders of the packages that are installed as they are; the client is one for developers."""
+    client = project / "client"
+    has_client = extent == DEVELOPMENT and (client / "pyproject.toml").exists()
+    return [project, client] if has_client else [project]
 
 
 def stored_installation_record(environment: Path) -> dict[str, str]:
@@ -115,8 +125,9 @@ def _install_packages(*, project: Path, environment: Path, extent: str) -> None:
     _print_progress(f"installing the packages of {LOCKS[extent]}")
     _run_quietly([uv, "pip", "sync", "--quiet", "--python", python, "--require-hashes",
           project / LOCKS[extent]])  # fmt: skip
-    _run_quietly([uv, "pip", "install", "--quiet", "--python", python, "--no-deps",
-          "--no-build-isolation", "--editable", project])  # fmt: skip
+    for package in _editable_packages(project=project, extent=extent):
+        _run_quietly([uv, "pip", "install", "--quiet", "--python", python, "--no-deps",
+              "--no-build-isolation", "--editable", package])  # fmt: skip
     draft = environment / (_RECORD + ".new")
     draft.write_text(json.dumps(goal, indent=2) + "\n", encoding="utf-8")
     draft.replace(environment / _RECORD)

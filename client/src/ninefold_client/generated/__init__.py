@@ -1,0 +1,1 @@
+"""Generated from the OpenAPI document by ``make client``; do not edit."""

@@ -1,0 +1,1 @@
+"""Operations of the REST API, one package for each tag."""

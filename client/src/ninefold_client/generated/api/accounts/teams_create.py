@@ -1,0 +1,35 @@
+from typing import Any
+
+from ...client import AuthenticatedClient
+from ...models.team import Team
+from ...models.team_create_request import TeamCreateRequest
+from ...types import UNSET, Unset
+
+
+def teams_create(
+    *,
+    client: AuthenticatedClient,
+    body: TeamCreateRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> Team:
+    """Create a team.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/v1/teams",
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_201 = Team.from_dict(response.json())
+
+    return response_201

@@ -1,0 +1,35 @@
+from typing import Any
+
+from ...client import AuthenticatedClient
+from ...models.alert_receiver import AlertReceiver
+from ...models.alert_receiver_create_request import AlertReceiverCreateRequest
+from ...types import UNSET, Unset
+
+
+def alert_receivers_create(
+    *,
+    client: AuthenticatedClient,
+    body: AlertReceiverCreateRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> AlertReceiver:
+    """Create an alert receiver.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/v1/alert-receivers",
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_201 = AlertReceiver.from_dict(response.json())
+
+    return response_201

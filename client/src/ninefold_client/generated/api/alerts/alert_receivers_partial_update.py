@@ -1,0 +1,39 @@
+from typing import Any
+from urllib.parse import quote
+
+from ...client import AuthenticatedClient
+from ...models.alert_receiver import AlertReceiver
+from ...models.patched_alert_receiver_change_request import (
+    PatchedAlertReceiverChangeRequest,
+)
+from ...types import UNSET, Unset
+
+
+def alert_receivers_partial_update(
+    uid: str,
+    *,
+    client: AuthenticatedClient,
+    body: PatchedAlertReceiverChangeRequest | Unset = UNSET,
+) -> AlertReceiver:
+    """Pause or resume an alert receiver.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "patch",
+        "url": "/api/v1/alert-receivers/{uid}".format(
+            uid=quote(str(uid), safe=""),
+        ),
+    }
+
+    if not isinstance(body, Unset):
+        _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_200 = AlertReceiver.from_dict(response.json())
+
+    return response_200

@@ -1,0 +1,35 @@
+from typing import Any
+
+from ...client import AuthenticatedClient
+from ...models.alert_route import AlertRoute
+from ...models.alert_route_write_request import AlertRouteWriteRequest
+from ...types import UNSET, Unset
+
+
+def alert_routes_create(
+    *,
+    client: AuthenticatedClient,
+    body: AlertRouteWriteRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> AlertRoute:
+    """Create an alert route.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/v1/alert-routes",
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_201 = AlertRoute.from_dict(response.json())
+
+    return response_201

@@ -1,0 +1,36 @@
+from typing import Any
+
+from ...client import AuthenticatedClient
+from ...models.paginated_alert_route_list import PaginatedAlertRouteList
+from ...types import UNSET, Unset
+
+
+def alert_routes_list(
+    *,
+    client: AuthenticatedClient,
+    cursor: str | Unset = UNSET,
+    page_size: int | Unset = 50,
+) -> PaginatedAlertRouteList:
+    """Alert routes.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+
+    params: dict[str, Any] = {}
+
+    params["cursor"] = cursor
+
+    params["page_size"] = page_size
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/v1/alert-routes",
+        "params": params,
+    }
+
+    response = client.get_httpx_client().request(**_kwargs)
+    response_200 = PaginatedAlertRouteList.from_dict(response.json())
+
+    return response_200

@@ -1,0 +1,35 @@
+from typing import Any
+
+from ...client import AuthenticatedClient
+from ...models.alert_rule import AlertRule
+from ...models.alert_rule_create_request import AlertRuleCreateRequest
+from ...types import UNSET, Unset
+
+
+def alert_rules_create(
+    *,
+    client: AuthenticatedClient,
+    body: AlertRuleCreateRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> AlertRule:
+    """Create an alert rule.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/v1/alert-rules",
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_201 = AlertRule.from_dict(response.json())
+
+    return response_201

@@ -1,0 +1,36 @@
+from typing import Any
+
+from ...client import AuthenticatedClient
+from ...models.paginated_alert_rule_list import PaginatedAlertRuleList
+from ...types import UNSET, Unset
+
+
+def alert_rules_list(
+    *,
+    client: AuthenticatedClient,
+    cursor: str | Unset = UNSET,
+    page_size: int | Unset = 50,
+) -> PaginatedAlertRuleList:
+    """Alert rules.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+
+    params: dict[str, Any] = {}
+
+    params["cursor"] = cursor
+
+    params["page_size"] = page_size
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/v1/alert-rules",
+        "params": params,
+    }
+
+    response = client.get_httpx_client().request(**_kwargs)
+    response_200 = PaginatedAlertRuleList.from_dict(response.json())
+
+    return response_200

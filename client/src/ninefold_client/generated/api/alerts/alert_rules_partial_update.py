@@ -1,0 +1,37 @@
+from typing import Any
+from urllib.parse import quote
+
+from ...client import AuthenticatedClient
+from ...models.alert_rule import AlertRule
+from ...models.patched_alert_rule_change_request import PatchedAlertRuleChangeRequest
+from ...types import UNSET, Unset
+
+
+def alert_rules_partial_update(
+    uid: str,
+    *,
+    client: AuthenticatedClient,
+    body: PatchedAlertRuleChangeRequest | Unset = UNSET,
+) -> AlertRule:
+    """Change, enable or disable an alert rule.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "patch",
+        "url": "/api/v1/alert-rules/{uid}".format(
+            uid=quote(str(uid), safe=""),
+        ),
+    }
+
+    if not isinstance(body, Unset):
+        _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_200 = AlertRule.from_dict(response.json())
+
+    return response_200

@@ -1,0 +1,37 @@
+from typing import Any
+from urllib.parse import quote
+
+from ...client import AuthenticatedClient
+from ...models.health_rule import HealthRule
+from ...models.patched_health_rule_change_request import PatchedHealthRuleChangeRequest
+from ...types import UNSET, Unset
+
+
+def health_rules_partial_update(
+    uid: str,
+    *,
+    client: AuthenticatedClient,
+    body: PatchedHealthRuleChangeRequest | Unset = UNSET,
+) -> HealthRule:
+    """Change a health rule.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "patch",
+        "url": "/api/v1/health-rules/{uid}".format(
+            uid=quote(str(uid), safe=""),
+        ),
+    }
+
+    if not isinstance(body, Unset):
+        _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_200 = HealthRule.from_dict(response.json())
+
+    return response_200

@@ -1,0 +1,35 @@
+from typing import Any
+
+from ...client import AuthenticatedClient
+from ...models.folder_import_request_request import FolderImportRequestRequest
+from ...models.model_version_detail import ModelVersionDetail
+from ...types import UNSET, Unset
+
+
+def model_versions_import_create(
+    *,
+    client: AuthenticatedClient,
+    body: FolderImportRequestRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> ModelVersionDetail:
+    """Register a folder on the server as a model version.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/v1/model-versions/import",
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_201 = ModelVersionDetail.from_dict(response.json())
+
+    return response_201

@@ -1,0 +1,33 @@
+from typing import Any
+from urllib.parse import quote
+
+from ...client import AuthenticatedClient
+from ...models.model_version import ModelVersion
+
+
+def model_versions_lineage_list(
+    uid: str,
+    *,
+    client: AuthenticatedClient,
+) -> list[ModelVersion]:
+    """Lineage of a model version.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/v1/model-versions/{uid}/lineage".format(
+            uid=quote(str(uid), safe=""),
+        ),
+    }
+
+    response = client.get_httpx_client().request(**_kwargs)
+    response_200 = []
+    _response_200 = response.json()
+    for response_200_item_data in _response_200:
+        response_200_item = ModelVersion.from_dict(response_200_item_data)
+
+        response_200.append(response_200_item)
+
+    return response_200

@@ -1,0 +1,35 @@
+from typing import Any
+
+from ...client import AuthenticatedClient
+from ...models.pipeline import Pipeline
+from ...models.pipeline_submit_request import PipelineSubmitRequest
+from ...types import UNSET, Unset
+
+
+def pipelines_create(
+    *,
+    client: AuthenticatedClient,
+    body: PipelineSubmitRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> Pipeline:
+    """Submit a pipeline.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/v1/pipelines",
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_201 = Pipeline.from_dict(response.json())
+
+    return response_201

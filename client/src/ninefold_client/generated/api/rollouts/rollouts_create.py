@@ -1,0 +1,35 @@
+from typing import Any
+
+from ...client import AuthenticatedClient
+from ...models.maintenance_rollout import MaintenanceRollout
+from ...models.maintenance_rollout_create_request import MaintenanceRolloutCreateRequest
+from ...types import UNSET, Unset
+
+
+def rollouts_create(
+    *,
+    client: AuthenticatedClient,
+    body: MaintenanceRolloutCreateRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> MaintenanceRollout:
+    """Create a maintenance rollout.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/api/v1/rollouts",
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_201 = MaintenanceRollout.from_dict(response.json())
+
+    return response_201

@@ -1,0 +1,36 @@
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient
+from ...types import UNSET, Unset
+
+
+def priority_classes_destroy(
+    uid: str,
+    *,
+    client: AuthenticatedClient,
+    force: bool | Unset = False,
+) -> httpx.Response:
+    """Delete a priority class.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+
+    params: dict[str, Any] = {}
+
+    params["force"] = force
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "delete",
+        "url": "/api/v1/priority-classes/{uid}".format(
+            uid=quote(str(uid), safe=""),
+        ),
+        "params": params,
+    }
+
+    response = client.get_httpx_client().request(**_kwargs)
+    return response

@@ -1,0 +1,39 @@
+from typing import Any
+from urllib.parse import quote
+
+from ...client import AuthenticatedClient
+from ...models.patched_priority_class_write_request import (
+    PatchedPriorityClassWriteRequest,
+)
+from ...models.priority_class import PriorityClass
+from ...types import UNSET, Unset
+
+
+def priority_classes_partial_update(
+    uid: str,
+    *,
+    client: AuthenticatedClient,
+    body: PatchedPriorityClassWriteRequest | Unset = UNSET,
+) -> PriorityClass:
+    """Change a priority class.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "patch",
+        "url": "/api/v1/priority-classes/{uid}".format(
+            uid=quote(str(uid), safe=""),
+        ),
+    }
+
+    if not isinstance(body, Unset):
+        _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_200 = PriorityClass.from_dict(response.json())
+
+    return response_200

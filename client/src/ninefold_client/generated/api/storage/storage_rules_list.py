@@ -1,0 +1,29 @@
+from typing import Any
+
+from ...client import AuthenticatedClient
+from ...models.team_retention_rules import TeamRetentionRules
+
+
+def storage_rules_list(
+    *,
+    client: AuthenticatedClient,
+) -> list[TeamRetentionRules]:
+    """Retention rules.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/v1/storage/rules",
+    }
+
+    response = client.get_httpx_client().request(**_kwargs)
+    response_200 = []
+    _response_200 = response.json()
+    for response_200_item_data in _response_200:
+        response_200_item = TeamRetentionRules.from_dict(response_200_item_data)
+
+        response_200.append(response_200_item)
+
+    return response_200

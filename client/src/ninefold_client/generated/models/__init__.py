@@ -1,0 +1,1 @@
+"""Types of request and response bodies, one module each."""

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..models.deployment_state import DeploymentState, check_deployment_state
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.object_reference import ObjectReference
+    from ..models.reason import Reason
+
+
+T = TypeVar("T", bound="Deployment")
+
+
+@_attrs_define
+class Deployment:
+    """Deployment"""
+
+    uid: str
+    name: str
+    state_reason: Reason
+    team: ObjectReference
+    created_by: str
+    created_at: datetime.datetime
+    queue: str
+    ready_replicas: int
+    route: None | str | Unset = UNSET
+    state: DeploymentState | Unset = UNSET
+    replica_count: int | Unset = UNSET
+
+    def to_dict(self) -> dict[str, Any]:
+        uid = self.uid
+
+        name = self.name
+
+        state_reason = self.state_reason.to_dict()
+
+        team = self.team.to_dict()
+
+        created_by = self.created_by
+
+        created_at = self.created_at.isoformat()
+
+        queue = self.queue
+
+        ready_replicas = self.ready_replicas
+
+        route: None | str | Unset
+        if isinstance(self.route, Unset):
+            route = UNSET
+        else:
+            route = self.route
+
+        state: str | Unset = UNSET
+        if not isinstance(self.state, Unset):
+            state = self.state
+
+        replica_count = self.replica_count
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "uid": uid,
+                "name": name,
+                "state_reason": state_reason,
+                "team": team,
+                "created_by": created_by,
+                "created_at": created_at,
+                "queue": queue,
+                "ready_replicas": ready_replicas,
+            }
+        )
+        if route is not UNSET:
+            field_dict["route"] = route
+        if state is not UNSET:
+            field_dict["state"] = state
+        if replica_count is not UNSET:
+            field_dict["replica_count"] = replica_count
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.reason import Reason  # noqa: PLC0415
+
+        d = dict(src_dict)
+        uid = d.pop("uid")
+
+        name = d.pop("name")
+
+        state_reason = Reason.from_dict(d.pop("state_reason"))
+
+        team = ObjectReference.from_dict(d.pop("team"))
+
+        created_by = d.pop("created_by")
+
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        queue = d.pop("queue")
+
+        ready_replicas = d.pop("ready_replicas")
+
+        def _parse_route(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        route = _parse_route(d.pop("route", UNSET))
+
+        _state = d.pop("state", UNSET)
+        state: DeploymentState | Unset
+        if isinstance(_state, Unset):
+            state = UNSET
+        else:
+            state = check_deployment_state(_state)
+
+        replica_count = d.pop("replica_count", UNSET)
+
+        deployment = cls(
+            uid=uid,
+            name=name,
+            state_reason=state_reason,
+            team=team,
+            created_by=created_by,
+            created_at=created_at,
+            queue=queue,
+            ready_replicas=ready_replicas,
+            route=route,
+            state=state,
+            replica_count=replica_count,
+        )
+
+        return deployment

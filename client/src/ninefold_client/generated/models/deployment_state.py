@@ -1,0 +1,17 @@
+from typing import Literal
+
+DeploymentState = Literal["degraded", "ready", "starting", "stopped", "stopping"]
+
+DEPLOYMENT_STATE_VALUES: set[DeploymentState] = {
+    "degraded",
+    "ready",
+    "starting",
+    "stopped",
+    "stopping",
+}
+
+
+def check_deployment_state(value: str) -> DeploymentState:
+    if value in DEPLOYMENT_STATE_VALUES:
+        return value
+    raise TypeError(f"Unexpected value {value!r}. Expected one of {DEPLOYMENT_STATE_VALUES!r}")

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+if TYPE_CHECKING:
+    from ..models.finding import Finding
+    from ..models.json_object import JsonObject
+
+
+T = TypeVar("T", bound="JobCheck")
+
+
+@_attrs_define
+class JobCheck:
+    """JobCheck"""
+
+    accepted: bool
+    findings: list[Finding]
+    spec: JsonObject | None
+    chips: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.json_object import JsonObject  # noqa: PLC0415
+
+        accepted = self.accepted
+
+        findings = []
+        for findings_item_data in self.findings:
+            findings_item = findings_item_data.to_dict()
+            findings.append(findings_item)
+
+        spec: dict[str, Any] | None
+        if isinstance(self.spec, JsonObject):
+            spec = self.spec.to_dict()
+        else:
+            spec = self.spec
+
+        chips = self.chips
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "accepted": accepted,
+                "findings": findings,
+                "spec": spec,
+                "chips": chips,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.finding import Finding  # noqa: PLC0415
+        from ..models.json_object import JsonObject  # noqa: PLC0415
+
+        d = dict(src_dict)
+        accepted = d.pop("accepted")
+
+        findings = []
+        _findings = d.pop("findings")
+        for findings_item_data in _findings:
+            findings_item = Finding.from_dict(findings_item_data)
+
+            findings.append(findings_item)
+
+        def _parse_spec(data: object) -> JsonObject | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                spec_type_1 = JsonObject.from_dict(data)
+
+                return spec_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(JsonObject | None, data)
+
+        spec = _parse_spec(d.pop("spec"))
+
+        chips = cast(list[str], d.pop("chips"))
+
+        job_check = cls(
+            accepted=accepted,
+            findings=findings,
+            spec=spec,
+            chips=chips,
+        )
+
+        return job_check

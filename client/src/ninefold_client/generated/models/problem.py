@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.problem_errors_item import ProblemErrorsItem
+
+
+T = TypeVar("T", bound="Problem")
+
+
+@_attrs_define
+class Problem:
+    """What went wrong, as RFC 9457 has it."""
+
+    type_: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    request_id: str | Unset = UNSET
+    errors: list[ProblemErrorsItem] | Unset = UNSET
+
+    def to_dict(self) -> dict[str, Any]:
+        type_ = self.type_
+
+        title = self.title
+
+        status = self.status
+
+        code = self.code
+
+        detail = self.detail
+
+        request_id = self.request_id
+
+        errors: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.errors, Unset):
+            errors = []
+            for errors_item_data in self.errors:
+                errors_item = errors_item_data.to_dict()
+                errors.append(errors_item)
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "type": type_,
+                "title": title,
+                "status": status,
+                "code": code,
+                "detail": detail,
+            }
+        )
+        if request_id is not UNSET:
+            field_dict["request_id"] = request_id
+        if errors is not UNSET:
+            field_dict["errors"] = errors
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.problem_errors_item import ProblemErrorsItem  # noqa: PLC0415
+
+        d = dict(src_dict)
+        type_ = d.pop("type")
+
+        title = d.pop("title")
+
+        status = d.pop("status")
+
+        code = d.pop("code")
+
+        detail = d.pop("detail")
+
+        request_id = d.pop("request_id", UNSET)
+
+        _errors = d.pop("errors", UNSET)
+        errors: list[ProblemErrorsItem] | Unset = UNSET
+        if _errors is not UNSET:
+            errors = []
+            for errors_item_data in _errors:
+                errors_item = ProblemErrorsItem.from_dict(errors_item_data)
+
+                errors.append(errors_item)
+
+        problem = cls(
+            type_=type_,
+            title=title,
+            status=status,
+            code=code,
+            detail=detail,
+            request_id=request_id,
+            errors=errors,
+        )
+
+        return problem

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import define as _attrs_define
+
+from ..models.component_kind import ComponentKind, check_component_kind
+from ..models.condition import Condition, check_condition
+
+if TYPE_CHECKING:
+    from ..models.json_object import JsonObject
+
+
+T = TypeVar("T", bound="ProductComponent")
+
+
+@_attrs_define
+class ProductComponent:
+    """A part of the product."""
+
+    kind: ComponentKind
+    name: str
+    condition: Condition
+    facts: JsonObject
+
+    def to_dict(self) -> dict[str, Any]:
+        kind: str = self.kind
+
+        name = self.name
+
+        condition: str = self.condition
+
+        facts = self.facts.to_dict()
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "kind": kind,
+                "name": name,
+                "condition": condition,
+                "facts": facts,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.json_object import JsonObject  # noqa: PLC0415
+
+        d = dict(src_dict)
+        kind = check_component_kind(d.pop("kind"))
+
+        name = d.pop("name")
+
+        condition = check_condition(d.pop("condition"))
+
+        facts = JsonObject.from_dict(d.pop("facts"))
+
+        product_component = cls(
+            kind=kind,
+            name=name,
+            condition=condition,
+            facts=facts,
+        )
+
+        return product_component

@@ -1,0 +1,18 @@
+from typing import Literal
+
+ReleaseReasonEnum = Literal["cancelled", "drain", "fault", "finished", "moved", "preempted"]
+
+RELEASE_REASON_ENUM_VALUES: set[ReleaseReasonEnum] = {
+    "cancelled",
+    "drain",
+    "fault",
+    "finished",
+    "moved",
+    "preempted",
+}
+
+
+def check_release_reason_enum(value: str) -> ReleaseReasonEnum:
+    if value in RELEASE_REASON_ENUM_VALUES:
+        return value
+    raise TypeError(f"Unexpected value {value!r}. Expected one of {RELEASE_REASON_ENUM_VALUES!r}")

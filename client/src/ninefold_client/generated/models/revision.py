@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.deployment_backend import DeploymentBackend
+    from ..models.json_object import JsonObject
+    from ..models.object_reference import ObjectReference
+
+
+T = TypeVar("T", bound="Revision")
+
+
+@_attrs_define
+class Revision:
+    """Revision"""
+
+    uid: str
+    number: int
+    model_version: ObjectReference
+    engine: str
+    spec: JsonObject
+    chips: list[str]
+    created_by: str
+    created_at: datetime.datetime
+    backends: list[DeploymentBackend]
+    cards: int | Unset = UNSET
+
+    def to_dict(self) -> dict[str, Any]:
+        uid = self.uid
+
+        number = self.number
+
+        model_version = self.model_version.to_dict()
+
+        engine = self.engine
+
+        spec = self.spec.to_dict()
+
+        chips = self.chips
+
+        created_by = self.created_by
+
+        created_at = self.created_at.isoformat()
+
+        backends = []
+        for backends_item_data in self.backends:
+            backends_item = backends_item_data.to_dict()
+            backends.append(backends_item)
+
+        cards = self.cards
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "uid": uid,
+                "number": number,
+                "model_version": model_version,
+                "engine": engine,
+                "spec": spec,
+                "chips": chips,
+                "created_by": created_by,
+                "created_at": created_at,
+                "backends": backends,
+            }
+        )
+        if cards is not UNSET:
+            field_dict["cards"] = cards
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.deployment_backend import DeploymentBackend  # noqa: PLC0415
+        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+
+        d = dict(src_dict)
+        uid = d.pop("uid")
+
+        number = d.pop("number")
+
+        model_version = ObjectReference.from_dict(d.pop("model_version"))
+
+        engine = d.pop("engine")
+
+        spec = JsonObject.from_dict(d.pop("spec"))
+
+        chips = cast(list[str], d.pop("chips"))
+
+        created_by = d.pop("created_by")
+
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        backends = []
+        _backends = d.pop("backends")
+        for backends_item_data in _backends:
+            backends_item = DeploymentBackend.from_dict(backends_item_data)
+
+            backends.append(backends_item)
+
+        cards = d.pop("cards", UNSET)
+
+        revision = cls(
+            uid=uid,
+            number=number,
+            model_version=model_version,
+            engine=engine,
+            spec=spec,
+            chips=chips,
+            created_by=created_by,
+            created_at=created_at,
+            backends=backends,
+            cards=cards,
+        )
+
+        return revision

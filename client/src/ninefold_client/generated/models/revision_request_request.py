@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.json_object import JsonObject
+
+
+T = TypeVar("T", bound="RevisionRequestRequest")
+
+
+@_attrs_define
+class RevisionRequestRequest:
+    """What a revision serves, and how."""
+
+    model_version: str
+    engine: str | Unset = UNSET
+    spec: JsonObject | Unset = UNSET
+    chips: list[str] | Unset = UNSET
+    cards: int | Unset = UNSET
+
+    def to_dict(self) -> dict[str, Any]:
+        model_version = self.model_version
+
+        engine = self.engine
+
+        spec: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.spec, Unset):
+            spec = self.spec.to_dict()
+
+        chips: list[str] | Unset = UNSET
+        if not isinstance(self.chips, Unset):
+            chips = self.chips
+
+        cards = self.cards
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "model_version": model_version,
+            }
+        )
+        if engine is not UNSET:
+            field_dict["engine"] = engine
+        if spec is not UNSET:
+            field_dict["spec"] = spec
+        if chips is not UNSET:
+            field_dict["chips"] = chips
+        if cards is not UNSET:
+            field_dict["cards"] = cards
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.json_object import JsonObject  # noqa: PLC0415
+
+        d = dict(src_dict)
+        model_version = d.pop("model_version")
+
+        engine = d.pop("engine", UNSET)
+
+        _spec = d.pop("spec", UNSET)
+        spec: JsonObject | Unset
+        if isinstance(_spec, Unset):
+            spec = UNSET
+        else:
+            spec = JsonObject.from_dict(_spec)
+
+        chips = cast(list[str], d.pop("chips", UNSET))
+
+        cards = d.pop("cards", UNSET)
+
+        revision_request_request = cls(
+            model_version=model_version,
+            engine=engine,
+            spec=spec,
+            chips=chips,
+            cards=cards,
+        )
+
+        return revision_request_request

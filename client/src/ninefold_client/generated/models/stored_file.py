@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from attrs import define as _attrs_define
+
+T = TypeVar("T", bound="StoredFile")
+
+
+@_attrs_define
+class StoredFile:
+    """StoredFile"""
+
+    path: str
+    digest: str
+    size: int
+
+    def to_dict(self) -> dict[str, Any]:
+        path = self.path
+
+        digest = self.digest
+
+        size = self.size
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "path": path,
+                "digest": digest,
+                "size": size,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        path = d.pop("path")
+
+        digest = d.pop("digest")
+
+        size = d.pop("size")
+
+        stored_file = cls(
+            path=path,
+            digest=digest,
+            size=size,
+        )
+
+        return stored_file
