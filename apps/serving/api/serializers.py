@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
@@ -111,9 +112,15 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
 
 class DeploymentDetailSerializer(DeploymentSerializer):
     revisions = serializers.SerializerMethodField(help_text="Newest first.")
+    gateway_url = serializers.SerializerMethodField(
+        help_text="OpenAI-compatible base URL of the gateway."
+    )
 
     class Meta(DeploymentSerializer.Meta):
-        fields = (*DeploymentSerializer.Meta.fields, "revisions")
+        fields = (*DeploymentSerializer.Meta.fields, "gateway_url", "revisions")
+
+    def get_gateway_url(self, deployment: Deployment) -> str:
+        return f"{settings.NINEFOLD_GATEWAY_URL.rstrip('/')}/v1"
 
     @extend_schema_field(RevisionSerializer(many=True))
     def get_revisions(self, deployment: Deployment) -> list[dict[str, Any]]:

@@ -30,6 +30,7 @@ class DeploymentDetail:
     created_at: datetime.datetime
     queue: str
     ready_replicas: int
+    gateway_url: str
     revisions: list[Revision]
     route: None | str | Unset = UNSET
     state: DeploymentState | Unset = UNSET
@@ -51,6 +52,8 @@ class DeploymentDetail:
         queue = self.queue
 
         ready_replicas = self.ready_replicas
+
+        gateway_url = self.gateway_url
 
         revisions = []
         for revisions_item_data in self.revisions:
@@ -81,6 +84,7 @@ class DeploymentDetail:
                 "created_at": created_at,
                 "queue": queue,
                 "ready_replicas": ready_replicas,
+                "gateway_url": gateway_url,
                 "revisions": revisions,
             }
         )
@@ -116,6 +120,8 @@ class DeploymentDetail:
 
         ready_replicas = d.pop("ready_replicas")
 
+        gateway_url = d.pop("gateway_url")
+
         revisions = []
         _revisions = d.pop("revisions")
         for revisions_item_data in _revisions:
@@ -150,6 +156,7 @@ class DeploymentDetail:
             created_at=created_at,
             queue=queue,
             ready_replicas=ready_replicas,
+            gateway_url=gateway_url,
             revisions=revisions,
             route=route,
             state=state,

@@ -1,0 +1,232 @@
+"""``job``, ``logs``, ``events`` and ``dataset``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ninefold_client.apply import JobKind
+from ninefold_client.cli.context import ErrorReportingGroup, connected
+from ninefold_client.cli.objects import ENDED, FileOption, OutputOption, manifests_of
+from ninefold_client.cli.output import (
+    OutputFormat,
+    print_error,
+    print_json,
+    print_table,
+    print_yaml,
+)
+from ninefold_client.client import Client
+from ninefold_client.errors import ConnectionFailed, ManifestError, NinefoldError
+from ninefold_client.resources import JOBS, find_object, find_team
+
+JobArgument = Annotated[
+    str, typer.Argument(help="Name or uid of the job; the newest one of that name.")
+]
+
+job = typer.Typer(
+    cls=ErrorReportingGroup, no_args_is_help=True, help="Submit, cancel, retry and await jobs."
+)
+dataset = typer.Typer(cls=ErrorReportingGroup, no_args_is_help=True, help="Upload datasets.")
+
+
+@job.command()
+def submit(
+    ctx: typer.Context,
+    filename: FileOption,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job ends.")] = False,
+) -> None:
+    """Submit each job of the documents, even if one of the same name exists."""
+    manifests = manifests_of(filename)
+    for manifest in manifests:
+        if manifest.kind != JobKind.name:
+            raise ManifestError(
+                f"{manifest.source}: kind is {manifest.kind!r}; it must be 'Job'. Use: ninefold apply"
+            )
+    with connected(ctx) as client:
+        submitted = [_submit(client, manifest) for manifest in manifests]
+        for row in submitted:
+            print(f"job/{row['name']} submitted: {row['uid']}")
+        if wait and not _wait_for_all(client, submitted):
+            raise typer.Exit(1)
+
+
+def _wait_for_all(client: Client, rows: list[dict[str, Any]]) -> bool:
+    succeeded = [_wait(client, row["uid"], timeout=None) for row in rows]
+    return all(succeeded)
+
+
+def _submit(client: Client, manifest: Any) -> dict[str, Any]:
+    kind = JobKind(client)
+    resolved = {
+        name: str(find(client, str(manifest.spec[name]))["uid"])
+        for name, find in kind.references.items()
+        if manifest.spec.get(name) is not None
+    }
+    submitted: dict[str, Any] = client.post("jobs", kind.body(manifest, resolved))
+    return submitted
+
+
+@job.command()
+def cancel(ctx: typer.Context, name: JobArgument) -> None:
+    """Cancel a job. Its state changes after all of its processes have stopped."""
+    with connected(ctx) as client:
+        row = find_object(client, JOBS, name)
+        client.post(f"jobs/{row['uid']}/cancel")
+    print(f"job/{row['name']} cancellation requested: {row['uid']}")
+
+
+@job.command()
+def retry(ctx: typer.Context, name: JobArgument) -> None:
+    """Retry a failed or cancelled job from its latest checkpoint."""
+    with connected(ctx) as client:
+        row = find_object(client, JOBS, name)
+        client.post(f"jobs/{row['uid']}/retry")
+    print(f"job/{row['name']} retried: {row['uid']}")
+
+
+@job.command()
+def wait(
+    ctx: typer.Context,
+    name: JobArgument,
+    timeout: Annotated[
+        float | None, typer.Option(min=1, help="Seconds to wait. Default: no limit.")
+    ] = None,
+) -> None:
+    """Wait until a job ends. Exits with 1 if it did not succeed, or not in time."""
+    with connected(ctx) as client:
+        if not _wait(client, find_object(client, JOBS, name)["uid"], timeout=timeout):
+            raise typer.Exit(1)
+
+
+def _wait(client: Client, uid: str, *, timeout: float | None) -> bool:
+    """Print each change until the job ends; return whether it succeeded."""
+    began, last = time.monotonic(), ""
+    while True:
+        row = client.get(f"jobs/{uid}")
+        line = _status_line(row)
+        if line != last:
+            print(f"{time.strftime('%H:%M:%S')}  {row['name']}  {line}", flush=True)
+            last = line
+        if row["state"] in ENDED:
+            return bool(row["state"] == "succeeded")
+        if timeout is not None and time.monotonic() - began > timeout:
+            print_error(
+                f"{row['name']} is {row['state']} after {timeout:g} seconds; wait longer with --timeout"
+            )
+            return False
+        time.sleep(1)
+
+
+def _status_line(row: dict[str, Any]) -> str:
+    reason = row["state_reason"] or {}
+    if row["state"] == "waiting" and row.get("pending_reason"):
+        reason = row["pending_reason"]["explanation"] or {}
+    progress = (row.get("attempt") or {}).get("progress") or {}
+    step = f"step {progress['step']}" if row["state"] == "running" and "step" in progress else ""
+    return "  ".join(part for part in (row["state"], step, reason.get("message", "")) if part)
+
+
+def logs(
+    ctx: typer.Context,
+    name: JobArgument,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Stream the log until the attempt ends.")
+    ] = False,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, help="Number of the attempt. Default: the latest.")
+    ] = None,
+    tail: Annotated[int | None, typer.Option(min=1, help="Only the last bytes.")] = None,
+) -> None:
+    """Print the log of a job."""
+    query: dict[str, int] = {"attempt": attempt} if attempt else {}
+    with connected(ctx) as client:
+        uid = find_object(client, JOBS, name)["uid"]
+        offset = -tail if tail else 0
+        while True:
+            part = client.get(f"jobs/{uid}/log", offset=offset, limit=1_048_576, **query)
+            sys.stdout.write(part["text"])
+            sys.stdout.flush()
+            ended = part["complete"] if follow else not part["text"]
+            if ended or (not follow and tail):
+                return
+            offset = part["next_offset"]
+            if follow and not part["text"]:
+                _stream_log(client, uid, offset=offset, query=query)
+                return
+
+
+def _stream_log(client: Client, uid: str, *, offset: int, query: dict[str, int]) -> None:
+    """Write the log as it grows; reconnect with the number of received bytes until the log is complete."""
+    failures = 0
+    while True:
+        received = 0
+        try:
+            for content in client.stream_text(
+                f"jobs/{uid}/log", follow=True, offset=offset, **query
+            ):
+                received += len(content)
+                sys.stdout.buffer.write(content)
+                sys.stdout.buffer.flush()
+        except ConnectionFailed:
+            failures = 0 if received else failures + 1
+            if failures > 5:
+                raise
+            time.sleep(min(2.0**failures / 4, 5))
+        offset += received
+        part = client.get(f"jobs/{uid}/log", offset=offset, limit=1024, **query)
+        if part["complete"] and not part["text"]:
+            return
+
+
+def events(
+    ctx: typer.Context, name: JobArgument, output: OutputOption = OutputFormat.TABLE
+) -> None:
+    """Show the state transitions of a job."""
+    with connected(ctx) as client:
+        found = client.get(f"jobs/{find_object(client, JOBS, name)['uid']}/events")
+    if output is OutputFormat.JSON:
+        print_json(found)
+    elif output is OutputFormat.YAML:
+        print_yaml(found)
+    elif output is OutputFormat.NAME:
+        for one in found:
+            print(one["event"])
+    else:
+        print_table(["TIME", "EVENT", "FROM", "TO", "BY", "REASON"],
+                    [[one["at"], one["event"], one["from_state"], one["to_state"], one["actor"], one["reason"]]
+                     for one in found])  # fmt: skip
+
+
+@dataset.command()
+def upload(
+    ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            exists=True, dir_okay=False, help="JSON Lines, a JSON array, or CSV; UTF-8."
+        ),
+    ],
+    name: Annotated[
+        str, typer.Option(help="Name of the dataset; an existing name adds a version.")
+    ],
+    team: Annotated[str | None, typer.Option(help="Owning team. Default: your only team.")] = None,
+    description: Annotated[str, typer.Option(help="Description of the dataset.")] = "",
+) -> None:
+    """Upload a file as a dataset, or as a new version of one."""
+    with connected(ctx) as client:
+        fields = {"name": name, "description": description}
+        if team:
+            fields["team"] = find_team(client, team)
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise NinefoldError(f"{file} cannot be read: {error.strerror}") from error
+        version = client.upload("datasets", file=(file.name, content), fields=fields)
+    print(
+        f"dataset/{name} version {version['number']} uploaded with {version['row_count']} examples: "
+        f"{version['uid']}"
+    )

@@ -1,0 +1,59 @@
+"""The application: all commands, and the options before them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ninefold_client.cli import jobs, objects, serving, session
+from ninefold_client.cli.context import CommonOptions, ErrorReportingGroup
+
+app = typer.Typer(
+    name="ninefold",
+    cls=ErrorReportingGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Command-line client of Ninefold. Exit codes: 0 success, 1 error, 2 invalid usage.",
+)
+
+
+@app.callback()
+def common_options(
+    ctx: typer.Context,
+    context: Annotated[
+        str | None,
+        typer.Option(envvar="NINEFOLD_CONTEXT", help="Context of the configuration file."),
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(envvar="NINEFOLD_URL", help="Address of Ninefold, instead of the context's."),
+    ] = None,
+) -> None:
+    ctx.obj = CommonOptions(context=context, url=url)
+
+
+for _command in (
+    session.login,
+    session.logout,
+    session.whoami,
+    objects.get,
+    objects.describe,
+    objects.watch,
+    objects.apply,
+    objects.diff,
+    objects.quota,
+    jobs.logs,
+    jobs.events,
+    serving.deploy,
+    serving.chat,
+):
+    app.command()(_command)
+app.command("context")(session.contexts)
+app.add_typer(jobs.job, name="job")
+app.add_typer(jobs.dataset, name="dataset")
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    app()

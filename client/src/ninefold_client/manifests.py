@@ -1,0 +1,158 @@
+"""Documents of ``apply``: parsing, and differences between what is wanted and what exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ninefold_client.errors import ManifestError
+
+API_VERSION = "ninefold/v1"
+_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_TOP_FIELDS = ("apiVersion", "kind", "metadata", "spec")
+_METADATA_FIELDS = ("name", "team", "labels")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One document: what an object should be."""
+
+    kind: str
+    name: str
+    team: str = ""
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    #: Where it was read, for messages.
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    def as_document(self) -> dict[str, Any]:
+        """As :func:`parse_manifests` reads it."""
+        metadata = {"name": self.name, **({"team": self.team} if self.team else {})}
+        return {
+            "apiVersion": API_VERSION,
+            "kind": self.kind,
+            "metadata": metadata,
+            "spec": dict(self.spec),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A field whose value is not the wanted one; a missing value is None."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+def read_manifests(path: Path, *, kinds: Iterable[str]) -> list[Manifest]:
+    """Return the documents of a file, or of all YAML and JSON files below a folder in the order of their names.
+
+    :raises ManifestError: if a file cannot be read or a document is invalid.
+    """
+    files = (
+        sorted(one for one in path.rglob("*") if one.suffix in _SUFFIXES)
+        if path.is_dir()
+        else [path]
+    )
+    if not files:
+        raise ManifestError(f"{path} contains no .yaml, .yml or .json file")
+    known = tuple(kinds)
+    found: list[Manifest] = []
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ManifestError(f"{file} cannot be read: {error}") from error
+        found += parse_manifests(text, source=str(file), kinds=known)
+    return found
+
+
+def parse_manifests(text: str, *, source: str, kinds: Iterable[str]) -> list[Manifest]:
+    """Return the documents of a YAML or JSON text.
+
+    :raises ManifestError: naming document, field, value and fix.
+    """
+    try:
+        documents = [one for one in yaml.safe_load_all(text) if one is not None]
+    except yaml.YAMLError as error:
+        raise ManifestError(f"{source} is not valid YAML: {error}") from error
+    known = tuple(kinds)
+    found = [
+        _manifest(one, source=f"{source}, document {number}", kinds=known)
+        for number, one in enumerate(documents, start=1)
+    ]
+    if not found:
+        raise ManifestError(f"{source} contains no document")
+    for index, one in enumerate(found):
+        twins = [
+            each
+            for each in found[:index]
+            if (each.kind, each.name, each.team) == (one.kind, one.name, one.team)
+        ]
+        if twins:
+            raise ManifestError(
+                f"{one.source}: {one} is declared twice; the first is in {twins[0].source}"
+            )
+    return found
+
+
+def _manifest(document: Any, *, source: str, kinds: tuple[str, ...]) -> Manifest:
+    if not isinstance(document, Mapping):
+        raise ManifestError(f"{source} is not a mapping with the fields {', '.join(_TOP_FIELDS)}")
+    _check_fields(document, _TOP_FIELDS, source=source, prefix="")
+    if document.get("apiVersion") != API_VERSION:
+        raise ManifestError(
+            f"{source}: apiVersion is {document.get('apiVersion')!r}; it must be {API_VERSION!r}"
+        )
+    kind = document.get("kind")
+    if kind not in kinds:
+        raise ManifestError(f"{source}: kind is {kind!r}; it must be one of {', '.join(kinds)}")
+    metadata = document.get("metadata")
+    if (
+        not isinstance(metadata, Mapping)
+        or not isinstance(metadata.get("name"), str)
+        or not metadata["name"]
+    ):
+        raise ManifestError(f"{source}: metadata.name is missing; give the {kind} a name")
+    _check_fields(metadata, _METADATA_FIELDS, source=source, prefix="metadata.")
+    if metadata.get("labels"):
+        raise ManifestError(f"{source}: metadata.labels is not stored by this server; remove it")
+    spec = document.get("spec") or {}
+    if not isinstance(spec, Mapping):
+        raise ManifestError(f"{source}: spec is {spec!r}; it must be a mapping")
+    return Manifest(
+        kind=str(kind),
+        name=metadata["name"],
+        team=str(metadata.get("team") or ""),
+        spec=spec,
+        source=source,
+    )
+
+
+def _check_fields(
+    document: Mapping[str, Any], known: tuple[str, ...], *, source: str, prefix: str
+) -> None:
+    for name in document:
+        if name not in known:
+            raise ManifestError(
+                f"{source}: unknown field {prefix}{name}; known fields: {', '.join(known)}"
+            )
+
+
+def differences(
+    wanted: Mapping[str, Any], live: Mapping[str, Any], *, prefix: str = ""
+) -> Iterator[Difference]:
+    """Iterate over the fields of ``wanted`` with another value in ``live``; omitted fields are unmanaged."""
+    for name, after in wanted.items():
+        before, path = live.get(name), f"{prefix}{name}"
+        if isinstance(after, Mapping) and isinstance(before, Mapping):
+            yield from differences(after, before, prefix=f"{path}.")
+        elif before != after:
+            yield Difference(field=path, before=before, after=after)

@@ -1,0 +1,206 @@
+"""The command ``ninefold`` against a live server with a real database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+from pytest_django.live_server_helper import LiveServer
+
+from apps.accounts.models import User
+from apps.jobs.models import Job
+from apps.monitoring.models import AlertRule
+from apps.quotas.models import Queue
+from apps.serving.models import Deployment
+from controlplane.domain.common.permissions import Scope
+from ninefold_client.client import Client
+from ninefold_client.generated.api.jobs.jobs_list import jobs_list
+from tests.functional.client.conftest import Ninefold, token_of
+from tests.integration.company import Company
+
+JOB = """
+apiVersion: ninefold/v1
+kind: Job
+metadata: {name: tune the parser, team: addresses}
+spec:
+  kind: finetune
+  model_version: tiny
+  dataset_version: addresses
+  output_name: parser
+"""
+SHOP = """
+apiVersion: ninefold/v1
+kind: Deployment
+metadata: {name: parcels, team: addresses}
+spec: {model_version: tiny v1, replicas: 1, queue: vision}
+---
+apiVersion: ninefold/v1
+kind: Queue
+metadata: {name: vision, team: addresses}
+spec:
+  weight: 2
+  entitlements: [{chip: cpu, guaranteed: 1}]
+---
+apiVersion: ninefold/v1
+kind: AlertRule
+metadata: {name: hot-cards}
+spec: {title: Hot cards, measure: cards.temperature, op: ">", threshold: 90, severity: warning}
+---
+apiVersion: ninefold/v1
+kind: PriorityClass
+metadata: {name: hotfix}
+spec: {value: 17, description: before others}
+"""
+
+
+def test_a_session_from_sign_in_to_sign_out(
+    ninefold: Ninefold, company: Company, live_server: LiveServer, configuration_file: Path
+) -> None:
+    assert "Run: ninefold login" in ninefold("get", "jobs").errors
+
+    refused = ninefold("login", live_server.url, "--token", "-", text="nfp-wrong")
+    assert refused.exit_code == 1
+    assert "this token is unknown, revoked or expired" in refused.errors
+    assert not configuration_file.exists()
+
+    done = ninefold("login", live_server.url, text=f"{token_of(company.engineer)}\n")
+    assert done.exit_code == 0, done.errors
+    assert f"as {company.engineer.username}" in done.output
+    assert configuration_file.stat().st_mode & 0o777 == 0o600
+
+    shown = ninefold("whoami")
+    assert company.engineer.username in shown.output
+    assert "addresses (engineer)" in shown.output
+    assert "\x1b" not in shown.output
+
+    assert ninefold("logout").exit_code == 0
+    assert ninefold("whoami").exit_code == 1
+
+
+def test_a_job_is_submitted_shown_watched_and_cancelled(
+    signed_in: Ninefold, company: Company, tmp_path: Path
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB)
+    submitted = signed_in("job", "submit", "-f", str(file))
+    assert submitted.exit_code == 0, submitted.errors
+    job = Job.objects.get()
+    assert submitted.output == f"job/tune the parser submitted: {job.uid}\n"
+    assert (job.model_version, job.dataset_version) == (company.model, company.dataset)
+
+    assert signed_in("get", "j", "-o", "name").output == "job/tune the parser\n"
+    assert json.loads(signed_in("get", "job", job.uid, "-o", "json").output)["uid"] == job.uid
+    table = signed_in(
+        "get", "jobs", "--team", "addresses", "--state", "waiting"
+    ).output.splitlines()
+    assert table[0].split()[:3] == ["NAME", "KIND", "STATE"]
+    assert len(table) == 2
+    assert "STATE=waiting" in signed_in("watch", "jobs", "--count", "1").output
+    assert "tune the parser" in signed_in("describe", "job", "tune the parser").output
+
+    company.schedule()
+    company.turn_jobs()
+    cancelled = signed_in("job", "cancel", "tune the parser")
+    assert cancelled.exit_code == 0, cancelled.errors
+    for _ in range(5):
+        company.turn_jobs()
+    assert "cancelled" in signed_in("events", "tune the parser").output
+    job.refresh_from_db()
+    assert job.state == "cancelled"
+    ended = signed_in("job", "wait", "tune the parser")
+    assert (ended.exit_code, "cancelled" in ended.output) == (1, True)
+    with Client() as client:
+        (row,) = jobs_list(client=client, state=["cancelled"]).results
+    assert (row.uid, row.team.name) == (job.uid, company.team.name)
+
+
+def test_a_second_apply_changes_nothing_and_get_prints_what_apply_reads(
+    ninefold: Ninefold, administrator: User, live_server: LiveServer, tmp_path: Path
+) -> None:
+    ninefold("login", live_server.url, "--token", "-", text=token_of(administrator))
+    file = tmp_path / "shop" / "shop.yaml"
+    file.parent.mkdir()
+    file.write_text(SHOP)
+
+    planned = ninefold("apply", "-f", str(file), "--dry-run")
+    assert "Queue/vision created (dry run)" in planned.output
+    assert not Queue.objects.filter(name="vision").exists()
+
+    first = ninefold("apply", "-f", str(file))
+    assert (first.exit_code, first.errors) == (0, "")
+    names = ("PriorityClass/hotfix", "Queue/vision", "AlertRule/hot-cards", "Deployment/parcels")
+    assert first.output.splitlines() == [f"{name} created" for name in names]
+    second = ninefold("apply", "-f", str(file.parent))
+    assert second.output.splitlines() == [f"{name} unchanged" for name in names], second.errors
+
+    # What is printed is what exists.
+    for resource, name in (
+        ("queue", "vision"),
+        ("ar", "hot-cards"),
+        ("deploy", "parcels"),
+        ("pc", "hotfix"),
+    ):
+        printed = ninefold("get", resource, name, "-o", "yaml").output
+        again = ninefold("apply", "-f", "-", text=printed)
+        assert again.output.endswith(" unchanged\n"), (printed, again)
+
+    changed = SHOP.replace("replicas: 1", "replicas: 2").replace("threshold: 90", "threshold: 80")
+    shown = ninefold("diff", "-f", "-", "--exit-code", text=changed)
+    assert shown.exit_code == 1
+    assert "- replicas: 1\n+ replicas: 2\n" in shown.output
+    assert Deployment.objects.get().replica_count == 1
+    third = ninefold("apply", "-f", "-", text=changed)
+    assert third.output.count("configured") == 2, third
+    assert Deployment.objects.get().replica_count == 2
+    assert AlertRule.objects.get(name="hot-cards").document["threshold"] == 80
+    assert Deployment.objects.get().revisions.count() == 1
+
+    moved = ninefold("apply", "-f", "-", text=SHOP.replace("queue: vision", "queue: default"))
+    assert moved.exit_code == 1
+    assert "queue is 'vision' and cannot be changed to 'default'" in moved.errors
+
+
+def test_errors_name_field_value_and_fix_and_others_go_on(
+    signed_in: Ninefold, company: Company
+) -> None:
+    wrong = JOB.replace("name: tune the parser", "name: refused") + "  spec: {refuse: too large}\n"
+    done = signed_in("apply", "-f", "-", text=f"{wrong}---{JOB}")
+    assert (done.exit_code, done.output) == (1, "Job/tune the parser created\n")
+    assert "Job/refused: Error:" in done.errors
+    assert "refuse: too large" in done.errors
+    assert "refuse: too large" in signed_in("apply", "-f", "-", "--dry-run", text=wrong).errors
+
+    changed = signed_in(
+        "apply", "-f", "-", text=JOB.replace("output_name: parser", "output_name: x")
+    )
+    assert "output_name is 'parser' and cannot be changed to 'x'" in changed.errors
+    assert Job.objects.count() == 1
+
+    assert "resources: jobs (j)" in signed_in("get", "things").errors
+    assert signed_in("get", "jobs", "nothing").exit_code == 1
+    assert signed_in("get", "jobs", "--nonsense").exit_code == 2
+    assert signed_in("get", "nodes", "--team", "addresses").exit_code == 2
+
+
+def test_permissions_are_those_of_the_token(
+    ninefold: Ninefold, company: Company, live_server: LiveServer
+) -> None:
+    reader = token_of(company.engineer, Scope.READ)
+    ninefold("login", live_server.url, "--token", "-", text=reader)
+    assert ninefold("get", "model-versions", "-o", "name").output == "model-version/tiny v1\n"
+    refused = ninefold("apply", "-f", "-", text=JOB)
+    assert refused.exit_code == 1
+    assert "scope" in refused.errors
+
+    ninefold("--context", "other", "login", live_server.url, "--token", "-",
+             text=token_of(company.stranger))  # fmt: skip
+    other = ninefold("apply", "-f", "-", text=JOB)
+    assert "no team 'addresses' is visible to you; your teams: routing" in other.errors
+    queue = yaml.safe_dump(
+        {"apiVersion": "ninefold/v1", "kind": "Queue", "metadata": {"name": "mine"}, "spec": {}}
+    )
+    assert ninefold("apply", "-f", "-", text=queue).exit_code == 1
+    assert not Queue.objects.filter(name="mine").exists()
+    assert ninefold("context", "default").exit_code == 0
+    assert company.engineer.username in ninefold("whoami").output
