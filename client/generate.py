@@ -90,17 +90,22 @@ _JSON_OBJECT: dict[str, Any] = {
 }
 
 
+def _types(schema: dict[str, Any]) -> set[str]:
+    declared = schema.get("type", ())
+    return {declared} if isinstance(declared, str) else set(declared)
+
+
 def _has_free_form(schema: dict[str, Any]) -> bool:
-    return (
-        schema.get("type") == "object"
-        and not schema.keys() & {"properties", "allOf", "oneOf", "anyOf"}
-        and schema.get("additionalProperties") in ({}, True, None)
-    )
+    """Whether it is an object of any fields, or of fields whose values have one of several simple types."""
+    if "object" not in _types(schema) or schema.keys() & {"properties", "allOf", "oneOf", "anyOf"}:
+        return False
+    values = schema.get("additionalProperties")
+    return values in ({}, True, None) or (isinstance(values, dict) and len(_types(values)) > 1)
 
 
 def _reference(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     reference = {"$ref": f"#/components/schemas/{name}"}
-    return {"allOf": [reference], "nullable": True} if schema.get("nullable") else reference
+    return {"oneOf": [reference, {"type": "null"}]} if "null" in _types(schema) else reference
 
 
 def _simplified(schema: Any) -> Any:
@@ -114,10 +119,6 @@ def _simplified(schema: Any) -> Any:
     if _has_free_form(schema):
         return _reference("JsonObject", schema)
     simplified = {name: _simplified(part) for name, part in schema.items()}
-    if "allOf" in simplified and simplified.get("nullable"):
-        # Of OpenAPI 3.0; the generator knows null as an alternative only.
-        parts = simplified.pop("allOf")
-        simplified = {"oneOf": [*parts], "nullable": True}
     if isinstance(fields, dict) and fields:
         simplified["additionalProperties"] = False
     return simplified

@@ -10,6 +10,7 @@ from ..models.attempt_state import AttemptState, check_attempt_state
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.attempt_progress import AttemptProgress
     from ..models.json_object import JsonObject
     from ..models.reason import Reason
 
@@ -28,7 +29,7 @@ class Attempt:
     retries: int
     retry_cause: str
     starts_after: datetime.datetime | None
-    progress: JsonObject
+    progress: AttemptProgress
     mfu: float | None
     created_at: datetime.datetime
     state: AttemptState | Unset = UNSET
@@ -179,6 +180,7 @@ class Attempt:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.attempt_progress import AttemptProgress  # noqa: PLC0415
         from ..models.json_object import JsonObject  # noqa: PLC0415
         from ..models.reason import Reason  # noqa: PLC0415
 
@@ -195,9 +197,9 @@ class Attempt:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                overrides_type_1 = JsonObject.from_dict(data)
+                overrides_type_0 = JsonObject.from_dict(data)
 
-                return overrides_type_1
+                return overrides_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             return cast(JsonObject | None, data)
@@ -223,7 +225,7 @@ class Attempt:
 
         starts_after = _parse_starts_after(d.pop("starts_after"))
 
-        progress = JsonObject.from_dict(d.pop("progress"))
+        progress = AttemptProgress.from_dict(d.pop("progress"))
 
         def _parse_mfu(data: object) -> float | None:
             if data is None:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define as _attrs_define
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.attempt_progress_request_points_item import (
+        AttemptProgressRequestPointsItem,
+    )
 
 
 T = TypeVar("T", bound="AttemptProgressRequest")
@@ -16,7 +18,7 @@ T = TypeVar("T", bound="AttemptProgressRequest")
 class AttemptProgressRequest:
     """AttemptProgressRequest"""
 
-    points: list[JsonObject]
+    points: list[AttemptProgressRequestPointsItem]
 
     def to_dict(self) -> dict[str, Any]:
         points = []
@@ -36,13 +38,15 @@ class AttemptProgressRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.attempt_progress_request_points_item import (
+            AttemptProgressRequestPointsItem,  # noqa: PLC0415
+        )
 
         d = dict(src_dict)
         points = []
         _points = d.pop("points")
         for points_item_data in _points:
-            points_item = JsonObject.from_dict(points_item_data)
+            points_item = AttemptProgressRequestPointsItem.from_dict(points_item_data)
 
             points.append(points_item)
 

@@ -20,6 +20,7 @@ class Audit:
     actor: str
     action: str
     team: None | str
+    team_name: None | str | Unset = UNSET
     object_uid: str | Unset = UNSET
     object_name: str | Unset = UNSET
     detail: Any | Unset = UNSET
@@ -37,6 +38,12 @@ class Audit:
 
         team: None | str
         team = self.team
+
+        team_name: None | str | Unset
+        if isinstance(self.team_name, Unset):
+            team_name = UNSET
+        else:
+            team_name = self.team_name
 
         object_uid = self.object_uid
 
@@ -63,6 +70,8 @@ class Audit:
                 "team": team,
             }
         )
+        if team_name is not UNSET:
+            field_dict["team_name"] = team_name
         if object_uid is not UNSET:
             field_dict["object_uid"] = object_uid
         if object_name is not UNSET:
@@ -94,6 +103,15 @@ class Audit:
 
         team = _parse_team(d.pop("team"))
 
+        def _parse_team_name(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        team_name = _parse_team_name(d.pop("team_name", UNSET))
+
         object_uid = d.pop("object_uid", UNSET)
 
         object_name = d.pop("object_name", UNSET)
@@ -117,6 +135,7 @@ class Audit:
             actor=actor,
             action=action,
             team=team,
+            team_name=team_name,
             object_uid=object_uid,
             object_name=object_name,
             detail=detail,

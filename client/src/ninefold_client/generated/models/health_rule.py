@@ -9,7 +9,7 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.health_rule_condition import HealthRuleCondition
 
 
 T = TypeVar("T", bound="HealthRule")
@@ -22,7 +22,7 @@ class HealthRule:
     uid: str
     name: str
     title: str
-    condition: JsonObject
+    condition: HealthRuleCondition
     level: int
     changed_at: datetime.datetime
     enabled: bool | Unset = UNSET
@@ -61,7 +61,7 @@ class HealthRule:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.health_rule_condition import HealthRuleCondition  # noqa: PLC0415
 
         d = dict(src_dict)
         uid = d.pop("uid")
@@ -70,7 +70,7 @@ class HealthRule:
 
         title = d.pop("title")
 
-        condition = JsonObject.from_dict(d.pop("condition"))
+        condition = HealthRuleCondition.from_dict(d.pop("condition"))
 
         level = d.pop("level")
 

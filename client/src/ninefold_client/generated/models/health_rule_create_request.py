@@ -9,7 +9,9 @@ from ..models.fault_level import FaultLevel, check_fault_level
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.health_rule_create_request_condition import (
+        HealthRuleCreateRequestCondition,
+    )
 
 
 T = TypeVar("T", bound="HealthRuleCreateRequest")
@@ -19,7 +21,7 @@ T = TypeVar("T", bound="HealthRuleCreateRequest")
 class HealthRuleCreateRequest:
     """HealthRuleCreateRequest"""
 
-    condition: JsonObject
+    condition: HealthRuleCreateRequestCondition
     level: FaultLevel
     name: str
     title: str | Unset = UNSET
@@ -54,10 +56,12 @@ class HealthRuleCreateRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.health_rule_create_request_condition import (
+            HealthRuleCreateRequestCondition,  # noqa: PLC0415
+        )
 
         d = dict(src_dict)
-        condition = JsonObject.from_dict(d.pop("condition"))
+        condition = HealthRuleCreateRequestCondition.from_dict(d.pop("condition"))
 
         level = check_fault_level(d.pop("level"))
 

@@ -8,7 +8,9 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.health_rule_dry_run_request_condition import (
+        HealthRuleDryRunRequestCondition,
+    )
 
 
 T = TypeVar("T", bound="HealthRuleDryRunRequest")
@@ -18,7 +20,7 @@ T = TypeVar("T", bound="HealthRuleDryRunRequest")
 class HealthRuleDryRunRequest:
     """HealthRuleDryRunRequest"""
 
-    condition: JsonObject
+    condition: HealthRuleDryRunRequestCondition
     hours: int | Unset = 24
 
     def to_dict(self) -> dict[str, Any]:
@@ -40,10 +42,12 @@ class HealthRuleDryRunRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.health_rule_dry_run_request_condition import (
+            HealthRuleDryRunRequestCondition,  # noqa: PLC0415
+        )
 
         d = dict(src_dict)
-        condition = JsonObject.from_dict(d.pop("condition"))
+        condition = HealthRuleDryRunRequestCondition.from_dict(d.pop("condition"))
 
         hours = d.pop("hours", UNSET)
 

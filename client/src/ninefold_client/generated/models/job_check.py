@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 
 if TYPE_CHECKING:
+    from ..models.evaluate_spec import EvaluateSpec
     from ..models.finding import Finding
-    from ..models.json_object import JsonObject
+    from ..models.finetune_spec import FinetuneSpec
+    from ..models.quantize_spec import QuantizeSpec
+    from ..models.script_spec import ScriptSpec
 
 
 T = TypeVar("T", bound="JobCheck")
@@ -19,11 +22,14 @@ class JobCheck:
 
     accepted: bool
     findings: list[Finding]
-    spec: JsonObject | None
+    spec: EvaluateSpec | FinetuneSpec | None | QuantizeSpec | ScriptSpec
     chips: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.evaluate_spec import EvaluateSpec  # noqa: PLC0415
+        from ..models.finetune_spec import FinetuneSpec  # noqa: PLC0415
+        from ..models.quantize_spec import QuantizeSpec  # noqa: PLC0415
+        from ..models.script_spec import ScriptSpec  # noqa: PLC0415
 
         accepted = self.accepted
 
@@ -33,7 +39,13 @@ class JobCheck:
             findings.append(findings_item)
 
         spec: dict[str, Any] | None
-        if isinstance(self.spec, JsonObject):
+        if isinstance(self.spec, FinetuneSpec):
+            spec = self.spec.to_dict()
+        elif isinstance(self.spec, EvaluateSpec):
+            spec = self.spec.to_dict()
+        elif isinstance(self.spec, QuantizeSpec):
+            spec = self.spec.to_dict()
+        elif isinstance(self.spec, ScriptSpec):
             spec = self.spec.to_dict()
         else:
             spec = self.spec
@@ -55,8 +67,11 @@ class JobCheck:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.evaluate_spec import EvaluateSpec  # noqa: PLC0415
         from ..models.finding import Finding  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.finetune_spec import FinetuneSpec  # noqa: PLC0415
+        from ..models.quantize_spec import QuantizeSpec  # noqa: PLC0415
+        from ..models.script_spec import ScriptSpec  # noqa: PLC0415
 
         d = dict(src_dict)
         accepted = d.pop("accepted")
@@ -68,18 +83,44 @@ class JobCheck:
 
             findings.append(findings_item)
 
-        def _parse_spec(data: object) -> JsonObject | None:
+        def _parse_spec(
+            data: object,
+        ) -> EvaluateSpec | FinetuneSpec | None | QuantizeSpec | ScriptSpec:
             if data is None:
                 return data
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                spec_type_1 = JsonObject.from_dict(data)
+                spec_type_0_type_0 = FinetuneSpec.from_dict(data)
 
-                return spec_type_1
+                return spec_type_0_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
-            return cast(JsonObject | None, data)
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                spec_type_0_type_1 = EvaluateSpec.from_dict(data)
+
+                return spec_type_0_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                spec_type_0_type_2 = QuantizeSpec.from_dict(data)
+
+                return spec_type_0_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                spec_type_0_type_3 = ScriptSpec.from_dict(data)
+
+                return spec_type_0_type_3
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(EvaluateSpec | FinetuneSpec | None | QuantizeSpec | ScriptSpec, data)
 
         spec = _parse_spec(d.pop("spec"))
 

@@ -23,6 +23,7 @@ class NewToken:
     prefix: str
     created_at: datetime.datetime
     text: str
+    team_name: None | str | Unset = UNSET
     expires_at: datetime.datetime | None | Unset = UNSET
     revoked_at: datetime.datetime | None | Unset = UNSET
     last_used_at: datetime.datetime | None | Unset = UNSET
@@ -45,6 +46,12 @@ class NewToken:
         created_at = self.created_at.isoformat()
 
         text = self.text
+
+        team_name: None | str | Unset
+        if isinstance(self.team_name, Unset):
+            team_name = UNSET
+        else:
+            team_name = self.team_name
 
         expires_at: None | str | Unset
         if isinstance(self.expires_at, Unset):
@@ -83,6 +90,8 @@ class NewToken:
                 "text": text,
             }
         )
+        if team_name is not UNSET:
+            field_dict["team_name"] = team_name
         if expires_at is not UNSET:
             field_dict["expires_at"] = expires_at
         if revoked_at is not UNSET:
@@ -118,6 +127,15 @@ class NewToken:
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
         text = d.pop("text")
+
+        def _parse_team_name(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        team_name = _parse_team_name(d.pop("team_name", UNSET))
 
         def _parse_expires_at(data: object) -> datetime.datetime | None | Unset:
             if data is None:
@@ -178,6 +196,7 @@ class NewToken:
             prefix=prefix,
             created_at=created_at,
             text=text,
+            team_name=team_name,
             expires_at=expires_at,
             revoked_at=revoked_at,
             last_used_at=last_used_at,

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 
 if TYPE_CHECKING:
-    from ..models.job import Job
+    from ..models.evaluate_job import EvaluateJob
+    from ..models.finetune_job import FinetuneJob
+    from ..models.quantize_job import QuantizeJob
+    from ..models.script_job import ScriptJob
 
 
 T = TypeVar("T", bound="PaginatedJobList")
@@ -18,9 +21,13 @@ class PaginatedJobList:
 
     next_: None | str
     previous: None | str
-    results: list[Job]
+    results: list[EvaluateJob | FinetuneJob | QuantizeJob | ScriptJob]
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.evaluate_job import EvaluateJob  # noqa: PLC0415
+        from ..models.finetune_job import FinetuneJob  # noqa: PLC0415
+        from ..models.quantize_job import QuantizeJob  # noqa: PLC0415
+
         next_: None | str
         next_ = self.next_
 
@@ -29,7 +36,16 @@ class PaginatedJobList:
 
         results = []
         for results_item_data in self.results:
-            results_item = results_item_data.to_dict()
+            results_item: dict[str, Any]
+            if isinstance(results_item_data, FinetuneJob):
+                results_item = results_item_data.to_dict()
+            elif isinstance(results_item_data, EvaluateJob):
+                results_item = results_item_data.to_dict()
+            elif isinstance(results_item_data, QuantizeJob):
+                results_item = results_item_data.to_dict()
+            else:
+                results_item = results_item_data.to_dict()
+
             results.append(results_item)
 
         field_dict: dict[str, Any] = {}
@@ -46,7 +62,10 @@ class PaginatedJobList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.job import Job  # noqa: PLC0415
+        from ..models.evaluate_job import EvaluateJob  # noqa: PLC0415
+        from ..models.finetune_job import FinetuneJob  # noqa: PLC0415
+        from ..models.quantize_job import QuantizeJob  # noqa: PLC0415
+        from ..models.script_job import ScriptJob  # noqa: PLC0415
 
         d = dict(src_dict)
 
@@ -67,7 +86,41 @@ class PaginatedJobList:
         results = []
         _results = d.pop("results")
         for results_item_data in _results:
-            results_item = Job.from_dict(results_item_data)
+
+            def _parse_results_item(
+                data: object,
+            ) -> EvaluateJob | FinetuneJob | QuantizeJob | ScriptJob:
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    componentsschemas_job_type_0 = FinetuneJob.from_dict(data)
+
+                    return componentsschemas_job_type_0
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    componentsschemas_job_type_1 = EvaluateJob.from_dict(data)
+
+                    return componentsschemas_job_type_1
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    componentsschemas_job_type_2 = QuantizeJob.from_dict(data)
+
+                    return componentsschemas_job_type_2
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                if not isinstance(data, dict):
+                    raise TypeError()
+                componentsschemas_job_type_3 = ScriptJob.from_dict(data)
+
+                return componentsschemas_job_type_3
+
+            results_item = _parse_results_item(results_item_data)
 
             results.append(results_item)
 

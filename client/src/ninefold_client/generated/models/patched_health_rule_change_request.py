@@ -9,7 +9,9 @@ from ..models.fault_level import FaultLevel, check_fault_level
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.patched_health_rule_change_request_condition import (
+        PatchedHealthRuleChangeRequestCondition,
+    )
 
 
 T = TypeVar("T", bound="PatchedHealthRuleChangeRequest")
@@ -20,7 +22,7 @@ class PatchedHealthRuleChangeRequest:
     """PatchedHealthRuleChangeRequest"""
 
     title: str | Unset = UNSET
-    condition: JsonObject | Unset = UNSET
+    condition: PatchedHealthRuleChangeRequestCondition | Unset = UNSET
     level: FaultLevel | Unset = UNSET
     enabled: bool | Unset = UNSET
 
@@ -53,17 +55,19 @@ class PatchedHealthRuleChangeRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.patched_health_rule_change_request_condition import (
+            PatchedHealthRuleChangeRequestCondition,  # noqa: PLC0415
+        )
 
         d = dict(src_dict)
         title = d.pop("title", UNSET)
 
         _condition = d.pop("condition", UNSET)
-        condition: JsonObject | Unset
+        condition: PatchedHealthRuleChangeRequestCondition | Unset
         if isinstance(_condition, Unset):
             condition = UNSET
         else:
-            condition = JsonObject.from_dict(_condition)
+            condition = PatchedHealthRuleChangeRequestCondition.from_dict(_condition)
 
         _level = d.pop("level", UNSET)
         level: FaultLevel | Unset

@@ -10,9 +10,12 @@ from ..models.pipeline_state import PipelineState, check_pipeline_state
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.deploy_step import DeployStep
+    from ..models.evaluate_step import EvaluateStep
+    from ..models.finetune_step import FinetuneStep
     from ..models.object_reference import ObjectReference
+    from ..models.quantize_step import QuantizeStep
     from ..models.reason import Reason
-    from ..models.step import Step
 
 
 T = TypeVar("T", bound="Pipeline")
@@ -30,13 +33,17 @@ class Pipeline:
     created_at: datetime.datetime
     model_version: ObjectReference
     queue: str
-    steps: list[Step]
+    steps: list[DeployStep | EvaluateStep | FinetuneStep | QuantizeStep]
     state: PipelineState | Unset = UNSET
     ended_at: datetime.datetime | None | Unset = UNSET
     cancel_requested_at: datetime.datetime | None | Unset = UNSET
     cancel_requested_by: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.evaluate_step import EvaluateStep  # noqa: PLC0415
+        from ..models.finetune_step import FinetuneStep  # noqa: PLC0415
+        from ..models.quantize_step import QuantizeStep  # noqa: PLC0415
+
         uid = self.uid
 
         name = self.name
@@ -55,7 +62,16 @@ class Pipeline:
 
         steps = []
         for steps_item_data in self.steps:
-            steps_item = steps_item_data.to_dict()
+            steps_item: dict[str, Any]
+            if isinstance(steps_item_data, FinetuneStep):
+                steps_item = steps_item_data.to_dict()
+            elif isinstance(steps_item_data, EvaluateStep):
+                steps_item = steps_item_data.to_dict()
+            elif isinstance(steps_item_data, QuantizeStep):
+                steps_item = steps_item_data.to_dict()
+            else:
+                steps_item = steps_item_data.to_dict()
+
             steps.append(steps_item)
 
         state: str | Unset = UNSET
@@ -112,9 +128,12 @@ class Pipeline:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.deploy_step import DeployStep  # noqa: PLC0415
+        from ..models.evaluate_step import EvaluateStep  # noqa: PLC0415
+        from ..models.finetune_step import FinetuneStep  # noqa: PLC0415
         from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.quantize_step import QuantizeStep  # noqa: PLC0415
         from ..models.reason import Reason  # noqa: PLC0415
-        from ..models.step import Step  # noqa: PLC0415
 
         d = dict(src_dict)
         uid = d.pop("uid")
@@ -136,7 +155,41 @@ class Pipeline:
         steps = []
         _steps = d.pop("steps")
         for steps_item_data in _steps:
-            steps_item = Step.from_dict(steps_item_data)
+
+            def _parse_steps_item(
+                data: object,
+            ) -> DeployStep | EvaluateStep | FinetuneStep | QuantizeStep:
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    componentsschemas_step_type_0 = FinetuneStep.from_dict(data)
+
+                    return componentsschemas_step_type_0
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    componentsschemas_step_type_1 = EvaluateStep.from_dict(data)
+
+                    return componentsschemas_step_type_1
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    componentsschemas_step_type_2 = QuantizeStep.from_dict(data)
+
+                    return componentsschemas_step_type_2
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                if not isinstance(data, dict):
+                    raise TypeError()
+                componentsschemas_step_type_3 = DeployStep.from_dict(data)
+
+                return componentsschemas_step_type_3
+
+            steps_item = _parse_steps_item(steps_item_data)
 
             steps.append(steps_item)
 

@@ -8,7 +8,10 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.step_submit_request import StepSubmitRequest
+    from ..models.deploy_step_submit_request import DeployStepSubmitRequest
+    from ..models.evaluate_step_submit_request import EvaluateStepSubmitRequest
+    from ..models.finetune_step_submit_request import FinetuneStepSubmitRequest
+    from ..models.quantize_step_submit_request import QuantizeStepSubmitRequest
 
 
 T = TypeVar("T", bound="PipelineSubmitRequest")
@@ -20,18 +23,36 @@ class PipelineSubmitRequest:
 
     name: str
     model_version: str
-    steps: list[StepSubmitRequest]
+    steps: list[
+        DeployStepSubmitRequest
+        | EvaluateStepSubmitRequest
+        | FinetuneStepSubmitRequest
+        | QuantizeStepSubmitRequest
+    ]
     team: str | Unset = UNSET
     queue: str | Unset = "default"
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.evaluate_step_submit_request import EvaluateStepSubmitRequest  # noqa: PLC0415
+        from ..models.finetune_step_submit_request import FinetuneStepSubmitRequest  # noqa: PLC0415
+        from ..models.quantize_step_submit_request import QuantizeStepSubmitRequest  # noqa: PLC0415
+
         name = self.name
 
         model_version = self.model_version
 
         steps = []
         for steps_item_data in self.steps:
-            steps_item = steps_item_data.to_dict()
+            steps_item: dict[str, Any]
+            if isinstance(steps_item_data, FinetuneStepSubmitRequest):
+                steps_item = steps_item_data.to_dict()
+            elif isinstance(steps_item_data, EvaluateStepSubmitRequest):
+                steps_item = steps_item_data.to_dict()
+            elif isinstance(steps_item_data, QuantizeStepSubmitRequest):
+                steps_item = steps_item_data.to_dict()
+            else:
+                steps_item = steps_item_data.to_dict()
+
             steps.append(steps_item)
 
         team = self.team
@@ -56,7 +77,10 @@ class PipelineSubmitRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.step_submit_request import StepSubmitRequest  # noqa: PLC0415
+        from ..models.deploy_step_submit_request import DeployStepSubmitRequest  # noqa: PLC0415
+        from ..models.evaluate_step_submit_request import EvaluateStepSubmitRequest  # noqa: PLC0415
+        from ..models.finetune_step_submit_request import FinetuneStepSubmitRequest  # noqa: PLC0415
+        from ..models.quantize_step_submit_request import QuantizeStepSubmitRequest  # noqa: PLC0415
 
         d = dict(src_dict)
         name = d.pop("name")
@@ -66,7 +90,54 @@ class PipelineSubmitRequest:
         steps = []
         _steps = d.pop("steps")
         for steps_item_data in _steps:
-            steps_item = StepSubmitRequest.from_dict(steps_item_data)
+
+            def _parse_steps_item(
+                data: object,
+            ) -> (
+                DeployStepSubmitRequest
+                | EvaluateStepSubmitRequest
+                | FinetuneStepSubmitRequest
+                | QuantizeStepSubmitRequest
+            ):
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    componentsschemas_step_submit_request_type_0 = (
+                        FinetuneStepSubmitRequest.from_dict(data)
+                    )
+
+                    return componentsschemas_step_submit_request_type_0
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    componentsschemas_step_submit_request_type_1 = (
+                        EvaluateStepSubmitRequest.from_dict(data)
+                    )
+
+                    return componentsschemas_step_submit_request_type_1
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    componentsschemas_step_submit_request_type_2 = (
+                        QuantizeStepSubmitRequest.from_dict(data)
+                    )
+
+                    return componentsschemas_step_submit_request_type_2
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                if not isinstance(data, dict):
+                    raise TypeError()
+                componentsschemas_step_submit_request_type_3 = DeployStepSubmitRequest.from_dict(
+                    data
+                )
+
+                return componentsschemas_step_submit_request_type_3
+
+            steps_item = _parse_steps_item(steps_item_data)
 
             steps.append(steps_item)
 

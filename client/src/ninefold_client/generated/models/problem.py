@@ -8,6 +8,7 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.nested_reason import NestedReason
     from ..models.problem_errors_item import ProblemErrorsItem
 
 
@@ -16,13 +17,14 @@ T = TypeVar("T", bound="Problem")
 
 @_attrs_define
 class Problem:
-    """What went wrong, as RFC 9457 has it."""
+    """What went wrong, as RFC 9457 has it. Some problems have further members."""
 
     type_: str
     title: str
     status: int
     code: str
     detail: str
+    reason: NestedReason | Unset = UNSET
     request_id: str | Unset = UNSET
     errors: list[ProblemErrorsItem] | Unset = UNSET
 
@@ -36,6 +38,10 @@ class Problem:
         code = self.code
 
         detail = self.detail
+
+        reason: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.reason, Unset):
+            reason = self.reason.to_dict()
 
         request_id = self.request_id
 
@@ -57,6 +63,8 @@ class Problem:
                 "detail": detail,
             }
         )
+        if reason is not UNSET:
+            field_dict["reason"] = reason
         if request_id is not UNSET:
             field_dict["request_id"] = request_id
         if errors is not UNSET:
@@ -66,6 +74,7 @@ class Problem:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.nested_reason import NestedReason  # noqa: PLC0415
         from ..models.problem_errors_item import ProblemErrorsItem  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -78,6 +87,13 @@ class Problem:
         code = d.pop("code")
 
         detail = d.pop("detail")
+
+        _reason = d.pop("reason", UNSET)
+        reason: NestedReason | Unset
+        if isinstance(_reason, Unset):
+            reason = UNSET
+        else:
+            reason = NestedReason.from_dict(_reason)
 
         request_id = d.pop("request_id", UNSET)
 
@@ -96,6 +112,7 @@ class Problem:
             status=status,
             code=code,
             detail=detail,
+            reason=reason,
             request_id=request_id,
             errors=errors,
         )

@@ -10,8 +10,8 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.deployment_backend import DeploymentBackend
-    from ..models.json_object import JsonObject
     from ..models.object_reference import ObjectReference
+    from ..models.serve_spec import ServeSpec
 
 
 T = TypeVar("T", bound="Revision")
@@ -25,7 +25,7 @@ class Revision:
     number: int
     model_version: ObjectReference
     engine: str
-    spec: JsonObject
+    spec: ServeSpec
     chips: list[str]
     created_by: str
     created_at: datetime.datetime
@@ -79,8 +79,8 @@ class Revision:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.deployment_backend import DeploymentBackend  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
         from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.serve_spec import ServeSpec  # noqa: PLC0415
 
         d = dict(src_dict)
         uid = d.pop("uid")
@@ -91,7 +91,7 @@ class Revision:
 
         engine = d.pop("engine")
 
-        spec = JsonObject.from_dict(d.pop("spec"))
+        spec = ServeSpec.from_dict(d.pop("spec"))
 
         chips = cast(list[str], d.pop("chips"))
 

@@ -8,7 +8,7 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.serve_spec_request import ServeSpecRequest
 
 
 T = TypeVar("T", bound="RevisionRequestRequest")
@@ -20,7 +20,7 @@ class RevisionRequestRequest:
 
     model_version: str
     engine: str | Unset = UNSET
-    spec: JsonObject | Unset = UNSET
+    spec: ServeSpecRequest | Unset = UNSET
     chips: list[str] | Unset = UNSET
     cards: int | Unset = UNSET
 
@@ -59,7 +59,7 @@ class RevisionRequestRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.serve_spec_request import ServeSpecRequest  # noqa: PLC0415
 
         d = dict(src_dict)
         model_version = d.pop("model_version")
@@ -67,11 +67,11 @@ class RevisionRequestRequest:
         engine = d.pop("engine", UNSET)
 
         _spec = d.pop("spec", UNSET)
-        spec: JsonObject | Unset
+        spec: ServeSpecRequest | Unset
         if isinstance(_spec, Unset):
             spec = UNSET
         else:
-            spec = JsonObject.from_dict(_spec)
+            spec = ServeSpecRequest.from_dict(_spec)
 
         chips = cast(list[str], d.pop("chips", UNSET))
 

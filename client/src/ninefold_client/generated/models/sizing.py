@@ -8,10 +8,10 @@ from attrs import define as _attrs_define
 from ..models.sizing_task_enum import SizingTaskEnum, check_sizing_task_enum
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
     from ..models.memory_part import MemoryPart
     from ..models.sizing_finding import SizingFinding
     from ..models.sizing_plan import SizingPlan
+    from ..models.sizing_spec import SizingSpec
 
 
 T = TypeVar("T", bound="Sizing")
@@ -26,7 +26,7 @@ class Sizing:
     active_parameters: int
     attention: str
     chip: str
-    spec: JsonObject
+    spec: SizingSpec
     task: SizingTaskEnum
     parts: list[MemoryPart]
     not_at_once: int
@@ -128,10 +128,10 @@ class Sizing:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
         from ..models.memory_part import MemoryPart  # noqa: PLC0415
         from ..models.sizing_finding import SizingFinding  # noqa: PLC0415
         from ..models.sizing_plan import SizingPlan  # noqa: PLC0415
+        from ..models.sizing_spec import SizingSpec  # noqa: PLC0415
 
         d = dict(src_dict)
         model = d.pop("model")
@@ -144,7 +144,7 @@ class Sizing:
 
         chip = d.pop("chip")
 
-        spec = JsonObject.from_dict(d.pop("spec"))
+        spec = SizingSpec.from_dict(d.pop("spec"))
 
         task = check_sizing_task_enum(d.pop("task"))
 

@@ -9,6 +9,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.json_object import JsonObject
+    from ..models.sizing_request_request_spec import SizingRequestRequestSpec
 
 
 T = TypeVar("T", bound="SizingRequestRequest")
@@ -23,7 +24,7 @@ class SizingRequestRequest:
     catalog: str | Unset = UNSET
     config: JsonObject | Unset = UNSET
     engine: str | Unset = ""
-    spec: JsonObject | Unset = UNSET
+    spec: SizingRequestRequestSpec | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         chip = self.chip
@@ -65,6 +66,7 @@ class SizingRequestRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.sizing_request_request_spec import SizingRequestRequestSpec  # noqa: PLC0415
 
         d = dict(src_dict)
         chip = d.pop("chip")
@@ -83,11 +85,11 @@ class SizingRequestRequest:
         engine = d.pop("engine", UNSET)
 
         _spec = d.pop("spec", UNSET)
-        spec: JsonObject | Unset
+        spec: SizingRequestRequestSpec | Unset
         if isinstance(_spec, Unset):
             spec = UNSET
         else:
-            spec = JsonObject.from_dict(_spec)
+            spec = SizingRequestRequestSpec.from_dict(_spec)
 
         sizing_request_request = cls(
             chip=chip,

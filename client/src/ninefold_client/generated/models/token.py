@@ -22,6 +22,7 @@ class Token:
     team: None | str
     prefix: str
     created_at: datetime.datetime
+    team_name: None | str | Unset = UNSET
     expires_at: datetime.datetime | None | Unset = UNSET
     revoked_at: datetime.datetime | None | Unset = UNSET
     last_used_at: datetime.datetime | None | Unset = UNSET
@@ -42,6 +43,12 @@ class Token:
         prefix = self.prefix
 
         created_at = self.created_at.isoformat()
+
+        team_name: None | str | Unset
+        if isinstance(self.team_name, Unset):
+            team_name = UNSET
+        else:
+            team_name = self.team_name
 
         expires_at: None | str | Unset
         if isinstance(self.expires_at, Unset):
@@ -79,6 +86,8 @@ class Token:
                 "created_at": created_at,
             }
         )
+        if team_name is not UNSET:
+            field_dict["team_name"] = team_name
         if expires_at is not UNSET:
             field_dict["expires_at"] = expires_at
         if revoked_at is not UNSET:
@@ -112,6 +121,15 @@ class Token:
         prefix = d.pop("prefix")
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        def _parse_team_name(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        team_name = _parse_team_name(d.pop("team_name", UNSET))
 
         def _parse_expires_at(data: object) -> datetime.datetime | None | Unset:
             if data is None:
@@ -171,6 +189,7 @@ class Token:
             team=team,
             prefix=prefix,
             created_at=created_at,
+            team_name=team_name,
             expires_at=expires_at,
             revoked_at=revoked_at,
             last_used_at=last_used_at,

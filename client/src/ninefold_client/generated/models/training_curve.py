@@ -8,7 +8,7 @@ from attrs import define as _attrs_define
 from ..models.job_state import JobState, check_job_state
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.training_curve_points_item import TrainingCurvePointsItem
 
 
 T = TypeVar("T", bound="TrainingCurve")
@@ -19,7 +19,7 @@ class TrainingCurve:
     """TrainingCurve"""
 
     state: JobState
-    points: list[JsonObject]
+    points: list[TrainingCurvePointsItem]
 
     def to_dict(self) -> dict[str, Any]:
         state: str = self.state
@@ -42,7 +42,7 @@ class TrainingCurve:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.training_curve_points_item import TrainingCurvePointsItem  # noqa: PLC0415
 
         d = dict(src_dict)
         state = check_job_state(d.pop("state"))
@@ -50,7 +50,7 @@ class TrainingCurve:
         points = []
         _points = d.pop("points")
         for points_item_data in _points:
-            points_item = JsonObject.from_dict(points_item_data)
+            points_item = TrainingCurvePointsItem.from_dict(points_item_data)
 
             points.append(points_item)
 

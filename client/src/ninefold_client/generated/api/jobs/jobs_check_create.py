@@ -1,14 +1,20 @@
 from typing import Any
 
 from ...client import AuthenticatedClient
+from ...models.evaluate_job_submit_request import EvaluateJobSubmitRequest
+from ...models.finetune_job_submit_request import FinetuneJobSubmitRequest
 from ...models.job_check import JobCheck
-from ...models.job_submit_request import JobSubmitRequest
+from ...models.quantize_job_submit_request import QuantizeJobSubmitRequest
+from ...models.script_job_submit_request import ScriptJobSubmitRequest
 
 
 def jobs_check_create(
     *,
     client: AuthenticatedClient,
-    body: JobSubmitRequest,
+    body: EvaluateJobSubmitRequest
+    | FinetuneJobSubmitRequest
+    | QuantizeJobSubmitRequest
+    | ScriptJobSubmitRequest,
 ) -> JobCheck:
     """Check a job without submitting it.
 
@@ -21,7 +27,14 @@ def jobs_check_create(
         "url": "/api/v1/jobs/check",
     }
 
-    _kwargs["json"] = body.to_dict()
+    if isinstance(body, FinetuneJobSubmitRequest):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, EvaluateJobSubmitRequest):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, QuantizeJobSubmitRequest):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body.to_dict()
 
     headers["Content-Type"] = "application/json"
     _kwargs["headers"] = headers

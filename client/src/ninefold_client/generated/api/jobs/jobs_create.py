@@ -1,17 +1,26 @@
 from typing import Any
 
 from ...client import AuthenticatedClient
-from ...models.job_detail import JobDetail
-from ...models.job_submit_request import JobSubmitRequest
+from ...models.evaluate_job_detail import EvaluateJobDetail
+from ...models.evaluate_job_submit_request import EvaluateJobSubmitRequest
+from ...models.finetune_job_detail import FinetuneJobDetail
+from ...models.finetune_job_submit_request import FinetuneJobSubmitRequest
+from ...models.quantize_job_detail import QuantizeJobDetail
+from ...models.quantize_job_submit_request import QuantizeJobSubmitRequest
+from ...models.script_job_detail import ScriptJobDetail
+from ...models.script_job_submit_request import ScriptJobSubmitRequest
 from ...types import UNSET, Unset
 
 
 def jobs_create(
     *,
     client: AuthenticatedClient,
-    body: JobSubmitRequest,
+    body: EvaluateJobSubmitRequest
+    | FinetuneJobSubmitRequest
+    | QuantizeJobSubmitRequest
+    | ScriptJobSubmitRequest,
     idempotency_key: str | Unset = UNSET,
-) -> JobDetail:
+) -> EvaluateJobDetail | FinetuneJobDetail | QuantizeJobDetail | ScriptJobDetail:
     """Submit a job.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
@@ -25,11 +34,52 @@ def jobs_create(
         "url": "/api/v1/jobs",
     }
 
-    _kwargs["json"] = body.to_dict()
+    if isinstance(body, FinetuneJobSubmitRequest):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, EvaluateJobSubmitRequest):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, QuantizeJobSubmitRequest):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body.to_dict()
 
     headers["Content-Type"] = "application/json"
     _kwargs["headers"] = headers
     response = client.get_httpx_client().request(**_kwargs)
-    response_201 = JobDetail.from_dict(response.json())
+
+    def _parse_response_201(
+        data: object,
+    ) -> EvaluateJobDetail | FinetuneJobDetail | QuantizeJobDetail | ScriptJobDetail:
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_job_detail_type_0 = FinetuneJobDetail.from_dict(data)
+
+            return componentsschemas_job_detail_type_0
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_job_detail_type_1 = EvaluateJobDetail.from_dict(data)
+
+            return componentsschemas_job_detail_type_1
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_job_detail_type_2 = QuantizeJobDetail.from_dict(data)
+
+            return componentsschemas_job_detail_type_2
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        if not isinstance(data, dict):
+            raise TypeError()
+        componentsschemas_job_detail_type_3 = ScriptJobDetail.from_dict(data)
+
+        return componentsschemas_job_detail_type_3
+
+    response_201 = _parse_response_201(response.json())
 
     return response_201

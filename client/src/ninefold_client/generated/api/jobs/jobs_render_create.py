@@ -1,14 +1,28 @@
 from typing import Any
 
 from ...client import AuthenticatedClient
+from ...models.evaluate_launch_comparison_request_request import (
+    EvaluateLaunchComparisonRequestRequest,
+)
+from ...models.finetune_launch_comparison_request_request import (
+    FinetuneLaunchComparisonRequestRequest,
+)
 from ...models.launch_comparison import LaunchComparison
-from ...models.launch_comparison_request_request import LaunchComparisonRequestRequest
+from ...models.quantize_launch_comparison_request_request import (
+    QuantizeLaunchComparisonRequestRequest,
+)
+from ...models.script_launch_comparison_request_request import (
+    ScriptLaunchComparisonRequestRequest,
+)
 
 
 def jobs_render_create(
     *,
     client: AuthenticatedClient,
-    body: LaunchComparisonRequestRequest,
+    body: EvaluateLaunchComparisonRequestRequest
+    | FinetuneLaunchComparisonRequestRequest
+    | QuantizeLaunchComparisonRequestRequest
+    | ScriptLaunchComparisonRequestRequest,
 ) -> LaunchComparison:
     """Compare the launches of a spec on two chips.
 
@@ -21,7 +35,14 @@ def jobs_render_create(
         "url": "/api/v1/jobs/render",
     }
 
-    _kwargs["json"] = body.to_dict()
+    if isinstance(body, FinetuneLaunchComparisonRequestRequest):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, EvaluateLaunchComparisonRequestRequest):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, QuantizeLaunchComparisonRequestRequest):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body.to_dict()
 
     headers["Content-Type"] = "application/json"
     _kwargs["headers"] = headers

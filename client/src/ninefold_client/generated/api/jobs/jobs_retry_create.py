@@ -2,7 +2,10 @@ from typing import Any
 from urllib.parse import quote
 
 from ...client import AuthenticatedClient
-from ...models.job_detail import JobDetail
+from ...models.evaluate_job_detail import EvaluateJobDetail
+from ...models.finetune_job_detail import FinetuneJobDetail
+from ...models.quantize_job_detail import QuantizeJobDetail
+from ...models.script_job_detail import ScriptJobDetail
 from ...types import UNSET, Unset
 
 
@@ -11,7 +14,7 @@ def jobs_retry_create(
     *,
     client: AuthenticatedClient,
     idempotency_key: str | Unset = UNSET,
-) -> JobDetail:
+) -> EvaluateJobDetail | FinetuneJobDetail | QuantizeJobDetail | ScriptJobDetail:
     """Retry a failed or cancelled job from its latest checkpoint.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
@@ -29,6 +32,40 @@ def jobs_retry_create(
 
     _kwargs["headers"] = headers
     response = client.get_httpx_client().request(**_kwargs)
-    response_200 = JobDetail.from_dict(response.json())
+
+    def _parse_response_200(
+        data: object,
+    ) -> EvaluateJobDetail | FinetuneJobDetail | QuantizeJobDetail | ScriptJobDetail:
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_job_detail_type_0 = FinetuneJobDetail.from_dict(data)
+
+            return componentsschemas_job_detail_type_0
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_job_detail_type_1 = EvaluateJobDetail.from_dict(data)
+
+            return componentsschemas_job_detail_type_1
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_job_detail_type_2 = QuantizeJobDetail.from_dict(data)
+
+            return componentsschemas_job_detail_type_2
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        if not isinstance(data, dict):
+            raise TypeError()
+        componentsschemas_job_detail_type_3 = ScriptJobDetail.from_dict(data)
+
+        return componentsschemas_job_detail_type_3
+
+    response_200 = _parse_response_200(response.json())
 
     return response_200

@@ -6,38 +6,34 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
-from ..models.job_kind import JobKind, check_job_kind
 from ..models.job_state import JobState, check_job_state
+from ..models.script_job_kind import ScriptJobKind, check_script_job_kind
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.attempt import Attempt
-    from ..models.job_outputs import JobOutputs
-    from ..models.json_object import JsonObject
     from ..models.object_reference import ObjectReference
-    from ..models.pending_reason import PendingReason
     from ..models.reason import Reason
     from ..models.retry_policy import RetryPolicy
     from ..models.role_shape import RoleShape
-    from ..models.secret_variable import SecretVariable
+    from ..models.script_spec import ScriptSpec
 
 
-T = TypeVar("T", bound="JobDetail")
+T = TypeVar("T", bound="ScriptJob")
 
 
 @_attrs_define
-class JobDetail:
-    """JobDetail"""
+class ScriptJob:
+    """ScriptJob"""
 
     uid: str
     name: str
-    kind: JobKind
+    kind: ScriptJobKind
     state_reason: Reason
     team: ObjectReference
     created_by: str
     created_at: datetime.datetime
     engine: str
-    spec: JsonObject
+    spec: ScriptSpec
     model_version: None | ObjectReference
     dataset_version: None | ObjectReference
     queue: str
@@ -45,10 +41,6 @@ class JobDetail:
     asked_chips: list[str] | None
     shape: list[RoleShape]
     retry_policy: RetryPolicy
-    secret_variables: list[SecretVariable]
-    attempt: Attempt
-    pending_reason: None | PendingReason
-    outputs: JobOutputs
     state: JobState | Unset = UNSET
     ended_at: datetime.datetime | None | Unset = UNSET
     code: None | str | Unset = UNSET
@@ -60,7 +52,6 @@ class JobDetail:
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.pending_reason import PendingReason  # noqa: PLC0415
 
         uid = self.uid
 
@@ -109,21 +100,6 @@ class JobDetail:
             shape.append(shape_item)
 
         retry_policy = self.retry_policy.to_dict()
-
-        secret_variables = []
-        for secret_variables_item_data in self.secret_variables:
-            secret_variables_item = secret_variables_item_data.to_dict()
-            secret_variables.append(secret_variables_item)
-
-        attempt = self.attempt.to_dict()
-
-        pending_reason: dict[str, Any] | None
-        if isinstance(self.pending_reason, PendingReason):
-            pending_reason = self.pending_reason.to_dict()
-        else:
-            pending_reason = self.pending_reason
-
-        outputs = self.outputs.to_dict()
 
         state: str | Unset = UNSET
         if not isinstance(self.state, Unset):
@@ -187,10 +163,6 @@ class JobDetail:
                 "asked_chips": asked_chips,
                 "shape": shape,
                 "retry_policy": retry_policy,
-                "secret_variables": secret_variables,
-                "attempt": attempt,
-                "pending_reason": pending_reason,
-                "outputs": outputs,
             }
         )
         if state is not UNSET:
@@ -214,22 +186,18 @@ class JobDetail:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.attempt import Attempt  # noqa: PLC0415
-        from ..models.job_outputs import JobOutputs  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
         from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.pending_reason import PendingReason  # noqa: PLC0415
         from ..models.reason import Reason  # noqa: PLC0415
         from ..models.retry_policy import RetryPolicy  # noqa: PLC0415
         from ..models.role_shape import RoleShape  # noqa: PLC0415
-        from ..models.secret_variable import SecretVariable  # noqa: PLC0415
+        from ..models.script_spec import ScriptSpec  # noqa: PLC0415
 
         d = dict(src_dict)
         uid = d.pop("uid")
 
         name = d.pop("name")
 
-        kind = check_job_kind(d.pop("kind"))
+        kind = check_script_job_kind(d.pop("kind"))
 
         state_reason = Reason.from_dict(d.pop("state_reason"))
 
@@ -241,7 +209,7 @@ class JobDetail:
 
         engine = d.pop("engine")
 
-        spec = JsonObject.from_dict(d.pop("spec"))
+        spec = ScriptSpec.from_dict(d.pop("spec"))
 
         def _parse_model_version(data: object) -> None | ObjectReference:
             if data is None:
@@ -300,32 +268,6 @@ class JobDetail:
             shape.append(shape_item)
 
         retry_policy = RetryPolicy.from_dict(d.pop("retry_policy"))
-
-        secret_variables = []
-        _secret_variables = d.pop("secret_variables")
-        for secret_variables_item_data in _secret_variables:
-            secret_variables_item = SecretVariable.from_dict(secret_variables_item_data)
-
-            secret_variables.append(secret_variables_item)
-
-        attempt = Attempt.from_dict(d.pop("attempt"))
-
-        def _parse_pending_reason(data: object) -> None | PendingReason:
-            if data is None:
-                return data
-            try:
-                if not isinstance(data, dict):
-                    raise TypeError()
-                pending_reason_type_0 = PendingReason.from_dict(data)
-
-                return pending_reason_type_0
-            except (TypeError, ValueError, AttributeError, KeyError):
-                pass
-            return cast(None | PendingReason, data)
-
-        pending_reason = _parse_pending_reason(d.pop("pending_reason"))
-
-        outputs = JobOutputs.from_dict(d.pop("outputs"))
 
         _state = d.pop("state", UNSET)
         state: JobState | Unset
@@ -397,7 +339,7 @@ class JobDetail:
 
         cancel_requested_by = d.pop("cancel_requested_by", UNSET)
 
-        job_detail = cls(
+        script_job = cls(
             uid=uid,
             name=name,
             kind=kind,
@@ -414,10 +356,6 @@ class JobDetail:
             asked_chips=asked_chips,
             shape=shape,
             retry_policy=retry_policy,
-            secret_variables=secret_variables,
-            attempt=attempt,
-            pending_reason=pending_reason,
-            outputs=outputs,
             state=state,
             ended_at=ended_at,
             code=code,
@@ -428,4 +366,4 @@ class JobDetail:
             cancel_requested_by=cancel_requested_by,
         )
 
-        return job_detail
+        return script_job

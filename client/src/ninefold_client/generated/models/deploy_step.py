@@ -6,28 +6,30 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
-from ..models.step_kind import StepKind, check_step_kind
+from ..models.deploy_step_kind import DeployStepKind, check_deploy_step_kind
 from ..models.step_state import StepState, check_step_state
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.deploy_step_gate_type_0 import DeployStepGateType0
     from ..models.json_object import JsonObject
     from ..models.object_reference import ObjectReference
     from ..models.reason import Reason
+    from ..models.serve_spec import ServeSpec
 
 
-T = TypeVar("T", bound="Step")
+T = TypeVar("T", bound="DeployStep")
 
 
 @_attrs_define
-class Step:
-    """Step"""
+class DeployStep:
+    """DeployStep"""
 
     uid: str
     number: int
-    kind: StepKind
+    kind: DeployStepKind
     state_reason: Reason
-    spec: JsonObject
+    spec: ServeSpec
     chips: list[str]
     dataset_version: None | ObjectReference
     model_version: None | ObjectReference
@@ -35,7 +37,7 @@ class Step:
     deployment: None | ObjectReference
     output_version: None | ObjectReference
     metrics: JsonObject
-    gate: JsonObject | None
+    gate: DeployStepGateType0 | None
     gate_verdict: Reason
     state: StepState | Unset = UNSET
     engine: str | Unset = UNSET
@@ -50,7 +52,7 @@ class Step:
     ended_at: datetime.datetime | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.deploy_step_gate_type_0 import DeployStepGateType0  # noqa: PLC0415
         from ..models.object_reference import ObjectReference  # noqa: PLC0415
 
         uid = self.uid
@@ -98,7 +100,7 @@ class Step:
         metrics = self.metrics.to_dict()
 
         gate: dict[str, Any] | None
-        if isinstance(self.gate, JsonObject):
+        if isinstance(self.gate, DeployStepGateType0):
             gate = self.gate.to_dict()
         else:
             gate = self.gate
@@ -200,20 +202,22 @@ class Step:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.deploy_step_gate_type_0 import DeployStepGateType0  # noqa: PLC0415
         from ..models.json_object import JsonObject  # noqa: PLC0415
         from ..models.object_reference import ObjectReference  # noqa: PLC0415
         from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.serve_spec import ServeSpec  # noqa: PLC0415
 
         d = dict(src_dict)
         uid = d.pop("uid")
 
         number = d.pop("number")
 
-        kind = check_step_kind(d.pop("kind"))
+        kind = check_deploy_step_kind(d.pop("kind"))
 
         state_reason = Reason.from_dict(d.pop("state_reason"))
 
-        spec = JsonObject.from_dict(d.pop("spec"))
+        spec = ServeSpec.from_dict(d.pop("spec"))
 
         chips = cast(list[str], d.pop("chips"))
 
@@ -294,18 +298,18 @@ class Step:
 
         metrics = JsonObject.from_dict(d.pop("metrics"))
 
-        def _parse_gate(data: object) -> JsonObject | None:
+        def _parse_gate(data: object) -> DeployStepGateType0 | None:
             if data is None:
                 return data
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                gate_type_1 = JsonObject.from_dict(data)
+                gate_type_0 = DeployStepGateType0.from_dict(data)
 
-                return gate_type_1
+                return gate_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
-            return cast(JsonObject | None, data)
+            return cast(DeployStepGateType0 | None, data)
 
         gate = _parse_gate(d.pop("gate"))
 
@@ -385,7 +389,7 @@ class Step:
 
         ended_at = _parse_ended_at(d.pop("ended_at", UNSET))
 
-        step = cls(
+        deploy_step = cls(
             uid=uid,
             number=number,
             kind=kind,
@@ -413,4 +417,4 @@ class Step:
             ended_at=ended_at,
         )
 
-        return step
+        return deploy_step

@@ -5,27 +5,29 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
-from ..models.job_kind import JobKind, check_job_kind
+from ..models.script_job_submit_request_kind import (
+    ScriptJobSubmitRequestKind,
+    check_script_job_submit_request_kind,
+)
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
     from ..models.retry_policy_request import RetryPolicyRequest
+    from ..models.script_spec_request import ScriptSpecRequest
     from ..models.secret_variable_input_request import SecretVariableInputRequest
 
 
-T = TypeVar("T", bound="LaunchComparisonRequestRequest")
+T = TypeVar("T", bound="ScriptJobSubmitRequest")
 
 
 @_attrs_define
-class LaunchComparisonRequestRequest:
-    """What a job would be, and the two chips to render it for."""
+class ScriptJobSubmitRequest:
+    """The request for something that a team will own."""
 
-    kind: JobKind
+    kind: ScriptJobSubmitRequestKind
     name: str
-    on: list[str]
     team: str | Unset = UNSET
-    spec: JsonObject | Unset = UNSET
+    spec: ScriptSpecRequest | Unset = UNSET
     engine: str | Unset = UNSET
     model_version: str | Unset = UNSET
     dataset_version: str | Unset = UNSET
@@ -46,8 +48,6 @@ class LaunchComparisonRequestRequest:
         kind: str = self.kind
 
         name = self.name
-
-        on = self.on
 
         team = self.team
 
@@ -104,7 +104,6 @@ class LaunchComparisonRequestRequest:
             {
                 "kind": kind,
                 "name": name,
-                "on": on,
             }
         )
         if team is not UNSET:
@@ -146,25 +145,23 @@ class LaunchComparisonRequestRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
         from ..models.retry_policy_request import RetryPolicyRequest  # noqa: PLC0415
+        from ..models.script_spec_request import ScriptSpecRequest  # noqa: PLC0415
         from ..models.secret_variable_input_request import SecretVariableInputRequest  # noqa: PLC0415
 
         d = dict(src_dict)
-        kind = check_job_kind(d.pop("kind"))
+        kind = check_script_job_submit_request_kind(d.pop("kind"))
 
         name = d.pop("name")
-
-        on = cast(list[str], d.pop("on"))
 
         team = d.pop("team", UNSET)
 
         _spec = d.pop("spec", UNSET)
-        spec: JsonObject | Unset
+        spec: ScriptSpecRequest | Unset
         if isinstance(_spec, Unset):
             spec = UNSET
         else:
-            spec = JsonObject.from_dict(_spec)
+            spec = ScriptSpecRequest.from_dict(_spec)
 
         engine = d.pop("engine", UNSET)
 
@@ -217,10 +214,9 @@ class LaunchComparisonRequestRequest:
 
         run_seconds = _parse_run_seconds(d.pop("run_seconds", UNSET))
 
-        launch_comparison_request_request = cls(
+        script_job_submit_request = cls(
             kind=kind,
             name=name,
-            on=on,
             team=team,
             spec=spec,
             engine=engine,
@@ -240,4 +236,4 @@ class LaunchComparisonRequestRequest:
             run_seconds=run_seconds,
         )
 
-        return launch_comparison_request_request
+        return script_job_submit_request

@@ -5,26 +5,30 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
-from ..models.job_kind import JobKind, check_job_kind
+from ..models.finetune_launch_comparison_request_request_kind import (
+    FinetuneLaunchComparisonRequestRequestKind,
+    check_finetune_launch_comparison_request_request_kind,
+)
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.finetune_spec_request import FinetuneSpecRequest
     from ..models.retry_policy_request import RetryPolicyRequest
     from ..models.secret_variable_input_request import SecretVariableInputRequest
 
 
-T = TypeVar("T", bound="JobSubmitRequest")
+T = TypeVar("T", bound="FinetuneLaunchComparisonRequestRequest")
 
 
 @_attrs_define
-class JobSubmitRequest:
-    """The request for something that a team will own."""
+class FinetuneLaunchComparisonRequestRequest:
+    """What a job would be, and the two chips to render it for."""
 
-    kind: JobKind
+    kind: FinetuneLaunchComparisonRequestRequestKind
     name: str
+    on: list[str]
     team: str | Unset = UNSET
-    spec: JsonObject | Unset = UNSET
+    spec: FinetuneSpecRequest | Unset = UNSET
     engine: str | Unset = UNSET
     model_version: str | Unset = UNSET
     dataset_version: str | Unset = UNSET
@@ -45,6 +49,8 @@ class JobSubmitRequest:
         kind: str = self.kind
 
         name = self.name
+
+        on = self.on
 
         team = self.team
 
@@ -101,6 +107,7 @@ class JobSubmitRequest:
             {
                 "kind": kind,
                 "name": name,
+                "on": on,
             }
         )
         if team is not UNSET:
@@ -142,23 +149,25 @@ class JobSubmitRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.finetune_spec_request import FinetuneSpecRequest  # noqa: PLC0415
         from ..models.retry_policy_request import RetryPolicyRequest  # noqa: PLC0415
         from ..models.secret_variable_input_request import SecretVariableInputRequest  # noqa: PLC0415
 
         d = dict(src_dict)
-        kind = check_job_kind(d.pop("kind"))
+        kind = check_finetune_launch_comparison_request_request_kind(d.pop("kind"))
 
         name = d.pop("name")
+
+        on = cast(list[str], d.pop("on"))
 
         team = d.pop("team", UNSET)
 
         _spec = d.pop("spec", UNSET)
-        spec: JsonObject | Unset
+        spec: FinetuneSpecRequest | Unset
         if isinstance(_spec, Unset):
             spec = UNSET
         else:
-            spec = JsonObject.from_dict(_spec)
+            spec = FinetuneSpecRequest.from_dict(_spec)
 
         engine = d.pop("engine", UNSET)
 
@@ -211,9 +220,10 @@ class JobSubmitRequest:
 
         run_seconds = _parse_run_seconds(d.pop("run_seconds", UNSET))
 
-        job_submit_request = cls(
+        finetune_launch_comparison_request_request = cls(
             kind=kind,
             name=name,
+            on=on,
             team=team,
             spec=spec,
             engine=engine,
@@ -233,4 +243,4 @@ class JobSubmitRequest:
             run_seconds=run_seconds,
         )
 
-        return job_submit_request
+        return finetune_launch_comparison_request_request

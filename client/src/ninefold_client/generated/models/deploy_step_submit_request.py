@@ -5,24 +5,27 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
-from ..models.step_kind import StepKind, check_step_kind
+from ..models.deploy_step_submit_request_kind import (
+    DeployStepSubmitRequestKind,
+    check_deploy_step_submit_request_kind,
+)
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.gate_request import GateRequest
-    from ..models.json_object import JsonObject
+    from ..models.serve_spec_request import ServeSpecRequest
 
 
-T = TypeVar("T", bound="StepSubmitRequest")
+T = TypeVar("T", bound="DeployStepSubmitRequest")
 
 
 @_attrs_define
-class StepSubmitRequest:
-    """StepSubmitRequest"""
+class DeployStepSubmitRequest:
+    """DeployStepSubmitRequest"""
 
-    kind: StepKind
+    kind: DeployStepSubmitRequestKind
     engine: str | Unset = UNSET
-    spec: JsonObject | Unset = UNSET
+    spec: ServeSpecRequest | Unset = UNSET
     chips: list[str] | Unset = UNSET
     cards: int | Unset = UNSET
     dataset_version: str | Unset = UNSET
@@ -95,19 +98,19 @@ class StepSubmitRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.gate_request import GateRequest  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.serve_spec_request import ServeSpecRequest  # noqa: PLC0415
 
         d = dict(src_dict)
-        kind = check_step_kind(d.pop("kind"))
+        kind = check_deploy_step_submit_request_kind(d.pop("kind"))
 
         engine = d.pop("engine", UNSET)
 
         _spec = d.pop("spec", UNSET)
-        spec: JsonObject | Unset
+        spec: ServeSpecRequest | Unset
         if isinstance(_spec, Unset):
             spec = UNSET
         else:
-            spec = JsonObject.from_dict(_spec)
+            spec = ServeSpecRequest.from_dict(_spec)
 
         chips = cast(list[str], d.pop("chips", UNSET))
 
@@ -138,7 +141,7 @@ class StepSubmitRequest:
 
         gate = _parse_gate(d.pop("gate", UNSET))
 
-        step_submit_request = cls(
+        deploy_step_submit_request = cls(
             kind=kind,
             engine=engine,
             spec=spec,
@@ -151,4 +154,4 @@ class StepSubmitRequest:
             gate=gate,
         )
 
-        return step_submit_request
+        return deploy_step_submit_request

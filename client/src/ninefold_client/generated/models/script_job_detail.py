@@ -1,0 +1,434 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..models.job_state import JobState, check_job_state
+from ..models.script_job_detail_kind import (
+    ScriptJobDetailKind,
+    check_script_job_detail_kind,
+)
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.attempt import Attempt
+    from ..models.job_outputs import JobOutputs
+    from ..models.object_reference import ObjectReference
+    from ..models.pending_reason import PendingReason
+    from ..models.reason import Reason
+    from ..models.retry_policy import RetryPolicy
+    from ..models.role_shape import RoleShape
+    from ..models.script_spec import ScriptSpec
+    from ..models.secret_variable import SecretVariable
+
+
+T = TypeVar("T", bound="ScriptJobDetail")
+
+
+@_attrs_define
+class ScriptJobDetail:
+    """ScriptJobDetail"""
+
+    uid: str
+    name: str
+    kind: ScriptJobDetailKind
+    state_reason: Reason
+    team: ObjectReference
+    created_by: str
+    created_at: datetime.datetime
+    engine: str
+    spec: ScriptSpec
+    model_version: None | ObjectReference
+    dataset_version: None | ObjectReference
+    queue: str
+    chips: list[str]
+    asked_chips: list[str] | None
+    shape: list[RoleShape]
+    retry_policy: RetryPolicy
+    secret_variables: list[SecretVariable]
+    attempt: Attempt
+    pending_reason: None | PendingReason
+    outputs: JobOutputs
+    state: JobState | Unset = UNSET
+    ended_at: datetime.datetime | None | Unset = UNSET
+    code: None | str | Unset = UNSET
+    output_name: str | Unset = UNSET
+    priority: int | Unset = UNSET
+    run_seconds: int | None | Unset = UNSET
+    cancel_requested_at: datetime.datetime | None | Unset = UNSET
+    cancel_requested_by: str | Unset = UNSET
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.pending_reason import PendingReason  # noqa: PLC0415
+
+        uid = self.uid
+
+        name = self.name
+
+        kind: str = self.kind
+
+        state_reason = self.state_reason.to_dict()
+
+        team = self.team.to_dict()
+
+        created_by = self.created_by
+
+        created_at = self.created_at.isoformat()
+
+        engine = self.engine
+
+        spec = self.spec.to_dict()
+
+        model_version: dict[str, Any] | None
+        if isinstance(self.model_version, ObjectReference):
+            model_version = self.model_version.to_dict()
+        else:
+            model_version = self.model_version
+
+        dataset_version: dict[str, Any] | None
+        if isinstance(self.dataset_version, ObjectReference):
+            dataset_version = self.dataset_version.to_dict()
+        else:
+            dataset_version = self.dataset_version
+
+        queue = self.queue
+
+        chips = self.chips
+
+        asked_chips: list[str] | None
+        if isinstance(self.asked_chips, list):
+            asked_chips = self.asked_chips
+
+        else:
+            asked_chips = self.asked_chips
+
+        shape = []
+        for shape_item_data in self.shape:
+            shape_item = shape_item_data.to_dict()
+            shape.append(shape_item)
+
+        retry_policy = self.retry_policy.to_dict()
+
+        secret_variables = []
+        for secret_variables_item_data in self.secret_variables:
+            secret_variables_item = secret_variables_item_data.to_dict()
+            secret_variables.append(secret_variables_item)
+
+        attempt = self.attempt.to_dict()
+
+        pending_reason: dict[str, Any] | None
+        if isinstance(self.pending_reason, PendingReason):
+            pending_reason = self.pending_reason.to_dict()
+        else:
+            pending_reason = self.pending_reason
+
+        outputs = self.outputs.to_dict()
+
+        state: str | Unset = UNSET
+        if not isinstance(self.state, Unset):
+            state = self.state
+
+        ended_at: None | str | Unset
+        if isinstance(self.ended_at, Unset):
+            ended_at = UNSET
+        elif isinstance(self.ended_at, datetime.datetime):
+            ended_at = self.ended_at.isoformat()
+        else:
+            ended_at = self.ended_at
+
+        code: None | str | Unset
+        if isinstance(self.code, Unset):
+            code = UNSET
+        else:
+            code = self.code
+
+        output_name: str | Unset
+        if isinstance(self.output_name, Unset):
+            output_name = UNSET
+        else:
+            output_name = self.output_name
+
+        priority = self.priority
+
+        run_seconds: int | None | Unset
+        if isinstance(self.run_seconds, Unset):
+            run_seconds = UNSET
+        else:
+            run_seconds = self.run_seconds
+
+        cancel_requested_at: None | str | Unset
+        if isinstance(self.cancel_requested_at, Unset):
+            cancel_requested_at = UNSET
+        elif isinstance(self.cancel_requested_at, datetime.datetime):
+            cancel_requested_at = self.cancel_requested_at.isoformat()
+        else:
+            cancel_requested_at = self.cancel_requested_at
+
+        cancel_requested_by = self.cancel_requested_by
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "uid": uid,
+                "name": name,
+                "kind": kind,
+                "state_reason": state_reason,
+                "team": team,
+                "created_by": created_by,
+                "created_at": created_at,
+                "engine": engine,
+                "spec": spec,
+                "model_version": model_version,
+                "dataset_version": dataset_version,
+                "queue": queue,
+                "chips": chips,
+                "asked_chips": asked_chips,
+                "shape": shape,
+                "retry_policy": retry_policy,
+                "secret_variables": secret_variables,
+                "attempt": attempt,
+                "pending_reason": pending_reason,
+                "outputs": outputs,
+            }
+        )
+        if state is not UNSET:
+            field_dict["state"] = state
+        if ended_at is not UNSET:
+            field_dict["ended_at"] = ended_at
+        if code is not UNSET:
+            field_dict["code"] = code
+        if output_name is not UNSET:
+            field_dict["output_name"] = output_name
+        if priority is not UNSET:
+            field_dict["priority"] = priority
+        if run_seconds is not UNSET:
+            field_dict["run_seconds"] = run_seconds
+        if cancel_requested_at is not UNSET:
+            field_dict["cancel_requested_at"] = cancel_requested_at
+        if cancel_requested_by is not UNSET:
+            field_dict["cancel_requested_by"] = cancel_requested_by
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.attempt import Attempt  # noqa: PLC0415
+        from ..models.job_outputs import JobOutputs  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.pending_reason import PendingReason  # noqa: PLC0415
+        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.retry_policy import RetryPolicy  # noqa: PLC0415
+        from ..models.role_shape import RoleShape  # noqa: PLC0415
+        from ..models.script_spec import ScriptSpec  # noqa: PLC0415
+        from ..models.secret_variable import SecretVariable  # noqa: PLC0415
+
+        d = dict(src_dict)
+        uid = d.pop("uid")
+
+        name = d.pop("name")
+
+        kind = check_script_job_detail_kind(d.pop("kind"))
+
+        state_reason = Reason.from_dict(d.pop("state_reason"))
+
+        team = ObjectReference.from_dict(d.pop("team"))
+
+        created_by = d.pop("created_by")
+
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        engine = d.pop("engine")
+
+        spec = ScriptSpec.from_dict(d.pop("spec"))
+
+        def _parse_model_version(data: object) -> None | ObjectReference:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                model_version_type_0 = ObjectReference.from_dict(data)
+
+                return model_version_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | ObjectReference, data)
+
+        model_version = _parse_model_version(d.pop("model_version"))
+
+        def _parse_dataset_version(data: object) -> None | ObjectReference:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                dataset_version_type_0 = ObjectReference.from_dict(data)
+
+                return dataset_version_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | ObjectReference, data)
+
+        dataset_version = _parse_dataset_version(d.pop("dataset_version"))
+
+        queue = d.pop("queue")
+
+        chips = cast(list[str], d.pop("chips"))
+
+        def _parse_asked_chips(data: object) -> list[str] | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                asked_chips_type_0 = cast(list[str], data)
+
+                return asked_chips_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[str] | None, data)
+
+        asked_chips = _parse_asked_chips(d.pop("asked_chips"))
+
+        shape = []
+        _shape = d.pop("shape")
+        for shape_item_data in _shape:
+            shape_item = RoleShape.from_dict(shape_item_data)
+
+            shape.append(shape_item)
+
+        retry_policy = RetryPolicy.from_dict(d.pop("retry_policy"))
+
+        secret_variables = []
+        _secret_variables = d.pop("secret_variables")
+        for secret_variables_item_data in _secret_variables:
+            secret_variables_item = SecretVariable.from_dict(secret_variables_item_data)
+
+            secret_variables.append(secret_variables_item)
+
+        attempt = Attempt.from_dict(d.pop("attempt"))
+
+        def _parse_pending_reason(data: object) -> None | PendingReason:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                pending_reason_type_0 = PendingReason.from_dict(data)
+
+                return pending_reason_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | PendingReason, data)
+
+        pending_reason = _parse_pending_reason(d.pop("pending_reason"))
+
+        outputs = JobOutputs.from_dict(d.pop("outputs"))
+
+        _state = d.pop("state", UNSET)
+        state: JobState | Unset
+        if isinstance(_state, Unset):
+            state = UNSET
+        else:
+            state = check_job_state(_state)
+
+        def _parse_ended_at(data: object) -> datetime.datetime | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                ended_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return ended_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None | Unset, data)
+
+        ended_at = _parse_ended_at(d.pop("ended_at", UNSET))
+
+        def _parse_code(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        code = _parse_code(d.pop("code", UNSET))
+
+        def _parse_output_name(data: object) -> str | Unset:
+            if isinstance(data, Unset):
+                return data
+            return cast(str | Unset, data)
+
+        output_name = _parse_output_name(d.pop("output_name", UNSET))
+
+        priority = d.pop("priority", UNSET)
+
+        def _parse_run_seconds(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        run_seconds = _parse_run_seconds(d.pop("run_seconds", UNSET))
+
+        def _parse_cancel_requested_at(data: object) -> datetime.datetime | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                cancel_requested_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return cancel_requested_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None | Unset, data)
+
+        cancel_requested_at = _parse_cancel_requested_at(d.pop("cancel_requested_at", UNSET))
+
+        cancel_requested_by = d.pop("cancel_requested_by", UNSET)
+
+        script_job_detail = cls(
+            uid=uid,
+            name=name,
+            kind=kind,
+            state_reason=state_reason,
+            team=team,
+            created_by=created_by,
+            created_at=created_at,
+            engine=engine,
+            spec=spec,
+            model_version=model_version,
+            dataset_version=dataset_version,
+            queue=queue,
+            chips=chips,
+            asked_chips=asked_chips,
+            shape=shape,
+            retry_policy=retry_policy,
+            secret_variables=secret_variables,
+            attempt=attempt,
+            pending_reason=pending_reason,
+            outputs=outputs,
+            state=state,
+            ended_at=ended_at,
+            code=code,
+            output_name=output_name,
+            priority=priority,
+            run_seconds=run_seconds,
+            cancel_requested_at=cancel_requested_at,
+            cancel_requested_by=cancel_requested_by,
+        )
+
+        return script_job_detail

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.serve_spec_parallel_plan import ServeSpecParallelPlan
+
+
+T = TypeVar("T", bound="ServeSpec")
+
+
+@_attrs_define
+class ServeSpec:
+    """Fields of the engines with the task serve."""
+
+    model_name: None | str | Unset = UNSET
+    queue_size: int | None | Unset = UNSET
+    precision: None | str | Unset = UNSET
+    context_length: int | None | Unset = UNSET
+    concurrency: int | None | Unset = UNSET
+    memory_fraction: float | None | Unset = UNSET
+    kv_precision: None | str | Unset = UNSET
+    prefix_cache: None | str | Unset = UNSET
+    chunked_prefill: None | str | Unset = UNSET
+    graphs: None | str | Unset = UNSET
+    parallel: None | ServeSpecParallelPlan | Unset = UNSET
+    engine_version: None | str | Unset = UNSET
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.serve_spec_parallel_plan import ServeSpecParallelPlan  # noqa: PLC0415
+
+        model_name: None | str | Unset
+        if isinstance(self.model_name, Unset):
+            model_name = UNSET
+        else:
+            model_name = self.model_name
+
+        queue_size: int | None | Unset
+        if isinstance(self.queue_size, Unset):
+            queue_size = UNSET
+        else:
+            queue_size = self.queue_size
+
+        precision: None | str | Unset
+        if isinstance(self.precision, Unset):
+            precision = UNSET
+        else:
+            precision = self.precision
+
+        context_length: int | None | Unset
+        if isinstance(self.context_length, Unset):
+            context_length = UNSET
+        else:
+            context_length = self.context_length
+
+        concurrency: int | None | Unset
+        if isinstance(self.concurrency, Unset):
+            concurrency = UNSET
+        else:
+            concurrency = self.concurrency
+
+        memory_fraction: float | None | Unset
+        if isinstance(self.memory_fraction, Unset):
+            memory_fraction = UNSET
+        else:
+            memory_fraction = self.memory_fraction
+
+        kv_precision: None | str | Unset
+        if isinstance(self.kv_precision, Unset):
+            kv_precision = UNSET
+        else:
+            kv_precision = self.kv_precision
+
+        prefix_cache: None | str | Unset
+        if isinstance(self.prefix_cache, Unset):
+            prefix_cache = UNSET
+        else:
+            prefix_cache = self.prefix_cache
+
+        chunked_prefill: None | str | Unset
+        if isinstance(self.chunked_prefill, Unset):
+            chunked_prefill = UNSET
+        else:
+            chunked_prefill = self.chunked_prefill
+
+        graphs: None | str | Unset
+        if isinstance(self.graphs, Unset):
+            graphs = UNSET
+        else:
+            graphs = self.graphs
+
+        parallel: dict[str, Any] | None | Unset
+        if isinstance(self.parallel, Unset):
+            parallel = UNSET
+        elif isinstance(self.parallel, ServeSpecParallelPlan):
+            parallel = self.parallel.to_dict()
+        else:
+            parallel = self.parallel
+
+        engine_version: None | str | Unset
+        if isinstance(self.engine_version, Unset):
+            engine_version = UNSET
+        else:
+            engine_version = self.engine_version
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update({})
+        if model_name is not UNSET:
+            field_dict["model_name"] = model_name
+        if queue_size is not UNSET:
+            field_dict["queue_size"] = queue_size
+        if precision is not UNSET:
+            field_dict["precision"] = precision
+        if context_length is not UNSET:
+            field_dict["context_length"] = context_length
+        if concurrency is not UNSET:
+            field_dict["concurrency"] = concurrency
+        if memory_fraction is not UNSET:
+            field_dict["memory_fraction"] = memory_fraction
+        if kv_precision is not UNSET:
+            field_dict["kv_precision"] = kv_precision
+        if prefix_cache is not UNSET:
+            field_dict["prefix_cache"] = prefix_cache
+        if chunked_prefill is not UNSET:
+            field_dict["chunked_prefill"] = chunked_prefill
+        if graphs is not UNSET:
+            field_dict["graphs"] = graphs
+        if parallel is not UNSET:
+            field_dict["parallel"] = parallel
+        if engine_version is not UNSET:
+            field_dict["engine_version"] = engine_version
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.serve_spec_parallel_plan import ServeSpecParallelPlan  # noqa: PLC0415
+
+        d = dict(src_dict)
+
+        def _parse_model_name(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        model_name = _parse_model_name(d.pop("model_name", UNSET))
+
+        def _parse_queue_size(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        queue_size = _parse_queue_size(d.pop("queue_size", UNSET))
+
+        def _parse_precision(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        precision = _parse_precision(d.pop("precision", UNSET))
+
+        def _parse_context_length(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        context_length = _parse_context_length(d.pop("context_length", UNSET))
+
+        def _parse_concurrency(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        concurrency = _parse_concurrency(d.pop("concurrency", UNSET))
+
+        def _parse_memory_fraction(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        memory_fraction = _parse_memory_fraction(d.pop("memory_fraction", UNSET))
+
+        def _parse_kv_precision(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        kv_precision = _parse_kv_precision(d.pop("kv_precision", UNSET))
+
+        def _parse_prefix_cache(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        prefix_cache = _parse_prefix_cache(d.pop("prefix_cache", UNSET))
+
+        def _parse_chunked_prefill(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        chunked_prefill = _parse_chunked_prefill(d.pop("chunked_prefill", UNSET))
+
+        def _parse_graphs(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        graphs = _parse_graphs(d.pop("graphs", UNSET))
+
+        def _parse_parallel(data: object) -> None | ServeSpecParallelPlan | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                parallel_type_0 = ServeSpecParallelPlan.from_dict(data)
+
+                return parallel_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | ServeSpecParallelPlan | Unset, data)
+
+        parallel = _parse_parallel(d.pop("parallel", UNSET))
+
+        def _parse_engine_version(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        engine_version = _parse_engine_version(d.pop("engine_version", UNSET))
+
+        serve_spec = cls(
+            model_name=model_name,
+            queue_size=queue_size,
+            precision=precision,
+            context_length=context_length,
+            concurrency=concurrency,
+            memory_fraction=memory_fraction,
+            kv_precision=kv_precision,
+            prefix_cache=prefix_cache,
+            chunked_prefill=chunked_prefill,
+            graphs=graphs,
+            parallel=parallel,
+            engine_version=engine_version,
+        )
+
+        return serve_spec
