@@ -31,8 +31,8 @@ class StreamingGateway(BaseHTTPRequestHandler):
                 401, "application/json", b'{"error": {"code": "invalid_api_key", "message": "no"}}'
             )
             return
-        words = ("青海省", " 西宁市")
-        events = [{"choices": [{"delta": {"content": word}}]} for word in words]
+        parts = ("青海省", " 西宁市")
+        events = [{"choices": [{"delta": {"content": part}}]} for part in parts]
         lines = [f"data: {json.dumps(event)}\n\n" for event in events]
         self._send(200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]).encode())
 
