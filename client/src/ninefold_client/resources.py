@@ -12,6 +12,7 @@ from ninefold_client.errors import NotFound
 
 Row = Mapping[str, Any]
 _UID = re.compile(r"[0-9a-f]{32}")
+_VERSION = re.compile(r"(.+)(?:@| v)([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,10 @@ def _newest_version(row: Row) -> object:
     return f"v{row['versions'][0]['number']}" if row["versions"] else None
 
 
-def _line_of(name: str) -> str:
-    return re.sub(r"( v|:)\d+$", "", name)
+def _split_version(name: str) -> tuple[str, str]:
+    """Return the name of a model or dataset and the number of its version, which may be empty."""
+    found = _VERSION.fullmatch(name)
+    return (found[1], found[2]) if found else (name, "")
 
 
 _STATE, _TEAM, _CREATED = (
@@ -113,7 +116,7 @@ RESOURCES = (
         singular="model-version",
         short="mv",
         path="model-versions",
-        name_query=lambda name: {"model": _line_of(name)},
+        name_query=lambda name: {"model": _split_version(name)[0]},
         columns=(_STATE, field("ARCHITECTURE", "architecture"), field("PARAMETERS", "parameters"),
                  field("SCHEME", "scheme"), _TEAM, _CREATED),
     ),
@@ -255,20 +258,17 @@ def find_team(client: Client, team: str) -> str:
 
 
 def find_model_version(client: Client, name: str) -> dict[str, Any]:
-    """Return a model version by its uid, as ``model v2`` or ``model:2``, or the newest ready one of ``model``.
+    """Return a model version by its uid, as ``model@2`` or ``model v2``, or the newest ready one of ``model``.
 
     :raises NotFound: if there is none.
     """
     if _UID.fullmatch(name):
         version: dict[str, Any] = client.get(f"model-versions/{name}")
         return version
-    model = _line_of(name)
-    ready = {} if model != name else {"state": "ready"}
+    model, number = _split_version(name)
+    ready = {} if number else {"state": "ready"}
     for row in client.list_all("model-versions", model=model, **ready):
-        if (
-            model == name
-            or row["name"] == f"{model} v{name.rpartition('v' if ' v' in name else ':')[2]}"
-        ):
+        if not number or row["name"] == f"{model} v{number}":
             return row
     raise NotFound(
         f"no {'ready ' if ready else ''}version of a model is {name!r}. See: ninefold get model-versions"
@@ -276,15 +276,14 @@ def find_model_version(client: Client, name: str) -> dict[str, Any]:
 
 
 def find_dataset_version(client: Client, name: str) -> dict[str, Any]:
-    """Return a dataset version by its uid, as ``dataset v2`` or ``dataset:2``, or the newest one of ``dataset``.
+    """Return a dataset version by its uid, as ``dataset@2`` or ``dataset v2``, or the newest one of ``dataset``.
 
     :raises NotFound: if there is none.
     """
     if _UID.fullmatch(name):
         version: dict[str, Any] = client.get(f"dataset-versions/{name}")
         return version
-    dataset = _line_of(name)
-    number = name[len(dataset) :].lstrip(" v:")
+    dataset, number = _split_version(name)
     for row in objects_named(client, DATASETS, dataset):
         for brief in row["versions"]:
             if not number or str(brief["number"]) == number:

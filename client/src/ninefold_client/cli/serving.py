@@ -32,7 +32,7 @@ def deploy(
     model_version: Annotated[
         str,
         typer.Argument(
-            help='Model version as "model v2" or "model:2", newest one of "model", or uid.'
+            help='Model version as "model@2" or "model v2", newest one of "model", or uid.'
         ),
     ],
     name: Annotated[str, typer.Option(help="Model name at the gateway; unique in the company.")],
