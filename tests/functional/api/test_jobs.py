@@ -129,8 +129,8 @@ def test_another_teams_job_is_not_found(stranger: APIClient, company: Company) -
 
 def test_another_teams_model_cannot_be_used(stranger: APIClient, company: Company) -> None:
     errors = wrong_fields(stranger.post(f"{API}/jobs", finetune(company)))
-    assert "for you" in errors["model_version"]
-    assert "for you" in errors["dataset_version"]
+    assert "visible to you" in errors["model_version"]
+    assert "visible to you" in errors["dataset_version"]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_code_is_uploaded_and_run_by_a_script_job(
     }
     created = engineer.post(f"{API}/jobs", body).json()
     assert (created["code"], created["spec"]["maximum_run_time_seconds"]) == (code["uid"], 3600)
-    assert "for you" in wrong_fields(stranger.post(f"{API}/jobs", body))["code"]
+    assert "visible to you" in wrong_fields(stranger.post(f"{API}/jobs", body))["code"]
     content = engineer.get(f"{API}/artifacts/{code['uid']}/files/code.tar.gz")
     assert body_of(content) == sent
 
