@@ -16,7 +16,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
@@ -25,11 +24,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from controlplane.domain.common.reasons import Reason
-from controlplane.ports.artifacts import ArtifactError, Blob, BlobMissing, StorageFull, StoredBlob
+from controlplane.adapters.artifacts.blobs import (
+    blob_missing,
+    check_digest,
+    parse_digest,
+    translate_disk_errors,
+)
+from controlplane.ports.artifacts import Blob, StoredBlob
 
-_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 #: Then it is copied. The last: it has been set aside since it was opened.
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOENT)
 
@@ -47,21 +49,12 @@ class FilesystemArtifacts:
         :raises StorageFull: if the disk is full; nothing of the blob stays behind.
         """
         if expected is not None:
-            _parse_digest(expected)
-        with _translate_storage_errors(self.root):
+            parse_digest(expected)
+        with translate_disk_errors(self.root):
             incoming = self._ensure_folder("incoming") / secrets.token_hex(16)
             try:
                 digest, size = _write_and_hash(incoming, chunks)
-                if expected is not None and digest != expected:
-                    raise ArtifactError(
-                        Reason(
-                            "artifact.blob.digest_mismatch",
-                            "digest mismatch: expected {expected}, got {digest} for {size} bytes",
-                            expected=expected,
-                            size=size,
-                            digest=digest,
-                        )
-                    )
+                check_digest(expected=expected, digest=digest, size=size)
                 self._move_into_place(incoming, digest)
             finally:
                 with suppress(FileNotFoundError):
@@ -93,7 +86,7 @@ class FilesystemArtifacts:
         """
         source = self._blob_path(digest)
         temporary = destination.with_name(f".{secrets.token_hex(8)}")
-        with _translate_storage_errors(destination.parent), self.open(digest) as blob:
+        with translate_disk_errors(destination.parent), self.open(digest) as blob:
             try:
                 _link_or_copy_blob(source, blob, temporary)
                 temporary.replace(destination)
@@ -167,11 +160,11 @@ class FilesystemArtifacts:
                 )
 
     def _blob_path(self, digest: str) -> Path:
-        name = _parse_digest(digest)
+        name = parse_digest(digest)
         return self.root / "sha256" / name[:2] / name[2:]
 
     def _quarantine_path(self, digest: str) -> Path:
-        name = _parse_digest(digest)
+        name = parse_digest(digest)
         return self.root / "aside" / name[:2] / name[2:]
 
     def _ensure_folder(self, *parts: str) -> Path:
@@ -204,19 +197,6 @@ def _file_names(folder: Path) -> list[str]:
         return [path.name for path in folder.iterdir()]
     except FileNotFoundError:
         return []
-
-
-def _parse_digest(digest: str) -> str:
-    found = _DIGEST.fullmatch(digest)
-    if found is None:
-        raise ArtifactError(
-            Reason(
-                "artifact.blob.invalid_digest",
-                "a digest must be sha256:<64 hex>, got {digest}",
-                digest=repr(digest),
-            )
-        )
-    return found[1]
 
 
 def _write_and_hash(path: Path, chunks: Iterable[bytes]) -> tuple[str, int]:
@@ -255,27 +235,4 @@ def _translate_missing_blob_error(digest: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as failure:
-        raise BlobMissing(
-            Reason(
-                "artifact.blob.not_found",
-                "blob {digest} does not exist in this store",
-                digest=digest,
-            )
-        ) from failure
-
-
-@contextmanager
-def _translate_storage_errors(folder: Path) -> Iterator[None]:
-    """A full disk becomes ``StorageFull``; the caller's own clean-up has run before."""
-    try:
-        yield
-    except OSError as failure:
-        if failure.errno in _FULL:
-            raise StorageFull(
-                Reason(
-                    "artifact.storage.full",
-                    "no space left for artifacts in {folder}",
-                    folder=str(folder),
-                )
-            ) from failure
-        raise
+        raise blob_missing(digest) from failure

@@ -91,7 +91,7 @@ class AlertGroup:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.alert_group_labels import AlertGroupLabels  # noqa: PLC0415
+        from ..models.alert_group_labels import AlertGroupLabels
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -99,8 +99,8 @@ class AlertGroupDetail:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.alert_group_detail_labels import AlertGroupDetailLabels  # noqa: PLC0415
-        from ..models.alert_member import AlertMember  # noqa: PLC0415
+        from ..models.alert_group_detail_labels import AlertGroupDetailLabels
+        from ..models.alert_member import AlertMember
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -93,8 +93,8 @@ class AlertRule:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.json_object import JsonObject
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -56,7 +56,7 @@ class ApiIndex:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.api_resource import ApiResource  # noqa: PLC0415
+        from ..models.api_resource import ApiResource
 
         d = dict(src_dict)
         title = d.pop("title")

@@ -28,7 +28,7 @@ class Artifact:
     created_at: datetime.datetime
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         uid = self.uid
 
@@ -66,8 +66,8 @@ class Artifact:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.artifact_file import ArtifactFile  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.artifact_file import ArtifactFile
+        from ..models.object_reference import ObjectReference
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -46,7 +46,7 @@ class Attempt:
     ended_at: datetime.datetime | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.json_object import JsonObject
 
         uid = self.uid
 
@@ -180,9 +180,9 @@ class Attempt:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.attempt_progress import AttemptProgress  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.attempt_progress import AttemptProgress
+        from ..models.json_object import JsonObject
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

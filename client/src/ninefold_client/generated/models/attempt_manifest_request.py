@@ -54,8 +54,8 @@ class AttemptManifestRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.manifest_file_request import ManifestFileRequest  # noqa: PLC0415
+        from ..models.json_object import JsonObject
+        from ..models.manifest_file_request import ManifestFileRequest
 
         d = dict(src_dict)
         kind = check_attempt_manifest_kind_enum(d.pop("kind"))

@@ -45,7 +45,7 @@ class AttemptProgress:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.attempt_progress_checkpoint import AttemptProgressCheckpoint  # noqa: PLC0415
+        from ..models.attempt_progress_checkpoint import AttemptProgressCheckpoint
 
         d = dict(src_dict)
         step = d.pop("step", UNSET)

@@ -39,7 +39,7 @@ class AttemptProgressRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.attempt_progress_request_points_item import (
-            AttemptProgressRequestPointsItem,  # noqa: PLC0415
+            AttemptProgressRequestPointsItem,
         )
 
         d = dict(src_dict)

@@ -48,7 +48,7 @@ class AttemptProgressRequestPointsItem:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.attempt_progress_request_points_item_checkpoint import (
-            AttemptProgressRequestPointsItemCheckpoint,  # noqa: PLC0415
+            AttemptProgressRequestPointsItemCheckpoint,
         )
 
         d = dict(src_dict)

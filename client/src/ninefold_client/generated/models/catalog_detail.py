@@ -61,8 +61,8 @@ class CatalogDetail:
     versions: list[ObjectReference]
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.catalog_detail_mla_type_0 import CatalogDetailMlaType0  # noqa: PLC0415
-        from ..models.catalog_detail_moe_type_0 import CatalogDetailMoeType0  # noqa: PLC0415
+        from ..models.catalog_detail_mla_type_0 import CatalogDetailMlaType0
+        from ..models.catalog_detail_moe_type_0 import CatalogDetailMoeType0
 
         key = self.key
 
@@ -208,14 +208,14 @@ class CatalogDetail:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.catalog_cell import CatalogCell  # noqa: PLC0415
-        from ..models.catalog_detail_confidence import CatalogDetailConfidence  # noqa: PLC0415
-        from ..models.catalog_detail_mla_type_0 import CatalogDetailMlaType0  # noqa: PLC0415
-        from ..models.catalog_detail_moe_type_0 import CatalogDetailMoeType0  # noqa: PLC0415
-        from ..models.catalog_matrix import CatalogMatrix  # noqa: PLC0415
-        from ..models.catalog_source import CatalogSource  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.catalog_cell import CatalogCell
+        from ..models.catalog_detail_confidence import CatalogDetailConfidence
+        from ..models.catalog_detail_mla_type_0 import CatalogDetailMlaType0
+        from ..models.catalog_detail_moe_type_0 import CatalogDetailMoeType0
+        from ..models.catalog_matrix import CatalogMatrix
+        from ..models.catalog_source import CatalogSource
+        from ..models.json_object import JsonObject
+        from ..models.object_reference import ObjectReference
 
         d = dict(src_dict)
         key = d.pop("key")

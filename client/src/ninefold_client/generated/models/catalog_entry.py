@@ -54,8 +54,8 @@ class CatalogEntry:
     cells: list[CatalogCell]
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.catalog_entry_mla_type_0 import CatalogEntryMlaType0  # noqa: PLC0415
-        from ..models.catalog_entry_moe_type_0 import CatalogEntryMoeType0  # noqa: PLC0415
+        from ..models.catalog_entry_mla_type_0 import CatalogEntryMlaType0
+        from ..models.catalog_entry_moe_type_0 import CatalogEntryMoeType0
 
         key = self.key
 
@@ -180,11 +180,11 @@ class CatalogEntry:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.catalog_cell import CatalogCell  # noqa: PLC0415
-        from ..models.catalog_entry_confidence import CatalogEntryConfidence  # noqa: PLC0415
-        from ..models.catalog_entry_mla_type_0 import CatalogEntryMlaType0  # noqa: PLC0415
-        from ..models.catalog_entry_moe_type_0 import CatalogEntryMoeType0  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.catalog_cell import CatalogCell
+        from ..models.catalog_entry_confidence import CatalogEntryConfidence
+        from ..models.catalog_entry_mla_type_0 import CatalogEntryMlaType0
+        from ..models.catalog_entry_moe_type_0 import CatalogEntryMoeType0
+        from ..models.json_object import JsonObject
 
         d = dict(src_dict)
         key = d.pop("key")

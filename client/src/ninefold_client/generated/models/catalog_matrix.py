@@ -68,7 +68,7 @@ class CatalogMatrix:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.catalog_claim import CatalogClaim  # noqa: PLC0415
+        from ..models.catalog_claim import CatalogClaim
 
         d = dict(src_dict)
         vendor = d.pop("vendor")

@@ -36,7 +36,7 @@ class ChangedIsolations:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.isolation import Isolation  # noqa: PLC0415
+        from ..models.isolation import Isolation
 
         d = dict(src_dict)
         isolations = []

@@ -98,7 +98,7 @@ class Chip:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.chip_peak_rates import ChipPeakRates  # noqa: PLC0415
+        from ..models.chip_peak_rates import ChipPeakRates
 
         d = dict(src_dict)
         name = d.pop("name")

@@ -159,11 +159,11 @@ class Claim:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
-        from ..models.replica_placement import ReplicaPlacement  # noqa: PLC0415
-        from ..models.role_shape import RoleShape  # noqa: PLC0415
+        from ..models.json_object import JsonObject
+        from ..models.object_reference import ObjectReference
+        from ..models.reason import Reason
+        from ..models.replica_placement import ReplicaPlacement
+        from ..models.role_shape import RoleShape
 
         d = dict(src_dict)
         uid = d.pop("uid")

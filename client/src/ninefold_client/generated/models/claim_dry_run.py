@@ -63,9 +63,9 @@ class ClaimDryRun:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.dry_run_eviction import DryRunEviction  # noqa: PLC0415
-        from ..models.node_cards import NodeCards  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.dry_run_eviction import DryRunEviction
+        from ..models.node_cards import NodeCards
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         outcome = check_outcome_enum(d.pop("outcome"))

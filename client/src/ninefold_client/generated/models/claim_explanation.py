@@ -34,7 +34,7 @@ class ClaimExplanation:
     looked_at: datetime.datetime | None
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.claim_forecast import ClaimForecast  # noqa: PLC0415
+        from ..models.claim_forecast import ClaimForecast
 
         state = self.state
 
@@ -89,12 +89,12 @@ class ClaimExplanation:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.claim_explanation_free import ClaimExplanationFree  # noqa: PLC0415
-        from ..models.claim_forecast import ClaimForecast  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.queue_chip_status import QueueChipStatus  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.claim_explanation_free import ClaimExplanationFree
+        from ..models.claim_forecast import ClaimForecast
+        from ..models.json_object import JsonObject
+        from ..models.object_reference import ObjectReference
+        from ..models.queue_chip_status import QueueChipStatus
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         state = d.pop("state")

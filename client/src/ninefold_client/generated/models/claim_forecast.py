@@ -94,7 +94,7 @@ class ClaimForecast:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.blocking_workload import BlockingWorkload  # noqa: PLC0415
+        from ..models.blocking_workload import BlockingWorkload
 
         d = dict(src_dict)
 

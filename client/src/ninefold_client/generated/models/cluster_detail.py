@@ -124,9 +124,9 @@ class ClusterDetail:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.cluster_check import ClusterCheck  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.cluster_check import ClusterCheck
+        from ..models.json_object import JsonObject
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

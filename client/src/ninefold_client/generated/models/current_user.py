@@ -61,7 +61,7 @@ class CurrentUser:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.team import Team  # noqa: PLC0415
+        from ..models.team import Team
 
         d = dict(src_dict)
         uid = d.pop("uid")

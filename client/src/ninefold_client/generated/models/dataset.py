@@ -61,8 +61,8 @@ class Dataset:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.dataset_version_brief import DatasetVersionBrief  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.dataset_version_brief import DatasetVersionBrief
+        from ..models.object_reference import ObjectReference
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -58,9 +58,9 @@ class DatasetInspection:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.column_mapping import ColumnMapping  # noqa: PLC0415
-        from ..models.dataset_statistics import DatasetStatistics  # noqa: PLC0415
-        from ..models.preview_row import PreviewRow  # noqa: PLC0415
+        from ..models.column_mapping import ColumnMapping
+        from ..models.dataset_statistics import DatasetStatistics
+        from ..models.preview_row import PreviewRow
 
         d = dict(src_dict)
         columns = ColumnMapping.from_dict(d.pop("columns"))

@@ -87,12 +87,12 @@ class DatasetStatistics:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.dataset_statistics_roles import DatasetStatisticsRoles  # noqa: PLC0415
+        from ..models.dataset_statistics_roles import DatasetStatisticsRoles
         from ..models.dataset_statistics_rows_by_split import (
-            DatasetStatisticsRowsBySplit,  # noqa: PLC0415
+            DatasetStatisticsRowsBySplit,
         )
-        from ..models.row_warning import RowWarning  # noqa: PLC0415
-        from ..models.text_lengths import TextLengths  # noqa: PLC0415
+        from ..models.row_warning import RowWarning
+        from ..models.text_lengths import TextLengths
 
         d = dict(src_dict)
         format_ = check_format_enum(d.pop("format"))

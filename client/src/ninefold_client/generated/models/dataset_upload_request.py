@@ -79,7 +79,7 @@ class DatasetUploadRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.column_mapping_request import ColumnMappingRequest  # noqa: PLC0415
+        from ..models.column_mapping_request import ColumnMappingRequest
 
         d = dict(src_dict)
         file = File(payload=BytesIO(d.pop("file")))

@@ -79,8 +79,8 @@ class DatasetVersion:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.dataset_statistics import DatasetStatistics  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.dataset_statistics import DatasetStatistics
+        from ..models.object_reference import ObjectReference
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -87,9 +87,9 @@ class DatasetVersionDetail:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.dataset_statistics import DatasetStatistics  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.preview_row import PreviewRow  # noqa: PLC0415
+        from ..models.dataset_statistics import DatasetStatistics
+        from ..models.object_reference import ObjectReference
+        from ..models.preview_row import PreviewRow
 
         d = dict(src_dict)
         uid = d.pop("uid")

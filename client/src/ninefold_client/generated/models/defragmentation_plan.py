@@ -107,8 +107,8 @@ class DefragmentationPlan:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.defragmentation_move import DefragmentationMove  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.defragmentation_move import DefragmentationMove
+        from ..models.reason import Reason
 
         d = dict(src_dict)
 

@@ -52,8 +52,8 @@ class DeployStep:
     ended_at: datetime.datetime | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.deploy_step_gate_type_0 import DeployStepGateType0  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.deploy_step_gate_type_0 import DeployStepGateType0
+        from ..models.object_reference import ObjectReference
 
         uid = self.uid
 
@@ -202,11 +202,11 @@ class DeployStep:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.deploy_step_gate_type_0 import DeployStepGateType0  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
-        from ..models.serve_spec import ServeSpec  # noqa: PLC0415
+        from ..models.deploy_step_gate_type_0 import DeployStepGateType0
+        from ..models.json_object import JsonObject
+        from ..models.object_reference import ObjectReference
+        from ..models.reason import Reason
+        from ..models.serve_spec import ServeSpec
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -44,7 +44,7 @@ class DeploymentBackend:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.replica import Replica  # noqa: PLC0415
+        from ..models.replica import Replica
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -99,9 +99,9 @@ class DeploymentDetail:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
-        from ..models.revision import Revision  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
+        from ..models.reason import Reason
+        from ..models.revision import Revision
 
         d = dict(src_dict)
         uid = d.pop("uid")

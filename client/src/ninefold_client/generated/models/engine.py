@@ -86,10 +86,10 @@ class Engine:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.engine_chips import EngineChips  # noqa: PLC0415
-        from ..models.engine_images import EngineImages  # noqa: PLC0415
-        from ..models.engine_metrics import EngineMetrics  # noqa: PLC0415
-        from ..models.engine_tasks import EngineTasks  # noqa: PLC0415
+        from ..models.engine_chips import EngineChips
+        from ..models.engine_images import EngineImages
+        from ..models.engine_metrics import EngineMetrics
+        from ..models.engine_tasks import EngineTasks
 
         d = dict(src_dict)
         name = d.pop("name")

@@ -32,7 +32,7 @@ class EngineTasks:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.engine_field import EngineField  # noqa: PLC0415
+        from ..models.engine_field import EngineField
 
         d = dict(src_dict)
         engine_tasks = cls()

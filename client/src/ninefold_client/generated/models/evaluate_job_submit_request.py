@@ -145,9 +145,9 @@ class EvaluateJobSubmitRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.evaluate_spec_request import EvaluateSpecRequest  # noqa: PLC0415
-        from ..models.retry_policy_request import RetryPolicyRequest  # noqa: PLC0415
-        from ..models.secret_variable_input_request import SecretVariableInputRequest  # noqa: PLC0415
+        from ..models.evaluate_spec_request import EvaluateSpecRequest
+        from ..models.retry_policy_request import RetryPolicyRequest
+        from ..models.secret_variable_input_request import SecretVariableInputRequest
 
         d = dict(src_dict)
         kind = check_evaluate_job_submit_request_kind(d.pop("kind"))

@@ -52,8 +52,8 @@ class EvaluateStep:
     ended_at: datetime.datetime | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.evaluate_step_gate_type_0 import EvaluateStepGateType0  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.evaluate_step_gate_type_0 import EvaluateStepGateType0
+        from ..models.object_reference import ObjectReference
 
         uid = self.uid
 
@@ -202,11 +202,11 @@ class EvaluateStep:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.evaluate_spec import EvaluateSpec  # noqa: PLC0415
-        from ..models.evaluate_step_gate_type_0 import EvaluateStepGateType0  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.evaluate_spec import EvaluateSpec
+        from ..models.evaluate_step_gate_type_0 import EvaluateStepGateType0
+        from ..models.json_object import JsonObject
+        from ..models.object_reference import ObjectReference
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -35,7 +35,7 @@ class EvaluateStepSubmitRequest:
     gate: GateRequest | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.gate_request import GateRequest  # noqa: PLC0415
+        from ..models.gate_request import GateRequest
 
         kind: str = self.kind
 
@@ -97,8 +97,8 @@ class EvaluateStepSubmitRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.evaluate_spec_request import EvaluateSpecRequest  # noqa: PLC0415
-        from ..models.gate_request import GateRequest  # noqa: PLC0415
+        from ..models.evaluate_spec_request import EvaluateSpecRequest
+        from ..models.gate_request import GateRequest
 
         d = dict(src_dict)
         kind = check_evaluate_step_submit_request_kind(d.pop("kind"))

@@ -41,7 +41,7 @@ class Fault:
     note: str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         uid = self.uid
 
@@ -130,8 +130,8 @@ class Fault:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

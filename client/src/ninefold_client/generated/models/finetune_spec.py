@@ -52,11 +52,11 @@ class FinetuneSpec:
     engine_version: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.finetune_spec_dpo import FinetuneSpecDPO  # noqa: PLC0415
-        from ..models.finetune_spec_grpo import FinetuneSpecGRPO  # noqa: PLC0415
-        from ..models.finetune_spec_lo_ra import FinetuneSpecLoRA  # noqa: PLC0415
-        from ..models.finetune_spec_parallel_plan import FinetuneSpecParallelPlan  # noqa: PLC0415
-        from ..models.finetune_spec_q_lo_ra import FinetuneSpecQLoRA  # noqa: PLC0415
+        from ..models.finetune_spec_dpo import FinetuneSpecDPO
+        from ..models.finetune_spec_grpo import FinetuneSpecGRPO
+        from ..models.finetune_spec_lo_ra import FinetuneSpecLoRA
+        from ..models.finetune_spec_parallel_plan import FinetuneSpecParallelPlan
+        from ..models.finetune_spec_q_lo_ra import FinetuneSpecQLoRA
 
         objective: None | str | Unset
         if isinstance(self.objective, Unset):
@@ -303,11 +303,11 @@ class FinetuneSpec:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.finetune_spec_dpo import FinetuneSpecDPO  # noqa: PLC0415
-        from ..models.finetune_spec_grpo import FinetuneSpecGRPO  # noqa: PLC0415
-        from ..models.finetune_spec_lo_ra import FinetuneSpecLoRA  # noqa: PLC0415
-        from ..models.finetune_spec_parallel_plan import FinetuneSpecParallelPlan  # noqa: PLC0415
-        from ..models.finetune_spec_q_lo_ra import FinetuneSpecQLoRA  # noqa: PLC0415
+        from ..models.finetune_spec_dpo import FinetuneSpecDPO
+        from ..models.finetune_spec_grpo import FinetuneSpecGRPO
+        from ..models.finetune_spec_lo_ra import FinetuneSpecLoRA
+        from ..models.finetune_spec_parallel_plan import FinetuneSpecParallelPlan
+        from ..models.finetune_spec_q_lo_ra import FinetuneSpecQLoRA
 
         d = dict(src_dict)
 

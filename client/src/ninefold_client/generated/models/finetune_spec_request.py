@@ -82,13 +82,13 @@ class FinetuneSpecRequest:
     engine_version: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.finetune_spec_request_dpo import FinetuneSpecRequestDPO  # noqa: PLC0415
-        from ..models.finetune_spec_request_grpo import FinetuneSpecRequestGRPO  # noqa: PLC0415
-        from ..models.finetune_spec_request_lo_ra import FinetuneSpecRequestLoRA  # noqa: PLC0415
+        from ..models.finetune_spec_request_dpo import FinetuneSpecRequestDPO
+        from ..models.finetune_spec_request_grpo import FinetuneSpecRequestGRPO
+        from ..models.finetune_spec_request_lo_ra import FinetuneSpecRequestLoRA
         from ..models.finetune_spec_request_parallel_plan import (
-            FinetuneSpecRequestParallelPlan,  # noqa: PLC0415
+            FinetuneSpecRequestParallelPlan,
         )
-        from ..models.finetune_spec_request_q_lo_ra import FinetuneSpecRequestQLoRA  # noqa: PLC0415
+        from ..models.finetune_spec_request_q_lo_ra import FinetuneSpecRequestQLoRA
 
         objective: str | Unset = UNSET
         if not isinstance(self.objective, Unset):
@@ -278,13 +278,13 @@ class FinetuneSpecRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.finetune_spec_request_dpo import FinetuneSpecRequestDPO  # noqa: PLC0415
-        from ..models.finetune_spec_request_grpo import FinetuneSpecRequestGRPO  # noqa: PLC0415
-        from ..models.finetune_spec_request_lo_ra import FinetuneSpecRequestLoRA  # noqa: PLC0415
+        from ..models.finetune_spec_request_dpo import FinetuneSpecRequestDPO
+        from ..models.finetune_spec_request_grpo import FinetuneSpecRequestGRPO
+        from ..models.finetune_spec_request_lo_ra import FinetuneSpecRequestLoRA
         from ..models.finetune_spec_request_parallel_plan import (
-            FinetuneSpecRequestParallelPlan,  # noqa: PLC0415
+            FinetuneSpecRequestParallelPlan,
         )
-        from ..models.finetune_spec_request_q_lo_ra import FinetuneSpecRequestQLoRA  # noqa: PLC0415
+        from ..models.finetune_spec_request_q_lo_ra import FinetuneSpecRequestQLoRA
 
         d = dict(src_dict)
         _objective = d.pop("objective", UNSET)

@@ -35,7 +35,7 @@ class FinetuneStepSubmitRequest:
     gate: GateRequest | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.gate_request import GateRequest  # noqa: PLC0415
+        from ..models.gate_request import GateRequest
 
         kind: str = self.kind
 
@@ -97,8 +97,8 @@ class FinetuneStepSubmitRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.finetune_spec_request import FinetuneSpecRequest  # noqa: PLC0415
-        from ..models.gate_request import GateRequest  # noqa: PLC0415
+        from ..models.finetune_spec_request import FinetuneSpecRequest
+        from ..models.gate_request import GateRequest
 
         d = dict(src_dict)
         kind = check_finetune_step_submit_request_kind(d.pop("kind"))

@@ -32,7 +32,7 @@ class GatewayUsage:
     first_token_ms: float | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         at = self.at.isoformat()
 
@@ -94,7 +94,7 @@ class GatewayUsage:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         d = dict(src_dict)
         at = datetime.datetime.fromisoformat(d.pop("at"))

@@ -50,7 +50,7 @@ class HealthPolicy:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.health_policy_settings import HealthPolicySettings  # noqa: PLC0415
+        from ..models.health_policy_settings import HealthPolicySettings
 
         d = dict(src_dict)
         automatic = d.pop("automatic")

@@ -61,7 +61,7 @@ class HealthRule:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.health_rule_condition import HealthRuleCondition  # noqa: PLC0415
+        from ..models.health_rule_condition import HealthRuleCondition
 
         d = dict(src_dict)
         uid = d.pop("uid")

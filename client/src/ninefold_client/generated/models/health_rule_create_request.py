@@ -57,7 +57,7 @@ class HealthRuleCreateRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.health_rule_create_request_condition import (
-            HealthRuleCreateRequestCondition,  # noqa: PLC0415
+            HealthRuleCreateRequestCondition,
         )
 
         d = dict(src_dict)

@@ -43,7 +43,7 @@ class HealthRuleDryRunRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.health_rule_dry_run_request_condition import (
-            HealthRuleDryRunRequestCondition,  # noqa: PLC0415
+            HealthRuleDryRunRequestCondition,
         )
 
         d = dict(src_dict)

@@ -41,8 +41,8 @@ class HealthRuleTrial:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.rule_firing import RuleFiring  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
+        from ..models.rule_firing import RuleFiring
 
         d = dict(src_dict)
         card = ObjectReference.from_dict(d.pop("card"))

@@ -49,7 +49,7 @@ class HealthRuleTrials:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.health_rule_trial import HealthRuleTrial  # noqa: PLC0415
+        from ..models.health_rule_trial import HealthRuleTrial
 
         d = dict(src_dict)
         since = datetime.datetime.fromisoformat(d.pop("since"))

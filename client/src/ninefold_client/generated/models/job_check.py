@@ -26,10 +26,10 @@ class JobCheck:
     chips: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.evaluate_spec import EvaluateSpec  # noqa: PLC0415
-        from ..models.finetune_spec import FinetuneSpec  # noqa: PLC0415
-        from ..models.quantize_spec import QuantizeSpec  # noqa: PLC0415
-        from ..models.script_spec import ScriptSpec  # noqa: PLC0415
+        from ..models.evaluate_spec import EvaluateSpec
+        from ..models.finetune_spec import FinetuneSpec
+        from ..models.quantize_spec import QuantizeSpec
+        from ..models.script_spec import ScriptSpec
 
         accepted = self.accepted
 
@@ -67,11 +67,11 @@ class JobCheck:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.evaluate_spec import EvaluateSpec  # noqa: PLC0415
-        from ..models.finding import Finding  # noqa: PLC0415
-        from ..models.finetune_spec import FinetuneSpec  # noqa: PLC0415
-        from ..models.quantize_spec import QuantizeSpec  # noqa: PLC0415
-        from ..models.script_spec import ScriptSpec  # noqa: PLC0415
+        from ..models.evaluate_spec import EvaluateSpec
+        from ..models.finding import Finding
+        from ..models.finetune_spec import FinetuneSpec
+        from ..models.quantize_spec import QuantizeSpec
+        from ..models.script_spec import ScriptSpec
 
         d = dict(src_dict)
         accepted = d.pop("accepted")

@@ -23,7 +23,7 @@ class JobOutputs:
     artifact: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         model_version: dict[str, Any] | None
         if isinstance(self.model_version, ObjectReference):
@@ -58,7 +58,7 @@ class JobOutputs:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         d = dict(src_dict)
 

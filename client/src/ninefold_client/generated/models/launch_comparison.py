@@ -54,8 +54,8 @@ class LaunchComparison:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.launch_difference import LaunchDifference  # noqa: PLC0415
-        from ..models.rendered_launch import RenderedLaunch  # noqa: PLC0415
+        from ..models.launch_difference import LaunchDifference
+        from ..models.rendered_launch import RenderedLaunch
 
         d = dict(src_dict)
         flags = check_flags_enum(d.pop("flags"))

@@ -81,7 +81,7 @@ class MaintenanceRolloutCreateRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.maintenance_rollout_create_request_labels import (
-            MaintenanceRolloutCreateRequestLabels,  # noqa: PLC0415
+            MaintenanceRolloutCreateRequestLabels,
         )
 
         d = dict(src_dict)

@@ -62,7 +62,7 @@ class MetricSourceCreateRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.json_object import JsonObject
 
         d = dict(src_dict)
         options = JsonObject.from_dict(d.pop("options"))

@@ -50,7 +50,7 @@ class MetricSourceTrial:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.metric_source_trial_unreachable import (
-            MetricSourceTrialUnreachable,  # noqa: PLC0415
+            MetricSourceTrialUnreachable,
         )
 
         d = dict(src_dict)

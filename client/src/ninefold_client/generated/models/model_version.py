@@ -46,7 +46,7 @@ class ModelVersion:
     attempt_uid: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         uid = self.uid
 
@@ -157,9 +157,9 @@ class ModelVersion:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.json_object import JsonObject
+        from ..models.object_reference import ObjectReference
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -49,8 +49,8 @@ class ModelVersionDetail:
     attempt_uid: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.hub_import import HubImport  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.hub_import import HubImport
+        from ..models.object_reference import ObjectReference
 
         uid = self.uid
 
@@ -171,10 +171,10 @@ class ModelVersionDetail:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.hub_import import HubImport  # noqa: PLC0415
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.hub_import import HubImport
+        from ..models.json_object import JsonObject
+        from ..models.object_reference import ObjectReference
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

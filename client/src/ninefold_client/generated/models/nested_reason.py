@@ -37,7 +37,7 @@ class NestedReason:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.reason_parameters import ReasonParameters  # noqa: PLC0415
+        from ..models.reason_parameters import ReasonParameters
 
         d = dict(src_dict)
         code = d.pop("code")

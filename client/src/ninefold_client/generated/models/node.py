@@ -85,9 +85,9 @@ class Node:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.node_labels import NodeLabels  # noqa: PLC0415
-        from ..models.node_locality import NodeLocality  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.node_labels import NodeLabels
+        from ..models.node_locality import NodeLocality
+        from ..models.object_reference import ObjectReference
 
         d = dict(src_dict)
         uid = d.pop("uid")

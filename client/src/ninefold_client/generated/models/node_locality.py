@@ -29,7 +29,7 @@ class NodeLocality:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.card_locality import CardLocality  # noqa: PLC0415
+        from ..models.card_locality import CardLocality
 
         d = dict(src_dict)
         node_locality = cls()

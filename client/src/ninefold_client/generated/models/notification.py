@@ -40,7 +40,7 @@ class Notification:
     read_at: datetime.datetime | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         uid = self.uid
 
@@ -101,9 +101,9 @@ class Notification:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.notification_subject import NotificationSubject  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.notification_subject import NotificationSubject
+        from ..models.object_reference import ObjectReference
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -46,7 +46,7 @@ class PaginatedAlertGroupList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.alert_group import AlertGroup  # noqa: PLC0415
+        from ..models.alert_group import AlertGroup
 
         d = dict(src_dict)
 

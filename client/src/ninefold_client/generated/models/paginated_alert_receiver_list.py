@@ -46,7 +46,7 @@ class PaginatedAlertReceiverList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.alert_receiver import AlertReceiver  # noqa: PLC0415
+        from ..models.alert_receiver import AlertReceiver
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedAlertRouteList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.alert_route import AlertRoute  # noqa: PLC0415
+        from ..models.alert_route import AlertRoute
 
         d = dict(src_dict)
 

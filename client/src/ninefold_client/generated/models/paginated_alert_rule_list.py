@@ -46,7 +46,7 @@ class PaginatedAlertRuleList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.alert_rule import AlertRule  # noqa: PLC0415
+        from ..models.alert_rule import AlertRule
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedAlertSilenceList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.alert_silence import AlertSilence  # noqa: PLC0415
+        from ..models.alert_silence import AlertSilence
 
         d = dict(src_dict)
 

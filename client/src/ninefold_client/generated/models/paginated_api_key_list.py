@@ -46,7 +46,7 @@ class PaginatedApiKeyList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.api_key import ApiKey  # noqa: PLC0415
+        from ..models.api_key import ApiKey
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedAuditList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.audit import Audit  # noqa: PLC0415
+        from ..models.audit import Audit
 
         d = dict(src_dict)
 

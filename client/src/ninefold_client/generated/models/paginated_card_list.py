@@ -46,7 +46,7 @@ class PaginatedCardList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.card import Card  # noqa: PLC0415
+        from ..models.card import Card
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedClaimList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.claim import Claim  # noqa: PLC0415
+        from ..models.claim import Claim
 
         d = dict(src_dict)
 

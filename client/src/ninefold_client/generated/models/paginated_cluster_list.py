@@ -46,7 +46,7 @@ class PaginatedClusterList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.cluster import Cluster  # noqa: PLC0415
+        from ..models.cluster import Cluster
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedCompanyRolesList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.company_roles import CompanyRoles  # noqa: PLC0415
+        from ..models.company_roles import CompanyRoles
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedDatasetList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.dataset import Dataset  # noqa: PLC0415
+        from ..models.dataset import Dataset
 
         d = dict(src_dict)
 

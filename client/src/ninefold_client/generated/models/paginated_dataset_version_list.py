@@ -46,7 +46,7 @@ class PaginatedDatasetVersionList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.dataset_version import DatasetVersion  # noqa: PLC0415
+        from ..models.dataset_version import DatasetVersion
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedDefragmentationPlanList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.defragmentation_plan import DefragmentationPlan  # noqa: PLC0415
+        from ..models.defragmentation_plan import DefragmentationPlan
 
         d = dict(src_dict)
 

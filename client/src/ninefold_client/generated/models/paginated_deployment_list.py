@@ -46,7 +46,7 @@ class PaginatedDeploymentList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.deployment import Deployment  # noqa: PLC0415
+        from ..models.deployment import Deployment
 
         d = dict(src_dict)
 

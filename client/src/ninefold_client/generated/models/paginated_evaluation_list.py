@@ -46,7 +46,7 @@ class PaginatedEvaluationList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.evaluation import Evaluation  # noqa: PLC0415
+        from ..models.evaluation import Evaluation
 
         d = dict(src_dict)
 

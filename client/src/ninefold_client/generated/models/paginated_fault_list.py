@@ -46,7 +46,7 @@ class PaginatedFaultList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.fault import Fault  # noqa: PLC0415
+        from ..models.fault import Fault
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedGatewayUsageList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.gateway_usage import GatewayUsage  # noqa: PLC0415
+        from ..models.gateway_usage import GatewayUsage
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedHealthRuleList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.health_rule import HealthRule  # noqa: PLC0415
+        from ..models.health_rule import HealthRule
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedIsolationList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.isolation import Isolation  # noqa: PLC0415
+        from ..models.isolation import Isolation
 
         d = dict(src_dict)
 

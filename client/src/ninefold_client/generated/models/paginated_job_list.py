@@ -24,9 +24,9 @@ class PaginatedJobList:
     results: list[EvaluateJob | FinetuneJob | QuantizeJob | ScriptJob]
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.evaluate_job import EvaluateJob  # noqa: PLC0415
-        from ..models.finetune_job import FinetuneJob  # noqa: PLC0415
-        from ..models.quantize_job import QuantizeJob  # noqa: PLC0415
+        from ..models.evaluate_job import EvaluateJob
+        from ..models.finetune_job import FinetuneJob
+        from ..models.quantize_job import QuantizeJob
 
         next_: None | str
         next_ = self.next_
@@ -62,10 +62,10 @@ class PaginatedJobList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.evaluate_job import EvaluateJob  # noqa: PLC0415
-        from ..models.finetune_job import FinetuneJob  # noqa: PLC0415
-        from ..models.quantize_job import QuantizeJob  # noqa: PLC0415
-        from ..models.script_job import ScriptJob  # noqa: PLC0415
+        from ..models.evaluate_job import EvaluateJob
+        from ..models.finetune_job import FinetuneJob
+        from ..models.quantize_job import QuantizeJob
+        from ..models.script_job import ScriptJob
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedMaintenanceRolloutList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.maintenance_rollout import MaintenanceRollout  # noqa: PLC0415
+        from ..models.maintenance_rollout import MaintenanceRollout
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedMetricSourceList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.metric_source import MetricSource  # noqa: PLC0415
+        from ..models.metric_source import MetricSource
 
         d = dict(src_dict)
 

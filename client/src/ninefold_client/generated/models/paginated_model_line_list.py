@@ -46,7 +46,7 @@ class PaginatedModelLineList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.model_line import ModelLine  # noqa: PLC0415
+        from ..models.model_line import ModelLine
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedModelVersionList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.model_version import ModelVersion  # noqa: PLC0415
+        from ..models.model_version import ModelVersion
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedNodeList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.node import Node  # noqa: PLC0415
+        from ..models.node import Node
 
         d = dict(src_dict)
 

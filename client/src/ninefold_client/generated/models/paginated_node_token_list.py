@@ -46,7 +46,7 @@ class PaginatedNodeTokenList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.node_token import NodeToken  # noqa: PLC0415
+        from ..models.node_token import NodeToken
 
         d = dict(src_dict)
 

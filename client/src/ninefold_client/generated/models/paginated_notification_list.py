@@ -46,7 +46,7 @@ class PaginatedNotificationList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.notification import Notification  # noqa: PLC0415
+        from ..models.notification import Notification
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedPipelineList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.pipeline import Pipeline  # noqa: PLC0415
+        from ..models.pipeline import Pipeline
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedPriorityClassList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.priority_class import PriorityClass  # noqa: PLC0415
+        from ..models.priority_class import PriorityClass
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedQueueChangeList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.queue_change import QueueChange  # noqa: PLC0415
+        from ..models.queue_change import QueueChange
 
         d = dict(src_dict)
 

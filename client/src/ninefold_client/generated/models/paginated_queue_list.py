@@ -46,7 +46,7 @@ class PaginatedQueueList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.queue import Queue  # noqa: PLC0415
+        from ..models.queue import Queue
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedStorageCleanupRunList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.storage_cleanup_run import StorageCleanupRun  # noqa: PLC0415
+        from ..models.storage_cleanup_run import StorageCleanupRun
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedStoredArtifactList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.stored_artifact import StoredArtifact  # noqa: PLC0415
+        from ..models.stored_artifact import StoredArtifact
 
         d = dict(src_dict)
 

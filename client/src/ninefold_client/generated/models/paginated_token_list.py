@@ -46,7 +46,7 @@ class PaginatedTokenList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.token import Token  # noqa: PLC0415
+        from ..models.token import Token
 
         d = dict(src_dict)
 

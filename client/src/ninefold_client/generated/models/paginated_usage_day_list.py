@@ -46,7 +46,7 @@ class PaginatedUsageDayList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.usage_day import UsageDay  # noqa: PLC0415
+        from ..models.usage_day import UsageDay
 
         d = dict(src_dict)
 

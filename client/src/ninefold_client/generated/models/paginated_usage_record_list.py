@@ -46,7 +46,7 @@ class PaginatedUsageRecordList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.usage_record import UsageRecord  # noqa: PLC0415
+        from ..models.usage_record import UsageRecord
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedWebhookDeliveryList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.webhook_delivery import WebhookDelivery  # noqa: PLC0415
+        from ..models.webhook_delivery import WebhookDelivery
 
         d = dict(src_dict)
 

@@ -46,7 +46,7 @@ class PaginatedWebhookList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.webhook import Webhook  # noqa: PLC0415
+        from ..models.webhook import Webhook
 
         d = dict(src_dict)
 

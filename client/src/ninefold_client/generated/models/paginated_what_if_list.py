@@ -46,7 +46,7 @@ class PaginatedWhatIfList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.what_if import WhatIf  # noqa: PLC0415
+        from ..models.what_if import WhatIf
 
         d = dict(src_dict)
 

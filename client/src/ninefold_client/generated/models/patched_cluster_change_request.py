@@ -53,7 +53,7 @@ class PatchedClusterChangeRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.json_object import JsonObject
 
         d = dict(src_dict)
         _options = d.pop("options", UNSET)

@@ -43,7 +43,7 @@ class PatchedHealthPolicyChangeRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.patched_health_policy_change_request_settings import (
-            PatchedHealthPolicyChangeRequestSettings,  # noqa: PLC0415
+            PatchedHealthPolicyChangeRequestSettings,
         )
 
         d = dict(src_dict)

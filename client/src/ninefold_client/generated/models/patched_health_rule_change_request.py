@@ -56,7 +56,7 @@ class PatchedHealthRuleChangeRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.patched_health_rule_change_request_condition import (
-            PatchedHealthRuleChangeRequestCondition,  # noqa: PLC0415
+            PatchedHealthRuleChangeRequestCondition,
         )
 
         d = dict(src_dict)

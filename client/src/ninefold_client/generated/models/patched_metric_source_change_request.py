@@ -50,7 +50,7 @@ class PatchedMetricSourceChangeRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.json_object import JsonObject
 
         d = dict(src_dict)
         _options = d.pop("options", UNSET)

@@ -113,7 +113,7 @@ class PatchedQueueWriteRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.entitlement_request import EntitlementRequest  # noqa: PLC0415
+        from ..models.entitlement_request import EntitlementRequest
 
         d = dict(src_dict)
         name = d.pop("name", UNSET)

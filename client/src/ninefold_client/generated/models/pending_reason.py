@@ -38,8 +38,8 @@ class PendingReason:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.json_object import JsonObject
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         explanation = Reason.from_dict(d.pop("explanation"))

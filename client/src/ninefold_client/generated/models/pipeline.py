@@ -40,9 +40,9 @@ class Pipeline:
     cancel_requested_by: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.evaluate_step import EvaluateStep  # noqa: PLC0415
-        from ..models.finetune_step import FinetuneStep  # noqa: PLC0415
-        from ..models.quantize_step import QuantizeStep  # noqa: PLC0415
+        from ..models.evaluate_step import EvaluateStep
+        from ..models.finetune_step import FinetuneStep
+        from ..models.quantize_step import QuantizeStep
 
         uid = self.uid
 
@@ -128,12 +128,12 @@ class Pipeline:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.deploy_step import DeployStep  # noqa: PLC0415
-        from ..models.evaluate_step import EvaluateStep  # noqa: PLC0415
-        from ..models.finetune_step import FinetuneStep  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.quantize_step import QuantizeStep  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.deploy_step import DeployStep
+        from ..models.evaluate_step import EvaluateStep
+        from ..models.finetune_step import FinetuneStep
+        from ..models.object_reference import ObjectReference
+        from ..models.quantize_step import QuantizeStep
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -40,7 +40,7 @@ class PipelineCheck:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.pipeline_finding import PipelineFinding  # noqa: PLC0415
+        from ..models.pipeline_finding import PipelineFinding
 
         d = dict(src_dict)
         accepted = d.pop("accepted")

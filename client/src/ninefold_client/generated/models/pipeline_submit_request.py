@@ -33,9 +33,9 @@ class PipelineSubmitRequest:
     queue: str | Unset = "default"
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.evaluate_step_submit_request import EvaluateStepSubmitRequest  # noqa: PLC0415
-        from ..models.finetune_step_submit_request import FinetuneStepSubmitRequest  # noqa: PLC0415
-        from ..models.quantize_step_submit_request import QuantizeStepSubmitRequest  # noqa: PLC0415
+        from ..models.evaluate_step_submit_request import EvaluateStepSubmitRequest
+        from ..models.finetune_step_submit_request import FinetuneStepSubmitRequest
+        from ..models.quantize_step_submit_request import QuantizeStepSubmitRequest
 
         name = self.name
 
@@ -77,10 +77,10 @@ class PipelineSubmitRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.deploy_step_submit_request import DeployStepSubmitRequest  # noqa: PLC0415
-        from ..models.evaluate_step_submit_request import EvaluateStepSubmitRequest  # noqa: PLC0415
-        from ..models.finetune_step_submit_request import FinetuneStepSubmitRequest  # noqa: PLC0415
-        from ..models.quantize_step_submit_request import QuantizeStepSubmitRequest  # noqa: PLC0415
+        from ..models.deploy_step_submit_request import DeployStepSubmitRequest
+        from ..models.evaluate_step_submit_request import EvaluateStepSubmitRequest
+        from ..models.finetune_step_submit_request import FinetuneStepSubmitRequest
+        from ..models.quantize_step_submit_request import QuantizeStepSubmitRequest
 
         d = dict(src_dict)
         name = d.pop("name")

@@ -52,7 +52,7 @@ class PreviewRow:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.chat_message import ChatMessage  # noqa: PLC0415
+        from ..models.chat_message import ChatMessage
 
         d = dict(src_dict)
         row = d.pop("row")

@@ -55,7 +55,7 @@ class ProblemErrorsItem:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.nested_reason import NestedReason  # noqa: PLC0415
+        from ..models.nested_reason import NestedReason
 
         d = dict(src_dict)
         field = d.pop("field")

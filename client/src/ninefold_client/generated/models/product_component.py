@@ -48,7 +48,7 @@ class ProductComponent:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
+        from ..models.json_object import JsonObject
 
         d = dict(src_dict)
         kind = check_component_kind(d.pop("kind"))

@@ -34,7 +34,7 @@ class QuantizeSpec:
     seed: int | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.quantize_spec_tolerance import QuantizeSpecTolerance  # noqa: PLC0415
+        from ..models.quantize_spec_tolerance import QuantizeSpecTolerance
 
         scheme: None | str | Unset
         if isinstance(self.scheme, Unset):
@@ -164,7 +164,7 @@ class QuantizeSpec:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.quantize_spec_tolerance import QuantizeSpecTolerance  # noqa: PLC0415
+        from ..models.quantize_spec_tolerance import QuantizeSpecTolerance
 
         d = dict(src_dict)
 

@@ -43,7 +43,7 @@ class QuantizeSpecRequest:
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.quantize_spec_request_tolerance import (
-            QuantizeSpecRequestTolerance,  # noqa: PLC0415
+            QuantizeSpecRequestTolerance,
         )
 
         scheme: str | Unset = UNSET
@@ -134,7 +134,7 @@ class QuantizeSpecRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.quantize_spec_request_tolerance import (
-            QuantizeSpecRequestTolerance,  # noqa: PLC0415
+            QuantizeSpecRequestTolerance,
         )
 
         d = dict(src_dict)

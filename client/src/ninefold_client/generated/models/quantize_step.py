@@ -52,8 +52,8 @@ class QuantizeStep:
     ended_at: datetime.datetime | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.quantize_step_gate_type_0 import QuantizeStepGateType0  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
+        from ..models.quantize_step_gate_type_0 import QuantizeStepGateType0
 
         uid = self.uid
 
@@ -202,11 +202,11 @@ class QuantizeStep:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.quantize_spec import QuantizeSpec  # noqa: PLC0415
-        from ..models.quantize_step_gate_type_0 import QuantizeStepGateType0  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.json_object import JsonObject
+        from ..models.object_reference import ObjectReference
+        from ..models.quantize_spec import QuantizeSpec
+        from ..models.quantize_step_gate_type_0 import QuantizeStepGateType0
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

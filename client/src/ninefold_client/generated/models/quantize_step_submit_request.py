@@ -35,7 +35,7 @@ class QuantizeStepSubmitRequest:
     gate: GateRequest | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.gate_request import GateRequest  # noqa: PLC0415
+        from ..models.gate_request import GateRequest
 
         kind: str = self.kind
 
@@ -97,8 +97,8 @@ class QuantizeStepSubmitRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.gate_request import GateRequest  # noqa: PLC0415
-        from ..models.quantize_spec_request import QuantizeSpecRequest  # noqa: PLC0415
+        from ..models.gate_request import GateRequest
+        from ..models.quantize_spec_request import QuantizeSpecRequest
 
         d = dict(src_dict)
         kind = check_quantize_step_submit_request_kind(d.pop("kind"))

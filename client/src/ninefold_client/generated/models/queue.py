@@ -38,7 +38,7 @@ class Queue:
     running: int
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         uid = self.uid
 
@@ -114,9 +114,9 @@ class Queue:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.entitlement import Entitlement  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.queue_cards import QueueCards  # noqa: PLC0415
+        from ..models.entitlement import Entitlement
+        from ..models.object_reference import ObjectReference
+        from ..models.queue_cards import QueueCards
 
         d = dict(src_dict)
         uid = d.pop("uid")

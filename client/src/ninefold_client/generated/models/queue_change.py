@@ -79,9 +79,9 @@ class QueueChange:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.queue_change_after import QueueChangeAfter  # noqa: PLC0415
-        from ..models.queue_change_before import QueueChangeBefore  # noqa: PLC0415
-        from ..models.queue_difference import QueueDifference  # noqa: PLC0415
+        from ..models.queue_change_after import QueueChangeAfter
+        from ..models.queue_change_before import QueueChangeBefore
+        from ..models.queue_difference import QueueDifference
 
         d = dict(src_dict)
         uid = d.pop("uid")

@@ -20,7 +20,7 @@ class QueueChangeBefore:
     additional_properties: dict[str, None | QueueDocument] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.queue_document import QueueDocument  # noqa: PLC0415
+        from ..models.queue_document import QueueDocument
 
         field_dict: dict[str, Any] = {}
         for prop_name, prop in self.additional_properties.items():
@@ -33,7 +33,7 @@ class QueueChangeBefore:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.queue_document import QueueDocument  # noqa: PLC0415
+        from ..models.queue_document import QueueDocument
 
         d = dict(src_dict)
         queue_change_before = cls()

@@ -37,7 +37,7 @@ class QueueChipStatus:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.queue_status import QueueStatus  # noqa: PLC0415
+        from ..models.queue_status import QueueStatus
 
         d = dict(src_dict)
         chip = d.pop("chip")

@@ -84,7 +84,7 @@ class QueueDocument:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.queue_document_entitlements import QueueDocumentEntitlements  # noqa: PLC0415
+        from ..models.queue_document_entitlements import QueueDocumentEntitlements
 
         d = dict(src_dict)
         uid = d.pop("uid")

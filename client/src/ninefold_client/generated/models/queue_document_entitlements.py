@@ -29,7 +29,7 @@ class QueueDocumentEntitlements:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.chip_quota import ChipQuota  # noqa: PLC0415
+        from ..models.chip_quota import ChipQuota
 
         d = dict(src_dict)
         queue_document_entitlements = cls()

@@ -71,10 +71,10 @@ class QueueTreePreview:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.queue_change_eviction import QueueChangeEviction  # noqa: PLC0415
-        from ..models.queue_difference import QueueDifference  # noqa: PLC0415
-        from ..models.queue_finding import QueueFinding  # noqa: PLC0415
-        from ..models.queue_gain import QueueGain  # noqa: PLC0415
+        from ..models.queue_change_eviction import QueueChangeEviction
+        from ..models.queue_difference import QueueDifference
+        from ..models.queue_finding import QueueFinding
+        from ..models.queue_gain import QueueGain
 
         d = dict(src_dict)
         differences = []

@@ -19,7 +19,7 @@ class QueueTreeSaved:
     change: None | QueueChange
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.queue_change import QueueChange  # noqa: PLC0415
+        from ..models.queue_change import QueueChange
 
         change: dict[str, Any] | None
         if isinstance(self.change, QueueChange):
@@ -39,7 +39,7 @@ class QueueTreeSaved:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.queue_change import QueueChange  # noqa: PLC0415
+        from ..models.queue_change import QueueChange
 
         d = dict(src_dict)
 

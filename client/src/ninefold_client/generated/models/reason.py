@@ -41,7 +41,7 @@ class Reason:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.reason_params import ReasonParams  # noqa: PLC0415
+        from ..models.reason_params import ReasonParams
 
         d = dict(src_dict)
         code = d.pop("code")

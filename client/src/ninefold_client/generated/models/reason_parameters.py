@@ -23,7 +23,7 @@ class ReasonParameters:
     ] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.nested_reason import NestedReason  # noqa: PLC0415
+        from ..models.nested_reason import NestedReason
 
         field_dict: dict[str, Any] = {}
         for prop_name, prop in self.additional_properties.items():
@@ -48,7 +48,7 @@ class ReasonParameters:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.nested_reason import NestedReason  # noqa: PLC0415
+        from ..models.nested_reason import NestedReason
 
         d = dict(src_dict)
         reason_parameters = cls()

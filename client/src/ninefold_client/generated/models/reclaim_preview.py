@@ -49,8 +49,8 @@ class ReclaimPreview:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.reason import Reason  # noqa: PLC0415
-        from ..models.reclaim_victim import ReclaimVictim  # noqa: PLC0415
+        from ..models.reason import Reason
+        from ..models.reclaim_victim import ReclaimVictim
 
         d = dict(src_dict)
         starts = d.pop("starts")

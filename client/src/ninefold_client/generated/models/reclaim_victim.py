@@ -50,8 +50,8 @@ class ReclaimVictim:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.blocking_workload import BlockingWorkload  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.blocking_workload import BlockingWorkload
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         work = BlockingWorkload.from_dict(d.pop("work"))

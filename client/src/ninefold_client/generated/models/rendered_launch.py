@@ -58,9 +58,9 @@ class RenderedLaunch:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.finding import Finding  # noqa: PLC0415
-        from ..models.rendered_launch_environment import RenderedLaunchEnvironment  # noqa: PLC0415
-        from ..models.rendered_launch_files import RenderedLaunchFiles  # noqa: PLC0415
+        from ..models.finding import Finding
+        from ..models.rendered_launch_environment import RenderedLaunchEnvironment
+        from ..models.rendered_launch_files import RenderedLaunchFiles
 
         d = dict(src_dict)
         chip = d.pop("chip")

@@ -99,7 +99,7 @@ class Replica:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         uid = d.pop("uid")

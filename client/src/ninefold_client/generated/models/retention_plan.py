@@ -48,8 +48,8 @@ class RetentionPlan:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.retained_item import RetainedItem  # noqa: PLC0415
-        from ..models.retention_removal import RetentionRemoval  # noqa: PLC0415
+        from ..models.retained_item import RetainedItem
+        from ..models.retention_removal import RetentionRemoval
 
         d = dict(src_dict)
         size = d.pop("size")

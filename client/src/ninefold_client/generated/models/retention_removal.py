@@ -57,7 +57,7 @@ class RetentionRemoval:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         kind = d.pop("kind")

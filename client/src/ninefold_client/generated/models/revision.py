@@ -78,9 +78,9 @@ class Revision:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.deployment_backend import DeploymentBackend  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.serve_spec import ServeSpec  # noqa: PLC0415
+        from ..models.deployment_backend import DeploymentBackend
+        from ..models.object_reference import ObjectReference
+        from ..models.serve_spec import ServeSpec
 
         d = dict(src_dict)
         uid = d.pop("uid")

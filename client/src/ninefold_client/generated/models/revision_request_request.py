@@ -59,7 +59,7 @@ class RevisionRequestRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.serve_spec_request import ServeSpecRequest  # noqa: PLC0415
+        from ..models.serve_spec_request import ServeSpecRequest
 
         d = dict(src_dict)
         model_version = d.pop("model_version")

@@ -51,7 +51,7 @@ class ScriptJob:
     cancel_requested_by: str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         uid = self.uid
 
@@ -186,11 +186,11 @@ class ScriptJob:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
-        from ..models.retry_policy import RetryPolicy  # noqa: PLC0415
-        from ..models.role_shape import RoleShape  # noqa: PLC0415
-        from ..models.script_spec import ScriptSpec  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
+        from ..models.reason import Reason
+        from ..models.retry_policy import RetryPolicy
+        from ..models.role_shape import RoleShape
+        from ..models.script_spec import ScriptSpec
 
         d = dict(src_dict)
         uid = d.pop("uid")

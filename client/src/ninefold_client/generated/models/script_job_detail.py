@@ -62,8 +62,8 @@ class ScriptJobDetail:
     cancel_requested_by: str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.pending_reason import PendingReason  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
+        from ..models.pending_reason import PendingReason
 
         uid = self.uid
 
@@ -217,15 +217,15 @@ class ScriptJobDetail:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.attempt import Attempt  # noqa: PLC0415
-        from ..models.job_outputs import JobOutputs  # noqa: PLC0415
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.pending_reason import PendingReason  # noqa: PLC0415
-        from ..models.reason import Reason  # noqa: PLC0415
-        from ..models.retry_policy import RetryPolicy  # noqa: PLC0415
-        from ..models.role_shape import RoleShape  # noqa: PLC0415
-        from ..models.script_spec import ScriptSpec  # noqa: PLC0415
-        from ..models.secret_variable import SecretVariable  # noqa: PLC0415
+        from ..models.attempt import Attempt
+        from ..models.job_outputs import JobOutputs
+        from ..models.object_reference import ObjectReference
+        from ..models.pending_reason import PendingReason
+        from ..models.reason import Reason
+        from ..models.retry_policy import RetryPolicy
+        from ..models.role_shape import RoleShape
+        from ..models.script_spec import ScriptSpec
+        from ..models.secret_variable import SecretVariable
 
         d = dict(src_dict)
         uid = d.pop("uid")

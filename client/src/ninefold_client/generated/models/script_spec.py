@@ -23,7 +23,7 @@ class ScriptSpec:
     maximum_run_time_seconds: int | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.script_spec_environment import ScriptSpecEnvironment  # noqa: PLC0415
+        from ..models.script_spec_environment import ScriptSpecEnvironment
 
         argv: list[str] | None | Unset
         if isinstance(self.argv, Unset):
@@ -62,7 +62,7 @@ class ScriptSpec:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.script_spec_environment import ScriptSpecEnvironment  # noqa: PLC0415
+        from ..models.script_spec_environment import ScriptSpecEnvironment
 
         d = dict(src_dict)
 

@@ -48,7 +48,7 @@ class ScriptSpecRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.script_spec_request_environment import (
-            ScriptSpecRequestEnvironment,  # noqa: PLC0415
+            ScriptSpecRequestEnvironment,
         )
 
         d = dict(src_dict)

@@ -32,7 +32,7 @@ class ServeSpec:
     engine_version: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.serve_spec_parallel_plan import ServeSpecParallelPlan  # noqa: PLC0415
+        from ..models.serve_spec_parallel_plan import ServeSpecParallelPlan
 
         model_name: None | str | Unset
         if isinstance(self.model_name, Unset):
@@ -140,7 +140,7 @@ class ServeSpec:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.serve_spec_parallel_plan import ServeSpecParallelPlan  # noqa: PLC0415
+        from ..models.serve_spec_parallel_plan import ServeSpecParallelPlan
 
         d = dict(src_dict)
 

@@ -53,7 +53,7 @@ class ServeSpecRequest:
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.serve_spec_request_parallel_plan import (
-            ServeSpecRequestParallelPlan,  # noqa: PLC0415
+            ServeSpecRequestParallelPlan,
         )
 
         model_name = self.model_name
@@ -141,7 +141,7 @@ class ServeSpecRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.serve_spec_request_parallel_plan import (
-            ServeSpecRequestParallelPlan,  # noqa: PLC0415
+            ServeSpecRequestParallelPlan,
         )
 
         d = dict(src_dict)

@@ -128,10 +128,10 @@ class Sizing:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.memory_part import MemoryPart  # noqa: PLC0415
-        from ..models.sizing_finding import SizingFinding  # noqa: PLC0415
-        from ..models.sizing_plan import SizingPlan  # noqa: PLC0415
-        from ..models.sizing_spec import SizingSpec  # noqa: PLC0415
+        from ..models.memory_part import MemoryPart
+        from ..models.sizing_finding import SizingFinding
+        from ..models.sizing_plan import SizingPlan
+        from ..models.sizing_spec import SizingSpec
 
         d = dict(src_dict)
         model = d.pop("model")

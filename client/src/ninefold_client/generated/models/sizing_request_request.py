@@ -65,8 +65,8 @@ class SizingRequestRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject  # noqa: PLC0415
-        from ..models.sizing_request_request_spec import SizingRequestRequestSpec  # noqa: PLC0415
+        from ..models.json_object import JsonObject
+        from ..models.sizing_request_request_spec import SizingRequestRequestSpec
 
         d = dict(src_dict)
         chip = d.pop("chip")

@@ -61,7 +61,7 @@ class SizingRequestRequestSpec:
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.sizing_request_request_spec_parallel_plan import (
-            SizingRequestRequestSpecParallelPlan,  # noqa: PLC0415
+            SizingRequestRequestSpecParallelPlan,
         )
 
         task: str | Unset = UNSET
@@ -151,7 +151,7 @@ class SizingRequestRequestSpec:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.sizing_request_request_spec_parallel_plan import (
-            SizingRequestRequestSpecParallelPlan,  # noqa: PLC0415
+            SizingRequestRequestSpecParallelPlan,
         )
 
         d = dict(src_dict)

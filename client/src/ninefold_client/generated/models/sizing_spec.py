@@ -34,7 +34,7 @@ class SizingSpec:
     parallel: None | SizingSpecParallelPlan | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.sizing_spec_parallel_plan import SizingSpecParallelPlan  # noqa: PLC0415
+        from ..models.sizing_spec_parallel_plan import SizingSpecParallelPlan
 
         task: None | str | Unset
         if isinstance(self.task, Unset):
@@ -158,7 +158,7 @@ class SizingSpec:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.sizing_spec_parallel_plan import SizingSpecParallelPlan  # noqa: PLC0415
+        from ..models.sizing_spec_parallel_plan import SizingSpecParallelPlan
 
         d = dict(src_dict)
 

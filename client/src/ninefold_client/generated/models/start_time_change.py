@@ -23,7 +23,7 @@ class StartTimeChange:
     after: None | StartForecast
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.start_forecast import StartForecast  # noqa: PLC0415
+        from ..models.start_forecast import StartForecast
 
         work = self.work.to_dict()
 
@@ -57,8 +57,8 @@ class StartTimeChange:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.blocking_workload import BlockingWorkload  # noqa: PLC0415
-        from ..models.start_forecast import StartForecast  # noqa: PLC0415
+        from ..models.blocking_workload import BlockingWorkload
+        from ..models.start_forecast import StartForecast
 
         d = dict(src_dict)
         work = BlockingWorkload.from_dict(d.pop("work"))

@@ -60,9 +60,9 @@ class Status:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.controller import Controller  # noqa: PLC0415
-        from ..models.product_component import ProductComponent  # noqa: PLC0415
-        from ..models.status_versions import StatusVersions  # noqa: PLC0415
+        from ..models.controller import Controller
+        from ..models.product_component import ProductComponent
+        from ..models.status_versions import StatusVersions
 
         d = dict(src_dict)
         at = datetime.datetime.fromisoformat(d.pop("at"))

@@ -21,7 +21,7 @@ class StorageUsage:
     store: ArtifactStoreUsage | None
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.artifact_store_usage import ArtifactStoreUsage  # noqa: PLC0415
+        from ..models.artifact_store_usage import ArtifactStoreUsage
 
         teams = []
         for teams_item_data in self.teams:
@@ -47,8 +47,8 @@ class StorageUsage:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.artifact_store_usage import ArtifactStoreUsage  # noqa: PLC0415
-        from ..models.team_storage import TeamStorage  # noqa: PLC0415
+        from ..models.artifact_store_usage import ArtifactStoreUsage
+        from ..models.team_storage import TeamStorage
 
         d = dict(src_dict)
         teams = []

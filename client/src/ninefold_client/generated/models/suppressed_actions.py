@@ -36,7 +36,7 @@ class SuppressedActions:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.suppressed_pool import SuppressedPool  # noqa: PLC0415
+        from ..models.suppressed_pool import SuppressedPool
 
         d = dict(src_dict)
         pools = []

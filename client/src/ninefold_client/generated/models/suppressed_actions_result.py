@@ -21,7 +21,7 @@ class SuppressedActionsResult:
     left_out: int
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.suppressed_pool import SuppressedPool  # noqa: PLC0415
+        from ..models.suppressed_pool import SuppressedPool
 
         pool: dict[str, Any] | None
         if isinstance(self.pool, SuppressedPool):
@@ -47,7 +47,7 @@ class SuppressedActionsResult:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.suppressed_pool import SuppressedPool  # noqa: PLC0415
+        from ..models.suppressed_pool import SuppressedPool
 
         d = dict(src_dict)
 

@@ -96,7 +96,7 @@ class SuppressedPool:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.suppressed_isolation_count import SuppressedIsolationCount  # noqa: PLC0415
+        from ..models.suppressed_isolation_count import SuppressedIsolationCount
 
         d = dict(src_dict)
         cluster = d.pop("cluster")

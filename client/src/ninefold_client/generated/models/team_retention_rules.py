@@ -21,7 +21,7 @@ class TeamRetentionRules:
     rules: RetentionRules
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
 
         team: dict[str, Any] | None
         if isinstance(self.team, ObjectReference):
@@ -44,8 +44,8 @@ class TeamRetentionRules:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.retention_rules import RetentionRules  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
+        from ..models.retention_rules import RetentionRules
 
         d = dict(src_dict)
 

@@ -60,8 +60,8 @@ class TeamStorage:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.team_storage_by_kind import TeamStorageByKind  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
+        from ..models.team_storage_by_kind import TeamStorageByKind
 
         d = dict(src_dict)
         team = ObjectReference.from_dict(d.pop("team"))

@@ -48,8 +48,8 @@ class Topology:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.card_cell import CardCell  # noqa: PLC0415
-        from ..models.topology_domain import TopologyDomain  # noqa: PLC0415
+        from ..models.card_cell import CardCell
+        from ..models.topology_domain import TopologyDomain
 
         d = dict(src_dict)
         here = TopologyDomain.from_dict(d.pop("here"))

@@ -42,7 +42,7 @@ class TrainingCurve:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.training_curve_points_item import TrainingCurvePointsItem  # noqa: PLC0415
+        from ..models.training_curve_points_item import TrainingCurvePointsItem
 
         d = dict(src_dict)
         state = check_job_state(d.pop("state"))

@@ -48,7 +48,7 @@ class TrainingCurvePointsItem:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.training_curve_points_item_checkpoint import (
-            TrainingCurvePointsItemCheckpoint,  # noqa: PLC0415
+            TrainingCurvePointsItemCheckpoint,
         )
 
         d = dict(src_dict)

@@ -53,7 +53,7 @@ class UsageMonth:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.cost import Cost  # noqa: PLC0415
+        from ..models.cost import Cost
 
         d = dict(src_dict)
         card_microseconds = d.pop("card_microseconds")

@@ -66,8 +66,8 @@ class UsageMonths:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.cost import Cost  # noqa: PLC0415
-        from ..models.usage_month import UsageMonth  # noqa: PLC0415
+        from ..models.cost import Cost
+        from ..models.usage_month import UsageMonth
 
         d = dict(src_dict)
         card_microseconds = d.pop("card_microseconds")

@@ -83,8 +83,8 @@ class WebhookDelivery:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.object_reference import ObjectReference  # noqa: PLC0415
-        from ..models.webhook_try import WebhookTry  # noqa: PLC0415
+        from ..models.object_reference import ObjectReference
+        from ..models.webhook_try import WebhookTry
 
         d = dict(src_dict)
         uid = d.pop("uid")

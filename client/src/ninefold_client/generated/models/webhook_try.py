@@ -58,7 +58,7 @@ class WebhookTry:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.reason import Reason
 
         d = dict(src_dict)
         at = datetime.datetime.fromisoformat(d.pop("at"))

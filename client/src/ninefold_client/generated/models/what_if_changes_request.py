@@ -53,8 +53,8 @@ class WhatIfChangesRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.add_guaranteed_cards_request import AddGuaranteedCardsRequest  # noqa: PLC0415
-        from ..models.add_nodes_request import AddNodesRequest  # noqa: PLC0415
+        from ..models.add_guaranteed_cards_request import AddGuaranteedCardsRequest
+        from ..models.add_nodes_request import AddNodesRequest
 
         d = dict(src_dict)
         _more_cards = d.pop("more_cards", UNSET)

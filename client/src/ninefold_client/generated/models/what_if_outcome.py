@@ -21,7 +21,7 @@ class WhatIfOutcome:
     answer: None | WhatIfResult
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.what_if_result import WhatIfResult  # noqa: PLC0415
+        from ..models.what_if_result import WhatIfResult
 
         asked = self.asked.to_dict()
 
@@ -44,8 +44,8 @@ class WhatIfOutcome:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.what_if import WhatIf  # noqa: PLC0415
-        from ..models.what_if_result import WhatIfResult  # noqa: PLC0415
+        from ..models.what_if import WhatIf
+        from ..models.what_if_result import WhatIfResult
 
         d = dict(src_dict)
         asked = WhatIf.from_dict(d.pop("asked"))

@@ -30,7 +30,7 @@ class WhatIfResult:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.start_time_change import StartTimeChange  # noqa: PLC0415
+        from ..models.start_time_change import StartTimeChange
 
         own: dict[str, Any] | None
         if isinstance(self.own, StartTimeChange):
@@ -92,7 +92,7 @@ class WhatIfResult:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.start_time_change import StartTimeChange  # noqa: PLC0415
+        from ..models.start_time_change import StartTimeChange
 
         d = dict(src_dict)
 

@@ -16,11 +16,9 @@ time. Hence no interleaving with readers and writers deletes the last copy.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import heapq
 import io
-import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
@@ -33,6 +31,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from botocore.exceptions import ClientError
 
+from controlplane.adapters.artifacts.blobs import (
+    DIGEST,
+    blob_missing,
+    check_digest,
+    parse_digest,
+    translate_disk_errors,
+)
 from controlplane.adapters.artifacts.s3.client import (
     LARGEST_COPY,
     S3Clients,
@@ -45,17 +50,13 @@ from controlplane.adapters.artifacts.s3.reader import BlobReader
 from controlplane.adapters.artifacts.s3.uploads import (
     MultipartUpload,
     UploadedContent,
-    check_digest,
     put_object,
     split_parts,
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import (
-    ArtifactError,
     Blob,
     BlobDownload,
-    BlobMissing,
-    StorageFull,
     StorageUnavailable,
     StoredBlob,
 )
@@ -67,8 +68,6 @@ if TYPE_CHECKING:
         MultipartUploadTypeDef,
     )
 
-_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _BUFFER = 1 << 20
 #: A copy in ``aside`` that is younger may belong to a ``set_aside`` that has not deleted the blob yet.
 _SETTLED: Final = timedelta(hours=1)
@@ -94,7 +93,7 @@ class S3Artifacts:
         :raises StorageUnavailable: if the service does not answer.
         """
         if expected is not None:
-            _parse_digest(expected)
+            parse_digest(expected)
         parts = split_parts(chunks, size=self.options.part_size)
         first, second = next(parts, b""), next(parts, None)
         if second is None:
@@ -137,7 +136,7 @@ class S3Artifacts:
         with s3_errors(self.options):
             found = self._head(self._blob_key(digest)) or self._head(self._aside_key(digest))
         if found is None:
-            raise _missing(digest)
+            raise blob_missing(digest)
         return int(found["ContentLength"])
 
     def open(self, digest: str) -> BinaryIO:
@@ -158,7 +157,7 @@ class S3Artifacts:
                 reader = BlobReader(open_range, digest=digest, options=self.options)
             except ClientError as error:
                 if is_missing(error):
-                    raise _missing(digest) from error
+                    raise blob_missing(digest) from error
                 raise
         return cast(BinaryIO, io.BufferedReader(reader, _BUFFER))
 
@@ -169,7 +168,7 @@ class S3Artifacts:
         :raises StorageFull: if it does not fit on the disk; no part of it stays behind.
         """
         temporary = destination.with_name(f".{secrets.token_hex(8)}")
-        with _disk_errors(destination.parent), self.open(digest) as blob:
+        with translate_disk_errors(destination.parent), self.open(digest) as blob:
             try:
                 with temporary.open("xb") as copy:
                     shutil.copyfileobj(blob, copy, _BUFFER)
@@ -187,7 +186,7 @@ class S3Artifacts:
             if found is None and self._restore(digest):
                 found = self._head(key)
             if found is None:
-                raise _missing(digest)
+                raise blob_missing(digest)
             url = self._clients.signing.generate_presigned_url(
                 "get_object",
                 Params={"Bucket": self.options.bucket, "Key": key},
@@ -274,7 +273,7 @@ class S3Artifacts:
         for page in pages:
             for found in page.get("Contents", ()):
                 digest = f"sha256:{found['Key'].removeprefix(root).replace('/', '')}"
-                if _DIGEST.fullmatch(digest):
+                if DIGEST.fullmatch(digest):
                     yield StoredBlob(
                         digest=digest,
                         size=found["Size"],
@@ -283,11 +282,11 @@ class S3Artifacts:
                     )
 
     def _blob_key(self, digest: str) -> str:
-        name = _parse_digest(digest)
+        name = parse_digest(digest)
         return self.options.key("sha256", name[:2], name[2:])
 
     def _aside_key(self, digest: str) -> str:
-        name = _parse_digest(digest)
+        name = parse_digest(digest)
         return self.options.key("aside", name[:2], name[2:])
 
     def _head(self, key: str) -> Any:
@@ -361,35 +360,12 @@ class S3Artifacts:
             raise
 
 
-def _parse_digest(digest: str) -> str:
-    found = _DIGEST.fullmatch(digest)
-    if found is None:
-        raise ArtifactError(
-            Reason(
-                "artifact.blob.invalid_digest",
-                "a digest must be sha256:<64 hex>, got {digest}",
-                digest=repr(digest),
-            )
-        )
-    return found[1]
-
-
 def _read_and_hash(parts: Iterable[bytes]) -> UploadedContent:
     hashed, size = hashlib.sha256(), 0
     for part in parts:
         hashed.update(part)
         size += len(part)
     return UploadedContent(digest=f"sha256:{hashed.hexdigest()}", size=size)
-
-
-def _missing(digest: str) -> BlobMissing:
-    return BlobMissing(
-        Reason(
-            "artifact.blob.not_found",
-            "blob {digest} does not exist in this store",
-            digest=digest,
-        )
-    )
 
 
 def _vanished(key: str) -> StorageUnavailable:
@@ -409,20 +385,3 @@ def _ignoring(*codes: str) -> Iterator[None]:
     except ClientError as error:
         if error_code(error) not in codes:
             raise
-
-
-@contextmanager
-def _disk_errors(folder: Path) -> Iterator[None]:
-    """A full local disk becomes ``StorageFull``; the caller's own clean-up has run before."""
-    try:
-        yield
-    except OSError as failure:
-        if failure.errno in _FULL:
-            raise StorageFull(
-                Reason(
-                    "artifact.storage.full",
-                    "no space left for artifacts in {folder}",
-                    folder=str(folder),
-                )
-            ) from failure
-        raise

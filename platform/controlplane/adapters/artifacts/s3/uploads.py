@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from controlplane.adapters.artifacts.blobs import check_digest
 from controlplane.adapters.artifacts.s3.client import (
     MOST_PARTS,
     S3Clients,
@@ -52,20 +53,6 @@ def split_parts(chunks: Iterable[bytes], *, size: int) -> Iterator[bytes]:
 class UploadedContent:
     digest: str
     size: int
-
-
-def check_digest(*, expected: str | None, digest: str, size: int) -> None:
-    """:raises ArtifactError: if another digest is expected."""
-    if expected is not None and digest != expected:
-        raise ArtifactError(
-            Reason(
-                "artifact.blob.digest_mismatch",
-                "digest mismatch: expected {expected}, got {digest} for {size} bytes",
-                expected=expected,
-                size=size,
-                digest=digest,
-            )
-        )
 
 
 def put_object(clients: S3Clients, *, key: str, content: bytes) -> None:
