@@ -21,7 +21,6 @@ import aiohttp
 
 from controlplane.domain.common.reasons import Reason
 from gateway import logs
-from gateway.completion_requests import check_supported, parse_completion_request
 from gateway.durable_files import FolderLock
 from gateway.errors import (
     ApiError,
@@ -33,13 +32,19 @@ from gateway.errors import (
     unavailable_error,
 )
 from gateway.http_exchange import ClientAborted, HttpExchange, Receive, Scope, Send
-from gateway.load_balancing import PATHS, LoadBalancer, RoutingTable
+from gateway.load_balancing import LoadBalancer, RoutingTable
 from gateway.metrics import CONTENT_TYPE, GatewayMetrics
+from gateway.model_requests import (
+    ModelRequest,
+    check_supported,
+    parse_form_request,
+    parse_json_request,
+)
+from gateway.operations import FORMATS, OPERATIONS_BY_PATH, RouteOperation
 from gateway.rate_limits import RateLimiter
 from gateway.relay import EngineClient, EngineRelay, RequestDeadlines
 from gateway.settings import GatewaySettings
 from gateway.snapshots import (
-    RouteOperation,
     RoutingSnapshot,
     SnapshotFeed,
     SnapshotKey,
@@ -76,7 +81,6 @@ class GatewayApp:
         self._rate_limiter = RateLimiter(monotonic=monotonic)
         self._table: RoutingTable | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._calls = {path: operation for operation, path in PATHS.items()}
         self._cors = CorsPolicy(settings.origins)
         self._pages = MonitoringEndpoints(
             gateway_id=settings.gateway_id,
@@ -229,12 +233,13 @@ class GatewayApp:
 
     async def _dispatch_request(self, exchange: HttpExchange) -> None:
         path = exchange.path
-        operation = self._calls.get(path)
+        operation = OPERATIONS_BY_PATH.get(path)
         if self._cors.is_preflight(exchange):
             await self._cors.respond_preflight(exchange)
         elif operation is not None:
+            exchange.error_format = FORMATS[operation].errors
             _require_method(exchange, "POST")
-            await self._relay_completion(exchange, operation)
+            await self._relay_request(exchange, operation)
         elif path == _MODELS:
             _require_method(exchange, "GET")
             await self._list_models(exchange)
@@ -248,10 +253,11 @@ class GatewayApp:
             raise bad_request(
                 Reason(
                     "gateway.url.unknown",
-                    "Unknown URL {path}; the gateway serves {models_path} and {paths}.",
-                    path=repr(path[:200]),
+                    "Invalid URL ({method} {path}). The gateway serves {models_path} and {paths}.",
+                    method=exchange.method[:20],
+                    path=path[:200],
                     models_path=_MODELS,
-                    paths=", ".join(self._calls),
+                    paths=", ".join(OPERATIONS_BY_PATH),
                 ),
                 code="unknown_url",
                 status=404,
@@ -309,17 +315,28 @@ class GatewayApp:
             )
         return key
 
-    async def _relay_completion(self, exchange: HttpExchange, operation: RouteOperation) -> None:
+    async def _relay_request(self, exchange: HttpExchange, operation: RouteOperation) -> None:
         table = self._fresh_table()
         key = self._authenticate_key(exchange, table)
-        body = await exchange.read_json_body(limit=self._settings.max_body_bytes)
-        request = parse_completion_request(body, operation=operation)
+        request = await self._read_request(exchange, operation)
         entry = table.entries.get(request.model)
         if entry is None or not key.may_use(entry.route):
             raise model_not_found_error(request.model)
         check_supported(request, entry.route)
         await self._relay.serve(
             exchange, key=key, entry=entry, request=request, gateways=table.snapshot.gateways
+        )
+
+    async def _read_request(
+        self, exchange: HttpExchange, operation: RouteOperation
+    ) -> ModelRequest:
+        limit = self._settings.max_body_bytes
+        if not FORMATS[operation].is_form:
+            body = await exchange.read_body(limit=limit)
+            return parse_json_request(body, operation=operation)
+        body = await exchange.read_body(content_type="multipart/form-data", limit=limit)
+        return await parse_form_request(
+            body, content_type=exchange.content_type, operation=operation
         )
 
     async def _list_models(self, exchange: HttpExchange) -> None:
@@ -406,7 +423,10 @@ class CorsPolicy:
         """Respond with the allowed methods and headers if the origin is allowed."""
         headers = [
             ("access-control-allow-methods", "GET, POST"),
-            ("access-control-allow-headers", "authorization, content-type"),
+            (
+                "access-control-allow-headers",
+                "authorization, content-type, x-api-key, anthropic-version",
+            ),
             ("access-control-max-age", "600"),
         ]
         await exchange.respond(

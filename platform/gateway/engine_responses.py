@@ -42,12 +42,17 @@ class TokenCount:
 
 
 def token_count(usage: object) -> TokenCount:
-    """The counts in an OpenAI ``usage`` object; 0 where a count is missing or invalid."""
+    """The counts in a ``usage`` object of any operation; 0 where a count is missing or invalid.
+
+    Responses, messages and audio count ``input_tokens`` and ``output_tokens``; some rerankers only a total.
+    """
     if not isinstance(usage, dict):
         return TokenCount(prompt=0, completion=0)
+    prompt = _token_number(usage.get("prompt_tokens", usage.get("input_tokens")))
+    completion = _token_number(usage.get("completion_tokens", usage.get("output_tokens")))
     return TokenCount(
-        prompt=_token_number(usage.get("prompt_tokens")),
-        completion=_token_number(usage.get("completion_tokens")),
+        prompt=prompt or max(0, _token_number(usage.get("total_tokens")) - completion),
+        completion=completion,
     )
 
 
@@ -56,9 +61,13 @@ def _token_number(value: object) -> int:
 
 
 def with_model_name(content: dict[str, Any], *, route: str) -> dict[str, Any]:
-    """The object with the route's name as its model, if it names a model."""
+    """The object with the route's name as its model, if it or the object in an event names a model."""
     if "model" in content:
         content["model"] = route
+    for name in ("response", "message"):
+        inner = content.get(name)
+        if isinstance(inner, dict) and "model" in inner:
+            inner["model"] = route
     return content
 
 
@@ -82,12 +91,17 @@ def _error_message(content: object) -> str:
     return ""
 
 
-def redacted_stream_error(content: dict[str, Any], *, route: str, model: str) -> dict[str, Any]:
-    """An engine's error in the middle of a stream, in OpenAI's shape."""
+def redacted_stream_error(content: dict[str, Any], *, route: str, model: str) -> ApiError:
+    """The client's error for an engine's error in the middle of a stream."""
     message = redact_message(_error_message(content), route=route, model=model)
     return upstream_failure_error(
         message or Reason("gateway.engine.failed", "The model's engine failed.")
-    ).as_object()
+    )
+
+
+def redacted_error_object(error: dict[str, Any], *, route: str, model: str) -> dict[str, Any]:
+    """The error of a failed response, which is an object of the operation's own shape."""
+    return {**error, "message": redact_message(_error_message(error), route=route, model=model)}
 
 
 def engine_response_error(*, status: int, body: bytes, route: str, model: str) -> ApiError:

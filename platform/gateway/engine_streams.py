@@ -14,10 +14,12 @@ from typing import Any
 from gateway.engine_responses import (
     TokenCount,
     compact_json,
+    redacted_error_object,
     redacted_stream_error,
     token_count,
     with_model_name,
 )
+from gateway.operations import FORMATS, OperationFormat, RouteOperation
 
 #: An event that grows beyond this ends the stream; engines send a few hundred bytes.
 MAX_EVENT_BYTES = 8 * 1024 * 1024
@@ -81,7 +83,7 @@ class StreamSummary:
     reported: TokenCount | None = None
     #: Events with a part of the output; about one a token.
     chunks: int = 0
-    #: A ``finish_reason`` was sent, so the end of the bytes is the end of the response.
+    #: A ``finish_reason`` or a final event was sent, so the end of the bytes is the end of the response.
     finished: bool = False
     #: The engine sent its own ``[DONE]``.
     done: bool = False
@@ -98,11 +100,18 @@ class StreamRewriter:
     """Puts the route's name into an engine's events and counts their tokens."""
 
     def __init__(
-        self, *, route: str, model: str, include_usage: bool, tally: StreamSummary
+        self,
+        *,
+        route: str,
+        model: str,
+        include_usage: bool,
+        tally: StreamSummary,
+        form: OperationFormat = FORMATS[RouteOperation.CHAT],
     ) -> None:
         self._route = route
         self._model = model
         self._include_usage = include_usage
+        self._form = form
         self.tally = tally
 
     def rewrite(self, event: bytes) -> bytes | None:
@@ -122,9 +131,15 @@ class StreamRewriter:
             raise StreamBroken(f"an event is not JSON: {error}") from error
         if not isinstance(content, dict):
             raise StreamBroken("an event is not a JSON object")
-        if content.get("error") is not None or content.get("object") == "error":
+        if content.get("error") is not None or "error" in (
+            content.get("object"),
+            content.get("type"),
+        ):
             self.tally.failed = True
-            content = redacted_stream_error(content, route=self._route, model=self._model)
+            failure = redacted_stream_error(content, route=self._route, model=self._model)
+            return error_event(failure.as_object(self._form.errors))
+        if self._form.final_events:
+            self._count_typed_event(content)
         elif not self._count_event(content):
             return None
         content = with_model_name(content, route=self._route)
@@ -145,6 +160,36 @@ class StreamRewriter:
         del content["usage"]
         # An event only for usage; some engines report usage in the last event with output.
         return bool(choices)
+
+    def _count_typed_event(self, content: dict[str, Any]) -> None:
+        """Count an event with a ``type``: a part of the output, usage, or the end."""
+        kind = content.get("type")
+        if not isinstance(kind, str):
+            # Engines stream transcripts as they stream chats.
+            self._count_event(content)
+            return
+        self.tally.chunks += kind.endswith((".delta", "_delta")) and "delta" in content
+        inner = content.get("response") or content.get("message")
+        if isinstance(inner, dict):
+            self._add_usage(inner.get("usage"))
+            if isinstance(inner.get("error"), dict):
+                self.tally.failed = True
+                inner["error"] = redacted_error_object(
+                    inner["error"], route=self._route, model=self._model
+                )
+        self._add_usage(content.get("usage"))
+        self.tally.finished |= kind in self._form.final_events
+
+    def _add_usage(self, usage: object) -> None:
+        """Messages report their input at the start and their output at the end."""
+        if usage is None:
+            return
+        count = token_count(usage)
+        before = self.tally.reported or TokenCount(prompt=0, completion=0)
+        self.tally.reported = TokenCount(
+            prompt=max(before.prompt, count.prompt),
+            completion=max(before.completion, count.completion),
+        )
 
 
 def _split_event(event: bytes) -> tuple[bytes, bytes | None]:
@@ -173,4 +218,5 @@ def _choice_has_content(choice: dict[str, Any]) -> bool:
 
 def error_event(content: dict[str, object]) -> bytes:
     """An error as an event, for streams whose status has been sent."""
-    return b"data: " + compact_json(content) + b"\n\n"
+    name = b"event: error\n" if content.get("type") == "error" else b""
+    return name + b"data: " + compact_json(content) + b"\n\n"

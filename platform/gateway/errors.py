@@ -1,7 +1,7 @@
-"""Errors in the format of the OpenAI API.
+"""Errors in the format of the OpenAI API, and in Anthropic's for messages.
 
 ``{"error": {"message", "type", "param", "code"}}``; the HTTP status selects the client's exception
-class, ``code`` is for programs.
+class, ``code`` is for programs. Anthropic's is ``{"type": "error", "error": {"type", "message"}}``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,29 @@ class ErrorType(StrEnum):
     INTERNAL = "internal_error"
 
 
+class ErrorFormat(StrEnum):
+    """Whose format an error has."""
+
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+
+
+#: Status → ``type`` in Anthropic's format; others are ``api_error``.
+_ANTHROPIC_TYPES: Mapping[int, str] = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    408: "invalid_request_error",
+    413: "request_too_large",
+    415: "invalid_request_error",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+
+
 class ApiError(Exception):
     """An error response to the client."""
 
@@ -54,8 +77,11 @@ class ApiError(Exception):
             # The header takes whole seconds, and 0 would invite an immediate retry.
             self.headers["retry-after"] = str(max(1, math.ceil(retry_after_seconds)))
 
-    def as_object(self) -> dict[str, object]:
-        """Return the error as OpenAI's clients read it; ``reason`` is ours, for pages in other languages."""
+    def as_object(self, form: ErrorFormat = ErrorFormat.OPENAI) -> dict[str, object]:
+        """Return the error as official clients read it; ``reason`` is ours, for pages in other languages."""
+        if form is ErrorFormat.ANTHROPIC:
+            kind = _ANTHROPIC_TYPES.get(self.status, "api_error")
+            return {"type": "error", "error": {"type": kind, "message": str(self.message)}}
         error: dict[str, object] = {
             "message": self.message,
             "type": self.kind.value,
@@ -66,8 +92,8 @@ class ApiError(Exception):
             error["reason"] = self.message.as_json()
         return {"error": error}
 
-    def as_json(self) -> bytes:
-        return json.dumps(self.as_object()).encode()
+    def as_json(self, form: ErrorFormat = ErrorFormat.OPENAI) -> bytes:
+        return json.dumps(self.as_object(form)).encode()
 
 
 def bad_request(

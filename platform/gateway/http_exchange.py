@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMap
 from typing import Any
 
 from controlplane.domain.common.reasons import Reason
-from gateway.errors import ApiError, bad_request
+from gateway.errors import ApiError, ErrorFormat, bad_request
 
 TYPE_JSON = b"application/json"
 TYPE_EVENTS = b"text/event-stream; charset=utf-8"
@@ -49,6 +49,7 @@ class HttpExchange:
         self.started = False
         #: The response is complete.
         self.finished = False
+        self.error_format = ErrorFormat.OPENAI
         self._receive = receive
         self._send = send
         self._client: str = (scope.get("client") or ("", 0))[0]
@@ -73,28 +74,34 @@ class HttpExchange:
 
     @property
     def bearer(self) -> str:
-        """The token in ``Authorization: Bearer``; empty if there is none."""
+        """The token in ``Authorization: Bearer``, or in Anthropic's ``x-api-key``; empty if there is none."""
         scheme, _, token = self.header(b"authorization").partition(" ")
-        return token.strip() if scheme.lower() == "bearer" else ""
+        return token.strip() if scheme.lower() == "bearer" else self.header(b"x-api-key").strip()
+
+    @property
+    def content_type(self) -> str:
+        """The type of the request's body with its parameters."""
+        return self.header(b"content-type")
 
     def add_headers(self, headers: Iterable[tuple[str, str]]) -> None:
         """Add headers to the response, whatever its status."""
         self._headers.extend((name.encode(), value.encode("latin-1")) for name, value in headers)
 
-    async def read_json_body(self, *, limit: int) -> bytes:
+    async def read_body(self, *, content_type: str = "application/json", limit: int) -> bytes:
         """The whole body.
 
-        :raises ApiError: 415 if its type is not uncompressed JSON, 413 if it is longer than
+        :raises ApiError: 415 if it is compressed or of another type, 413 if it is longer than
             ``limit`` bytes, 408 if it does not arrive within :data:`BODY_SECONDS`.
         :raises ClientAborted: if the client disconnects before the end of it.
         """
-        content_type = self.header(b"content-type")
-        if content_type.partition(";")[0].strip().lower() != "application/json":
+        given = self.content_type
+        if given.partition(";")[0].strip().lower() != content_type:
             raise bad_request(
                 Reason(
                     "gateway.content_type.not_supported",
-                    "The Content-Type is {content_type}; it must be application/json.",
-                    content_type=repr(content_type[:100]),
+                    "The Content-Type is {content_type}; it must be {required}.",
+                    content_type=repr(given[:100]),
+                    required=content_type,
                 ),
                 code="unsupported_media_type",
                 status=415,
@@ -213,17 +220,19 @@ class HttpExchange:
         if error.status in (408, 413):
             # The rest of the body is not needed.
             headers["connection"] = "close"
-        await self.respond(status=error.status, body=error.as_json(), headers=headers.items())
+        await self.respond(
+            status=error.status, body=error.as_json(self.error_format), headers=headers.items()
+        )
 
-    async def start_events(self) -> None:
-        """Open a stream of events."""
+    async def start_stream(self, content_type: bytes = TYPE_EVENTS) -> None:
+        """Open a stream of events, or of bytes of another type."""
         self.started = True
         await self._send(
             {
                 "type": "http.response.start",
                 "status": 200,
                 "headers": [
-                    (b"content-type", TYPE_EVENTS),
+                    (b"content-type", content_type),
                     (b"cache-control", b"no-cache"),
                     # Reverse proxies would otherwise buffer events.
                     (b"x-accel-buffering", b"no"),
@@ -232,13 +241,14 @@ class HttpExchange:
             }
         )
 
-    async def send_event(self, event: bytes) -> None:
-        """Send one event as one chunk, once the connection accepts it."""
-        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+    async def send_chunk(self, chunk: bytes) -> None:
+        """Send an event or other bytes as one chunk, once the connection accepts it."""
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 
-    async def finish_events(self, event: bytes) -> None:
-        """Send the last event and the end of the stream."""
-        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+    async def finish_stream(self, chunk: bytes = b"") -> None:
+        """Send the last chunk and the end of the stream."""
+        if chunk:
+            await self.send_chunk(chunk)
         self.finished = True
         await self._send({"type": "http.response.body", "body": b""})
 

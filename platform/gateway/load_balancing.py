@@ -13,8 +13,8 @@ from random import Random
 
 from yarl import URL
 
+from gateway.operations import FORMATS
 from gateway.snapshots import (
-    RouteOperation,
     RoutingSnapshot,
     SnapshotBackend,
     SnapshotEndpoint,
@@ -25,8 +25,6 @@ from gateway.snapshots import (
 #: How long an endpoint that refuses connections gets no requests.
 EJECTION_SECONDS = 3.0
 
-PATHS = {RouteOperation.CHAT: "/v1/chat/completions", RouteOperation.COMPLETIONS: "/v1/completions"}
-
 
 class EngineTarget:
     """An endpoint with its state in this gateway."""
@@ -35,9 +33,10 @@ class EngineTarget:
 
     def __init__(self, endpoint: SnapshotEndpoint) -> None:
         self.endpoint = endpoint
-        self.urls = {operation: URL(endpoint.url + path) for operation, path in PATHS.items()}
+        self.urls = {
+            operation: URL(endpoint.url + form.path) for operation, form in FORMATS.items()
+        }
         self.headers = {
-            "Content-Type": "application/json",
             # Compressed events could not be forwarded one by one.
             "Accept-Encoding": "identity",
             "User-Agent": "ninefold-gateway",

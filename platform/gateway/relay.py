@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +13,6 @@ from typing import Any
 import aiohttp
 
 from controlplane.domain.common.reasons import Reason
-from gateway.completion_requests import (
-    CompletionRequest,
-    estimate_prompt_tokens,
-    estimate_value_tokens,
-)
 from gateway.engine_responses import (
     TokenCount,
     compact_json,
@@ -43,8 +38,11 @@ from gateway.load_balancing import (
     RouteWithPools,
 )
 from gateway.metrics import GatewayMetrics
+from gateway.model_requests import ModelRequest, UpstreamBody
+from gateway.operations import RouteOperation
 from gateway.rate_limits import RateLimiter, RequestCharge
-from gateway.snapshots import RouteOperation, SnapshotKey
+from gateway.snapshots import SnapshotKey
+from gateway.token_estimates import estimate_prompt_tokens, estimate_value_tokens
 from gateway.usage_reporting import RequestOutcome, RequestUsage, UsageReporter
 
 #: Engines behind uvicorn close an idle connection after 5 s. Closing it earlier means that no request
@@ -80,7 +78,12 @@ class EngineClient:
         await self._session.close()
 
     async def post(
-        self, target: EngineTarget, *, operation: RouteOperation, body: bytes, request_id: str
+        self,
+        target: EngineTarget,
+        *,
+        operation: RouteOperation,
+        body: UpstreamBody,
+        request_id: str,
     ) -> aiohttp.ClientResponse:
         """The engine's response with its body unread; the caller releases it.
 
@@ -92,8 +95,12 @@ class EngineClient:
         try:
             return await self._session.post(
                 target.urls[operation],
-                data=body,
-                headers={**target.headers, "X-Request-Id": request_id},
+                data=body.content,
+                headers={
+                    **target.headers,
+                    "Content-Type": body.content_type,
+                    "X-Request-Id": request_id,
+                },
                 # A redirect could send the credential to any host.
                 allow_redirects=False,
             )
@@ -126,13 +133,17 @@ async def read_response(response: aiohttp.ClientResponse, *, limit: int) -> byte
                     )
                 )
     except aiohttp.ClientError as error:
-        raise upstream_failure_error(
-            Reason(
-                "gateway.engine.response_interrupted",
-                "The response of the model's engine was interrupted.",
-            )
-        ) from error
+        raise _interrupted_error() from error
     return body
+
+
+def _interrupted_error() -> ApiError:
+    return upstream_failure_error(
+        Reason(
+            "gateway.engine.response_interrupted",
+            "The response of the model's engine was interrupted.",
+        )
+    )
 
 
 logger = logging.getLogger(__name__)
@@ -160,7 +171,7 @@ class _RequestProgress:
 
     key: SnapshotKey
     entry: RouteWithPools
-    request: CompletionRequest
+    request: ModelRequest
     started_at: float
     #: The estimate that is charged before an engine has reported usage.
     prompt_estimate: int
@@ -184,9 +195,15 @@ class _RequestProgress:
         the engine. If the engine failed, only the streamed output is charged, and a request that
         reached no engine costs nothing.
         """
-        counted = self.whole or self.tally.reported
-        if counted is not None:
-            return counted
+        if self.whole is not None:
+            return self.whole
+        if (reported := self.tally.reported) is not None:
+            if self.tally.complete:
+                return reported
+            # Messages report their input at the start of a stream.
+            return TokenCount(
+                prompt=reported.prompt, completion=max(reported.completion, self.tally.chunks)
+            )
         free = self.backend is None or self.outcome in (
             RequestOutcome.ERROR,
             RequestOutcome.REJECTED,
@@ -231,7 +248,7 @@ class EngineRelay:
         *,
         key: SnapshotKey,
         entry: RouteWithPools,
-        request: CompletionRequest,
+        request: ModelRequest,
         gateways: int,
     ) -> None:
         """Serve the request and account for it, however it ends.
@@ -260,8 +277,7 @@ class EngineRelay:
         progress.charge = charge
         try:
             exchange.add_headers(self._rate_limiter.headers(key).items())
-            work = self._respond_stream if request.stream else self._respond_unstreamed
-            await exchange.while_connected(work(exchange, progress))
+            await exchange.while_connected(self._responder(request)(exchange, progress))
         except ApiError as error:
             progress.fail(error)
             raise
@@ -275,6 +291,13 @@ class EngineRelay:
             self.open_requests -= 1
             charge.settle(progress.tokens.total)
             self._record_usage(progress)
+
+    def _responder(
+        self, request: ModelRequest
+    ) -> Callable[[HttpExchange, _RequestProgress], Coroutine[Any, Any, None]]:
+        if request.stream:
+            return self._respond_stream
+        return self._respond_unstreamed if request.is_answered_with_json else self._respond_file
 
     def _record_usage(self, progress: _RequestProgress) -> None:
         route = progress.entry.route.name
@@ -368,10 +391,28 @@ class EngineRelay:
                     body = await read_response(response, limit=MAX_RESPONSE_BYTES)
         except TimeoutError:
             raise _timeout_error(self._deadlines.total) from None
-        content = _parse_completion(body)
+        content = _parse_response(body, field=progress.request.format.response_field)
         progress.whole = _reported_or_estimated_tokens(content, progress)
         answer = compact_json(with_model_name(content, route=route))
         await exchange.respond(status=200, body=answer)
+
+    async def _respond_file(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
+        """Forward audio or a text as it arrives, with the engine's type.
+
+        A file that has been started and fails is cut off, so that no client takes it for whole.
+        """
+        try:
+            async with asyncio.timeout(self._deadlines.total):
+                async with self._open_response(exchange, progress) as (_, response):
+                    await exchange.start_stream(response.content_type.encode("latin-1"))
+                    async for chunk in response.content.iter_any():
+                        await exchange.send_chunk(chunk)
+        except TimeoutError:
+            raise _timeout_error(self._deadlines.total) from None
+        except aiohttp.ClientError as error:
+            raise _interrupted_error() from error
+        progress.whole = TokenCount(prompt=progress.prompt_estimate, completion=0)
+        await exchange.finish_stream()
 
     async def _respond_stream(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
         try:
@@ -388,13 +429,7 @@ class EngineRelay:
                 "an engine's stream broke",
                 extra={"route": progress.entry.route.name, "reason": str(error)},
             )
-            failure = upstream_failure_error(
-                Reason(
-                    "gateway.engine.response_interrupted",
-                    "The response of the model's engine was interrupted.",
-                )
-            )
-            await self._abort_stream(exchange, progress, failure)
+            await self._abort_stream(exchange, progress, _interrupted_error())
 
     async def _forward_events(
         self,
@@ -421,6 +456,7 @@ class EngineRelay:
             model=choice.backend.model,
             include_usage=progress.request.include_usage,
             tally=progress.tally,
+            form=progress.request.format,
         )
         event_loop = asyncio.get_running_loop()
         total_at = (
@@ -431,7 +467,7 @@ class EngineRelay:
                 continue
             if not exchange.started:
                 deadline.reschedule(total_at)
-                await exchange.start_events()
+                await exchange.start_stream()
             await self._send_events(exchange, progress, rewriter, splitter.feed(chunk))
             if progress.charge is not None:
                 progress.charge.change(progress.tokens.total)
@@ -459,7 +495,7 @@ class EngineRelay:
             if progress.first_token_at is None and progress.tally.chunks:
                 progress.first_token_at = self._monotonic()
             if rewritten is not None:
-                await exchange.send_event(rewritten)
+                await exchange.send_chunk(rewritten)
 
     async def _finish_stream(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
         if progress.tally.failed:
@@ -470,7 +506,8 @@ class EngineRelay:
                     )
                 )
             )
-        await exchange.finish_events(DONE)
+        marked = not progress.request.format.final_events or progress.tally.done
+        await exchange.finish_stream(DONE if marked else b"")
 
     async def _abort_stream(
         self, exchange: HttpExchange, progress: _RequestProgress, error: ApiError
@@ -482,7 +519,9 @@ class EngineRelay:
         if not exchange.started:
             raise error
         progress.fail(error)
-        await exchange.finish_events(error_event(error.as_object()) + DONE)
+        form = progress.request.format
+        event = error_event(error.as_object(form.errors))
+        await exchange.finish_stream(event if form.final_events else event + DONE)
 
 
 async def _require_success(
@@ -500,7 +539,8 @@ async def _require_success(
     )
 
 
-def _parse_completion(body: bytes) -> dict[str, Any]:
+def _parse_response(body: bytes, *, field: str) -> dict[str, Any]:
+    """The response of an engine, which must have the field."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -510,11 +550,12 @@ def _parse_completion(body: bytes) -> dict[str, Any]:
                 "The response of the model's engine is not JSON.",
             )
         ) from None
-    if not isinstance(content, dict) or "choices" not in content:
+    if not isinstance(content, dict) or field not in content:
         raise upstream_failure_error(
             Reason(
-                "gateway.engine.response_not_a_completion",
-                "The response of the model's engine is not a completion.",
+                "gateway.engine.response_lacks_field",
+                "The response of the model's engine has no '{field}'.",
+                field=field,
             )
         )
     return content
@@ -526,9 +567,10 @@ def _reported_or_estimated_tokens(
     """The usage reported in a response; an estimate if there is none."""
     if isinstance(content.get("usage"), dict):
         return token_count(content["usage"])
+    choices = content.get("choices")
     texts = [
         choice.get("message", choice.get("text"))
-        for choice in content["choices"]
+        for choice in (choices if isinstance(choices, list) else ())
         if isinstance(choice, dict)
     ]
     return TokenCount(prompt=progress.prompt_estimate, completion=estimate_value_tokens(texts))

@@ -18,7 +18,6 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from random import SystemRandom
@@ -28,17 +27,11 @@ import aiohttp
 
 from gateway.durable_files import write_durably
 from gateway.metrics import GatewayMetrics
+from gateway.operations import RouteOperation
 
 
 class InvalidRoutingSnapshot(Exception):
     """A body is not signed by the control plane, or is not a snapshot."""
-
-
-class RouteOperation(StrEnum):
-    """An operation of a route."""
-
-    CHAT = "chat"
-    COMPLETIONS = "completions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ import aiohttp
 
 from gateway.durable_files import write_durably
 from gateway.metrics import GatewayMetrics
-from gateway.snapshots import RouteOperation
+from gateway.operations import RouteOperation
 
 #: Records of one batch at most; about 1 MB.
 MAX_BATCH_RECORDS = 4000

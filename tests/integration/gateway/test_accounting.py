@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.completion_requests import estimate_prompt_tokens
+from gateway.token_estimates import estimate_prompt_tokens
 from tests.integration.gateway.clients import post, user_message
 from tests.integration.gateway.conftest import SECRET
 from tests.integration.gateway.control_planes import FakeControl, key_of

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from gateway.load_balancing import EJECTION_SECONDS, LoadBalancer, RouteWithPools
+from gateway.operations import RouteOperation
 from gateway.snapshots import (
-    RouteOperation,
     RoutingSnapshot,
     SnapshotBackend,
     SnapshotEndpoint,

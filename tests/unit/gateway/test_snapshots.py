@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.operations import RouteOperation
 from gateway.snapshots import (
     InvalidRoutingSnapshot,
-    RouteOperation,
     snapshot_signature,
     verify_and_parse_snapshot,
 )
@@ -30,7 +30,7 @@ def content_of(**changes: Any) -> dict[str, Any]:
                 "name": "parser",
                 "team": "team-a",
                 "context_length": 512,
-                "operations": ["chat", "embeddings"],
+                "operations": ["chat", "telepathy"],
                 "created": 1,
                 "backends": [
                     {

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.completion_requests import (
+from gateway.token_estimates import (
     MESSAGE_TOKENS,
     PART_TOKENS,
     estimate_prompt_tokens,

@@ -1,54 +1,75 @@
-"""OpenAI completion requests: parsing, validation, and estimates of their tokens.
-
-Tokens are estimated where no engine has counted them: at admission, and for requests that were cut off. The
-gateway has no tokenizer. An estimate is on the low side of what tokenizers of current models make of ordinary
-text, so that no valid request is refused:
-
-* ASCII: a token for 4 characters;
-* other scripts: a token for 5 bytes of UTF-8, which is 1.7 Chinese or 2.5 Cyrillic characters;
-* a part that is not text (an image, a sound): :data:`PART_TOKENS`, whatever its size;
-* a message: :data:`MESSAGE_TOKENS` for its role;
-* tokens that the client sends as numbers: their number.
-"""
+"""Requests to models: parsing and validation. What only the engine can judge is left to it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, NoReturn
 
 from controlplane.domain.common.reasons import Reason
 from gateway.engine_responses import compact_json
-from gateway.errors import bad_request
-from gateway.snapshots import RouteOperation, SnapshotRoute
+from gateway.errors import ApiError, bad_request
+from gateway.multipart_forms import FormPart, encode_form, parse_form
+from gateway.operations import FORMATS, OperationFormat, RouteOperation
+from gateway.snapshots import SnapshotRoute
+
+#: Formats of a transcription that are JSON; the others are texts.
+_JSON_TRANSCRIPTS = frozenset({"json", "verbose_json", "diarized_json"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionRequest:
+class UpstreamBody:
+    """The body of a request to an engine."""
+
+    content: bytes
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
     operation: RouteOperation
     #: The public model name in the request.
     model: str
     stream: bool
-    #: The client requests the chunk that reports usage at the end of the stream.
+    #: The client gets the usage in a stream.
     include_usage: bool
+    #: The JSON body, or the fields of a form without its files.
     payload: dict[str, Any]
+    #: Fields and files of a form, in their order.
+    form: tuple[FormPart, ...] = ()
 
-    def upstream_body(self, *, model: str) -> bytes:
-        """The JSON for the engine, with the engine's name of the model.
+    @property
+    def format(self) -> OperationFormat:
+        return FORMATS[self.operation]
+
+    @property
+    def is_answered_with_json(self) -> bool:
+        """Whether a response that is no stream is a JSON object."""
+        if self.form:
+            return self.payload.get("response_format", "json") in _JSON_TRANSCRIPTS
+        return bool(self.format.response_field)
+
+    def upstream_body(self, *, model: str) -> UpstreamBody:
+        """The body for the engine, with the engine's name of the model.
 
         A stream always reports its usage to the gateway, whether or not the client requests it.
         """
+        if self.form:
+            content, content_type = encode_form(self.form, model=model)
+            return UpstreamBody(content=content, content_type=content_type)
         payload = {**self.payload, "model": model}
-        if self.stream:
+        if self.stream and self.operation in _STREAM_OPTIONS:
             payload["stream_options"] = {
                 **(payload.get("stream_options") or {}),
                 "include_usage": True,
             }
-        return compact_json(payload)
+        return UpstreamBody(content=compact_json(payload), content_type="application/json")
 
+
+#: Operations that report usage in a stream only if ``stream_options`` requests it.
+_STREAM_OPTIONS = frozenset({RouteOperation.CHAT, RouteOperation.COMPLETIONS})
 
 #: An escape that may be half of a surrogate pair; bodies without one need no further check.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -64,8 +85,8 @@ def _reject_nan_and_infinity(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_constant=_reject_nan_and_infinity)
 
 
-def parse_completion_request(body: bytes, *, operation: RouteOperation) -> CompletionRequest:
-    """The completion request in an HTTP body.
+def parse_json_request(body: bytes, *, operation: RouteOperation) -> ModelRequest:
+    """The request in a JSON body.
 
     :raises ApiError: 400 if it is not a JSON object or lacks what the operation needs; the error
         names the position or the parameter.
@@ -73,16 +94,7 @@ def parse_completion_request(body: bytes, *, operation: RouteOperation) -> Compl
     payload = _parse_object(body)
     if _SURROGATE.search(body):
         _check_encodable_strings(payload)
-    model = payload.get("model")
-    if not isinstance(model, str) or not model:
-        raise bad_request(
-            Reason(
-                "gateway.model.missing",
-                "The body must name a model that GET /v1/models lists: {'model': '…'}.",
-            ),
-            param="model",
-            code="missing_required_parameter" if model is None else "invalid_type",
-        )
+    model = _model_name(payload)
     stream = payload.get("stream")
     if not isinstance(stream, bool | None):
         raise bad_request(
@@ -94,17 +106,82 @@ def parse_completion_request(body: bytes, *, operation: RouteOperation) -> Compl
             param="stream",
             code="invalid_type",
         )
-    if operation is RouteOperation.CHAT:
-        _check_messages(payload.get("messages"))
-    else:
-        _check_prompt(payload.get("prompt"))
-    return CompletionRequest(
+    _check_stream(operation, stream=bool(stream))
+    _CHECKS[operation](payload)
+    return ModelRequest(
         operation=operation,
         model=model,
         stream=bool(stream),
-        include_usage=_includes_stream_usage(payload, stream=bool(stream)),
+        include_usage=(
+            operation not in _STREAM_OPTIONS or _includes_stream_usage(payload, stream=bool(stream))
+        ),
         payload=payload,
     )
+
+
+async def parse_form_request(
+    body: bytes, *, content_type: str, operation: RouteOperation
+) -> ModelRequest:
+    """The request in a ``multipart/form-data`` body.
+
+    :raises ApiError: 400 if it is no such form or lacks the model or the file.
+    """
+    form = await parse_form(body, content_type=content_type)
+    payload: dict[str, Any] = {part.name: part.text() for part in form if not part.filename}
+    model = _model_name(payload)
+    stream = payload.get("stream", "false").lower()
+    if stream not in ("true", "false"):
+        raise bad_request(
+            Reason(
+                "gateway.stream.not_boolean",
+                "'stream' must be true or false; it is {type}.",
+                type=repr(stream[:100]),
+            ),
+            param="stream",
+            code="invalid_type",
+        )
+    _check_stream(operation, stream=stream == "true")
+    if not any(part.name == "file" and part.filename for part in form):
+        raise bad_request(
+            Reason("gateway.file.missing", "The form must have the audio in a file named 'file'."),
+            param="file",
+            code="missing_required_parameter",
+        )
+    return ModelRequest(
+        operation=operation,
+        model=model,
+        stream=stream == "true",
+        include_usage=True,
+        payload=payload,
+        form=form,
+    )
+
+
+def _model_name(payload: Mapping[str, Any]) -> str:
+    model = payload.get("model")
+    if not isinstance(model, str) or not model:
+        raise bad_request(
+            Reason(
+                "gateway.model.missing",
+                "The body must name a model that GET /v1/models lists: {'model': '…'}.",
+            ),
+            param="model",
+            code="missing_required_parameter" if model is None else "invalid_type",
+        )
+    return model
+
+
+def _check_stream(operation: RouteOperation, *, stream: bool) -> None:
+    if stream and not FORMATS[operation].has_stream:
+        raise bad_request(
+            Reason(
+                "gateway.stream.not_supported",
+                "'stream' must be false: {operation} has no streams.",
+                operation=operation.value,
+            ),
+            param="stream",
+            code="unsupported_value",
+        )
 
 
 def _parse_object(body: bytes) -> dict[str, Any]:
@@ -190,7 +267,8 @@ def _strings_with_paths(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 pending.append((f"{path}.{key}" if path else key, each))
 
 
-def _check_messages(messages: object) -> None:
+def _check_messages(payload: Mapping[str, Any]) -> None:
+    messages = payload.get("messages")
     if not isinstance(messages, list) or not messages:
         raise bad_request(
             Reason(
@@ -214,7 +292,8 @@ def _check_messages(messages: object) -> None:
             )
 
 
-def _check_prompt(prompt: object) -> None:
+def _check_prompt(payload: Mapping[str, Any]) -> None:
+    prompt = payload.get("prompt")
     if not isinstance(prompt, str | list) or prompt == []:
         raise bad_request(
             Reason(
@@ -224,6 +303,93 @@ def _check_prompt(prompt: object) -> None:
             param="prompt",
             code="missing_required_parameter" if prompt is None else "invalid_type",
         )
+
+
+def _check_response_input(payload: Mapping[str, Any]) -> None:
+    """Responses are not stored: a request has all of its input, and is answered at once."""
+    for name in ("previous_response_id", "conversation", "background"):
+        if payload.get(name):
+            raise bad_request(
+                Reason(
+                    "gateway.responses.not_stored",
+                    "'{field}' is not supported, because responses are not stored; send the "
+                    "whole input.",
+                    field=name,
+                ),
+                param=name,
+                code="unsupported_parameter",
+            )
+    given = payload.get("input")
+    if not isinstance(given, str | list) or not given:
+        raise _missing_or_invalid(
+            Reason("gateway.input.invalid", "'input' must be a string or a list of items."),
+            param="input",
+            value=given,
+        )
+
+
+def _check_embedding_input(payload: Mapping[str, Any]) -> None:
+    given = payload.get("input")
+    if not isinstance(given, str | list) or not given:
+        raise _missing_or_invalid(
+            Reason(
+                "gateway.input.not_texts",
+                "'input' must be a string, or a list of strings or tokens; none may be empty.",
+            ),
+            param="input",
+            value=given,
+        )
+
+
+def _check_documents(payload: Mapping[str, Any]) -> None:
+    query, documents = payload.get("query"), payload.get("documents")
+    if not isinstance(query, str) or not query:
+        raise _missing_or_invalid(
+            Reason("gateway.query.invalid", "'query' must be a string."), param="query", value=query
+        )
+    if not isinstance(documents, list) or not documents:
+        raise _missing_or_invalid(
+            Reason("gateway.documents.invalid", "'documents' must be a list of at least one text."),
+            param="documents",
+            value=documents,
+        )
+
+
+def _check_image_prompt(payload: Mapping[str, Any]) -> None:
+    prompt = payload.get("prompt")
+    if not isinstance(prompt, str) or not prompt:
+        raise _missing_or_invalid(
+            Reason("gateway.prompt.not_a_string", "'prompt' must be a string."),
+            param="prompt",
+            value=prompt,
+        )
+
+
+def _check_speech_input(payload: Mapping[str, Any]) -> None:
+    given = payload.get("input")
+    if not isinstance(given, str) or not given:
+        raise _missing_or_invalid(
+            Reason("gateway.input.not_a_string", "'input' must be a string."),
+            param="input",
+            value=given,
+        )
+
+
+def _missing_or_invalid(message: Reason, *, param: str, value: object) -> ApiError:
+    code = "missing_required_parameter" if value is None else "invalid_type"
+    return bad_request(message, param=param, code=code)
+
+
+_CHECKS: Mapping[RouteOperation, Callable[[Mapping[str, Any]], None]] = {
+    RouteOperation.CHAT: _check_messages,
+    RouteOperation.COMPLETIONS: _check_prompt,
+    RouteOperation.RESPONSES: _check_response_input,
+    RouteOperation.MESSAGES: _check_messages,
+    RouteOperation.EMBEDDINGS: _check_embedding_input,
+    RouteOperation.RERANK: _check_documents,
+    RouteOperation.IMAGES: _check_image_prompt,
+    RouteOperation.SPEECH: _check_speech_input,
+}
 
 
 def _includes_stream_usage(payload: dict[str, Any], *, stream: bool) -> bool:
@@ -242,7 +408,7 @@ def _includes_stream_usage(payload: dict[str, Any], *, stream: bool) -> bool:
     return options.get("include_usage") is True
 
 
-def check_supported(request: CompletionRequest, route: SnapshotRoute) -> None:
+def check_supported(request: ModelRequest, route: SnapshotRoute) -> None:
     """Refuse a request that the route does not support.
 
     The length of the prompt is left to the engine, which has the tokenizer.
@@ -262,7 +428,7 @@ def check_supported(request: CompletionRequest, route: SnapshotRoute) -> None:
             param="model",
             code="unsupported_operation",
         )
-    for name in ("max_tokens", "max_completion_tokens"):
+    for name in request.format.output_limits:
         length = request.payload.get(name)
         if length is None:
             continue
@@ -295,68 +461,3 @@ def check_supported(request: CompletionRequest, route: SnapshotRoute) -> None:
 def _type_name(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
     return "null" if value is None else names.get(type(value), "a number")
-
-
-#: Tokens that OpenAI charges for an image in low detail.
-PART_TOKENS = 85
-#: The role and its separators in the chat templates of current models.
-MESSAGE_TOKENS = 3
-
-_ASCII_BYTES_PER_TOKEN = 4
-_OTHER_BYTES_PER_TOKEN = 5
-#: Parts of a message that are not text.
-_MEDIA = frozenset({"image_url", "input_audio", "audio_url", "video_url", "file"})
-
-
-def estimate_text_tokens(text: str) -> int:
-    """The estimate for a text; 0 only for an empty one."""
-    if text.isascii():
-        return ceil(len(text) / _ASCII_BYTES_PER_TOKEN)
-    ascii_bytes = len(text.encode("ascii", "ignore"))
-    others = len(text.encode("utf-8", "surrogatepass")) - ascii_bytes
-    return ceil(ascii_bytes / _ASCII_BYTES_PER_TOKEN + others / _OTHER_BYTES_PER_TOKEN)
-
-
-def estimate_value_tokens(value: object) -> int:
-    """The estimate for all texts inside a JSON value, its media included."""
-    tokens = 0
-    pending = [value]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, str):
-            tokens += estimate_text_tokens(each)
-        elif isinstance(each, list):
-            pending.extend(each)
-        elif isinstance(each, dict):
-            media = _MEDIA & each.keys()
-            tokens += PART_TOKENS * len(media)
-            pending.extend(inner for key, inner in each.items() if key not in media)
-    return tokens
-
-
-def estimate_prompt_tokens(payload: dict[str, Any], *, context_length: int | None) -> int:
-    """The estimate for the prompt of a validated request.
-
-    :param context_length: the upper bound, because the engine refuses a longer prompt.
-    """
-    if (messages := payload.get("messages")) is not None:
-        tokens = MESSAGE_TOKENS * len(messages)
-        tokens += estimate_value_tokens([messages, payload.get("tools"), payload.get("functions")])
-        return _limit_token_count(tokens, context_length)
-    return sum(
-        _limit_token_count(tokens, context_length)
-        for tokens in _prompt_estimates(payload.get("prompt"))
-    )
-
-
-def _prompt_estimates(prompt: object) -> Iterator[int]:
-    """The estimate for each prompt of a completion: a text, tokens, or a list of either."""
-    if isinstance(prompt, list) and any(isinstance(each, str | list) for each in prompt):
-        for each in prompt:
-            yield len(each) if isinstance(each, list) else estimate_value_tokens(each)
-    else:
-        yield len(prompt) if isinstance(prompt, list) else estimate_value_tokens(prompt)
-
-
-def _limit_token_count(tokens: int, limit: int | None) -> int:
-    return tokens if limit is None else min(tokens, limit)

@@ -1,0 +1,391 @@
+"""Operations besides chat and completions, through the official client where it has them."""
+
+from __future__ import annotations
+
+import io
+import json
+import wave
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+from aiohttp import web
+
+from gateway.operations import FORMATS, RouteOperation
+from tests.integration.gateway.clients import post
+from tests.integration.gateway.conftest import CREDENTIAL, SECRET, backend_of
+from tests.integration.gateway.control_planes import FakeControl, key_of, route_of
+from tests.integration.gateway.engines import MODEL
+from tests.integration.gateway.processes import GatewayProcess
+from tests.integration.gateway.servers import ThreadedServer, wait_until
+
+INPUT_USAGE = {"prompt_tokens": 9, "total_tokens": 9}
+OUTPUT_USAGE = {"input_tokens": 9, "output_tokens": 4, "total_tokens": 13}
+SOUND = bytes(range(256)) * 300
+
+RESPONSE = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": MODEL,
+    "output": [
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "hello", "annotations": []}],
+        }
+    ],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "usage": OUTPUT_USAGE,
+}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "/v1/embeddings": {
+        "object": "list",
+        "model": MODEL,
+        "data": [{"object": "embedding", "index": 0, "embedding": [0.5, -0.5]}],
+        "usage": INPUT_USAGE,
+    },
+    "/v1/rerank": {
+        "id": "rerank-1",
+        "model": MODEL,
+        "results": [{"index": 1, "relevance_score": 0.9}],
+        "usage": {"total_tokens": 9},
+    },
+    "/v1/images/generations": {"created": 1, "data": [{"b64_json": "aGk="}]},
+    "/v1/responses": RESPONSE,
+    "/v1/messages": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": MODEL,
+        "content": [{"type": "text", "text": "hello"}],
+        "usage": OUTPUT_USAGE,
+    },
+}
+STREAMS: dict[str, list[dict[str, Any]]] = {
+    "/v1/responses": [
+        {"type": "response.created", "response": {**RESPONSE, "usage": None}},
+        {"type": "response.output_text.delta", "delta": "hel"},
+        {"type": "response.output_text.delta", "delta": "lo"},
+        {"type": "response.completed", "response": RESPONSE},
+    ],
+    "/v1/messages": [
+        {
+            "type": "message_start",
+            "message": {"model": MODEL, "usage": {"input_tokens": 9, "output_tokens": 1}},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"text": "hello"}},
+        {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 4}},
+        {"type": "message_stop"},
+    ],
+}
+
+
+class OperationsEngine(ThreadedServer):
+    """Answers each operation with a fixed response, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: list[dict[str, Any]] = []
+        self.files: list[tuple[str, str, bytes]] = []
+        self.fails = False
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            *(web.post(path, self._answer) for path in ANSWERS),
+            web.post("/v1/audio/transcriptions", self._transcribe),
+            web.post("/v1/audio/translations", self._transcribe),
+            web.post("/v1/audio/speech", self._speak),
+        ]
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        assert request.headers["Authorization"] == f"Bearer {CREDENTIAL}"
+        body = await request.json()
+        self.bodies.append(body)
+        if self.fails:
+            error = {"error": {"message": f"{MODEL} at {self.url} refuses"}}
+            return web.json_response(error, status=400)
+        if not body.get("stream"):
+            return web.json_response(ANSWERS[request.path])
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for event in STREAMS[request.path]:
+            content = json.dumps(event)
+            await response.write(f"event: {event['type']}\ndata: {content}\n\n".encode())
+        return response
+
+    async def _transcribe(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        fields = {name: value for name, value in form.items() if isinstance(value, str)}
+        self.bodies.append(fields)
+        for value in form.values():
+            if isinstance(value, web.FileField):
+                self.files.append((value.filename, value.content_type, value.file.read()))
+        if fields.get("response_format") == "srt":
+            return web.Response(text="1\n00:00:00,000 --> 00:00:01,000\nhello\n")
+        return web.json_response({"text": "hello", "usage": {"type": "duration", "seconds": 1}})
+
+    async def _speak(self, request: web.Request) -> web.StreamResponse:
+        self.bodies.append(await request.json())
+        response = web.StreamResponse(headers={"Content-Type": "audio/wav"})
+        await response.prepare(request)
+        await response.write(SOUND)
+        if self.fails and request.transport is not None:
+            request.transport.abort()
+        return response
+
+
+@pytest.fixture
+def engine() -> Iterator[OperationsEngine]:
+    server = OperationsEngine().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def control(engine: OperationsEngine) -> Iterator[FakeControl]:
+    server = FakeControl().start()
+    operations = [operation.value for operation in RouteOperation]
+    server.publish(
+        routes=[route_of("any", backend_of(engine.url), operations=operations)],
+        keys=[key_of(SECRET)],
+    )
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def client(gateway: GatewayProcess) -> openai.OpenAI:
+    return gateway.client(SECRET)
+
+
+def used(control: FakeControl) -> tuple[str, int, int, str]:
+    """Operation, tokens and outcome of the only request."""
+    (record,) = wait_until(lambda: control.records, what="the usage record")
+    counts = record["prompt_tokens"], record["completion_tokens"]
+    return record["operation"], *counts, record["outcome"]
+
+
+def wav() -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(16_000)
+        sound.writeframes(b"\x01\x00\r\n--" * 200_000)
+    return file.getvalue()
+
+
+def test_embeddings(client: openai.OpenAI, engine: OperationsEngine, control: FakeControl) -> None:
+    answer = client.embeddings.create(
+        model="any", input=["a", "b"], dimensions=2, encoding_format="float"
+    )
+    assert (answer.model, answer.data[0].embedding) == ("any", [0.5, -0.5])
+    assert engine.bodies[0]["model"] == MODEL
+    assert engine.bodies[0]["dimensions"] == 2
+    assert used(control) == ("embeddings", 9, 0, "ok")
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank"])
+def test_rerank(
+    gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl, path: str
+) -> None:
+    body = {"model": "any", "query": "q", "documents": ["a", "b"], "top_n": 1}
+    status, _, answer = post(gateway, body, path=path)
+    assert (status, answer["model"]) == (200, "any")
+    assert answer["results"] == [{"index": 1, "relevance_score": 0.9}]
+    assert engine.bodies == [{**body, "model": MODEL}]
+    assert used(control) == ("rerank", 9, 0, "ok")
+
+
+def test_images(client: openai.OpenAI, engine: OperationsEngine, control: FakeControl) -> None:
+    answer = client.images.generate(model="any", prompt="a red square", size="256x256")
+    assert answer.data is not None
+    assert answer.data[0].b64_json == "aGk="
+    assert engine.bodies == [{"model": MODEL, "prompt": "a red square", "size": "256x256"}]
+    assert used(control)[0] == "images"
+
+
+def test_transcriptions(
+    client: openai.OpenAI, engine: OperationsEngine, control: FakeControl
+) -> None:
+    sound = wav()
+    answer = client.audio.transcriptions.create(
+        model="any",
+        file=('a "quoted" 声.wav', sound, "audio/wav"),
+        language="en",
+        timestamp_granularities=["word"],
+    )
+    assert answer.text == "hello"
+    assert engine.bodies[0] == {
+        "model": MODEL, "language": "en", "timestamp_granularities[]": "word",
+    }  # fmt: skip
+    ((_, kind, received),) = engine.files
+    assert (kind, received) == ("audio/wav", sound)
+    assert used(control) == ("transcriptions", 0, 0, "ok")
+
+
+@pytest.mark.filterwarnings("ignore:deprecated:DeprecationWarning")
+def test_transcription_as_subtitles_and_translation(
+    client: openai.OpenAI, engine: OperationsEngine
+) -> None:
+    file = ("a.wav", wav(), "audio/wav")
+    subtitles = client.audio.transcriptions.create(model="any", file=file, response_format="srt")
+    assert "00:00:00,000 --> " in subtitles
+    assert client.audio.translations.create(model="any", file=file).text == "hello"
+
+
+def test_speech(client: openai.OpenAI, engine: OperationsEngine, control: FakeControl) -> None:
+    with client.audio.speech.with_streaming_response.create(
+        model="any", voice="alloy", input="hello there", response_format="wav"
+    ) as answer:
+        assert answer.headers["content-type"] == "audio/wav"
+        assert answer.read() == SOUND
+    assert engine.bodies[0]["voice"] == "alloy"
+    assert used(control)[:2] == ("speech", 3)
+
+
+def test_an_interrupted_speech_is_not_taken_for_whole(
+    client: openai.OpenAI, engine: OperationsEngine, control: FakeControl
+) -> None:
+    engine.fails = True
+    with pytest.raises(openai.APIConnectionError):
+        client.audio.speech.create(model="any", voice="alloy", input="hello").read()
+    assert used(control) == ("speech", 0, 0, "error")
+
+
+def test_responses(client: openai.OpenAI, control: FakeControl) -> None:
+    answer = client.responses.create(model="any", input="hi", store=True)
+    assert (answer.model, answer.output_text) == ("any", "hello")
+    assert used(control) == ("responses", 9, 4, "ok")
+
+
+def test_a_stream_of_a_response(client: openai.OpenAI, control: FakeControl) -> None:
+    events = list(client.responses.create(model="any", input="hi", stream=True))
+    kinds = [event.type for event in events]
+    assert kinds == [event["type"] for event in STREAMS["/v1/responses"]]
+    assert MODEL not in str(events)
+    assert used(control) == ("responses", 9, 4, "ok")
+
+
+def test_messages_and_their_errors(
+    gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl
+) -> None:
+    body = {"model": "any", "max_tokens": 16, "messages": [{"role": "user", "content": "hi"}]}
+    key = {"Authorization": "", "x_api_key": SECRET, "anthropic_version": "2023-06-01"}
+    status, _, answer = post(gateway, body, path="/v1/messages", **key)
+    assert (status, answer["model"]) == (200, "any")
+    assert used(control) == ("messages", 9, 4, "ok")
+    engine.fails = True
+    status, _, answer = post(gateway, body, path="/v1/messages", **key)
+    assert status == 400
+    assert answer == {
+        "type": "error",
+        "error": {"type": "invalid_request_error", "message": "any at [hidden] refuses"},
+    }
+    status, _, answer = post(
+        gateway, body, path="/v1/messages", x_api_key="sk-no", Authorization=""
+    )
+    assert (status, answer["error"]["type"]) == (401, "authentication_error")
+
+
+def test_a_stream_of_messages(gateway: GatewayProcess, control: FakeControl) -> None:
+    body = {
+        "model": "any", "max_tokens": 16, "stream": True,
+        "messages": [{"role": "user", "content": "hi"}],
+    }  # fmt: skip
+    headers = {"Authorization": f"Bearer {SECRET}", "Content-Type": "application/json"}
+    _, _, answer = gateway.request(
+        "POST", "/v1/messages", body=json.dumps(body).encode(), headers=headers
+    )
+    events = [json.loads(line[5:]) for line in answer.splitlines() if line.startswith(b"data:")]
+    assert [event["type"] for event in events] == [
+        event["type"] for event in STREAMS["/v1/messages"]
+    ]
+    assert events[0]["message"]["model"] == "any"
+    assert b"[DONE]" not in answer
+    assert used(control) == ("messages", 9, 4, "ok")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/v1/embeddings", {"input": []}, "input"),
+        ("/v1/embeddings", {"input": "a", "stream": True}, "stream"),
+        ("/v1/rerank", {"query": "q"}, "documents"),
+        ("/v1/rerank", {"documents": ["a"]}, "query"),
+        ("/v1/images/generations", {}, "prompt"),
+        ("/v1/audio/speech", {"voice": "alloy"}, "input"),
+        ("/v1/responses", {"input": "a", "previous_response_id": "resp_0"}, "previous_response_id"),
+        ("/v1/responses", {"input": "a", "max_output_tokens": 0}, "max_output_tokens"),
+    ],
+)
+def test_an_invalid_request_names_its_parameter(
+    gateway: GatewayProcess, engine: OperationsEngine, path: str, body: dict[str, Any], param: str
+) -> None:
+    status, _, answer = post(gateway, {"model": "any", **body}, path=path)
+    assert (status, answer["error"]["param"]) == (400, param)
+    assert engine.bodies == []
+
+
+BOUNDARY = "multipart/form-data; boundary=x"
+PART = b'--x\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "status"),
+    [
+        ("application/json", b"{}", 415),
+        ("multipart/form-data", b"", 400),
+        (BOUNDARY, b"", 400),
+        (BOUNDARY, b"no boundary at all", 400),
+        (BOUNDARY, PART % (b"model", b"", b"any") + b"--x--\r\n", 400),
+        (BOUNDARY, PART % (b"model", b"", b"\xff\xfe") + b"--x--\r\n", 400),
+        (BOUNDARY, PART % (b"model", b"", b"any") * 100 + b"--x--\r\n", 400),
+        (
+            BOUNDARY,
+            b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nab',
+            400,
+        ),
+        (BOUNDARY, b"--x\r\nContent-Encoding: gzip\r\n" + PART[5:] % (b"a", b"", b"b"), 400),
+        (BOUNDARY, b"--x\r\n" + b"A: b\r\n" * 100_000, 400),
+    ],
+)
+def test_hostile_forms_are_refused(
+    gateway: GatewayProcess, engine: OperationsEngine, content_type: str, body: bytes, status: int
+) -> None:
+    answered, _, answer = post(
+        gateway, body, path="/v1/audio/transcriptions", Content_Type=content_type
+    )
+    assert (answered, answer["error"]["type"]) == (status, "invalid_request_error")
+    assert engine.bodies == []
+
+
+def test_a_model_refuses_what_it_cannot_do(
+    gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl
+) -> None:
+    control.publish(routes=[route_of("any", backend_of(engine.url), operations=["embeddings"])])
+
+    def refused() -> dict[str, Any] | None:
+        body = {"model": "any", "query": "q", "documents": ["a"]}
+        status, _, answer = post(gateway, body, path="/v1/rerank")
+        return answer if status == 400 else None
+
+    answer = wait_until(refused, what="the snapshot") or {}
+    assert answer["error"]["code"] == "unsupported_operation"
+    assert "embeddings" in answer["error"]["message"]
+
+
+def test_an_unknown_url_is_answered_as_openai_does(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match=r"Invalid URL \(POST /v1/moderations\)"):
+        client.moderations.create(input="a")
+
+
+def test_each_operation_has_a_path_of_its_own() -> None:
+    assert set(FORMATS) == set(RouteOperation)
+    assert len({form.path for form in FORMATS.values()}) == len(FORMATS)
