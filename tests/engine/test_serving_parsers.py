@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from controlplane.adapters.engines.tool_parsers import FAMILIES
 from controlplane.ports.adapter_registry import engine_by_name
 from controlplane.ports.engines import ArgumentVerification
 from controlplane.ports.launches import Launch
@@ -18,11 +21,13 @@ from tests.unit.engines.serving_requests import (
     CHIPS,
     COMPRESSED,
     MODELSLIM,
+    PLAIN,
     SPECS,
     findings,
     rendered,
 )
 
+EMBEDDING = replace(PLAIN, files=frozenset({"modules.json"}))
 #: The one package beside torch and transformers whose classes arguments are made of.
 COMPILED = "msgspec==0.22.0"
 
@@ -55,6 +60,9 @@ def launches(name: str) -> Iterator[Launch]:
                 yield rendered(name, {"model_name": "assistant"}, chip=chip, model=model)
         if not findings(name, {}, chip=chip):
             yield rendered(name, {"model_name": "assistant"}, chip=chip, nodes=2)
+            yield rendered(name, {"model_name": "assistant"}, chip=chip, model=EMBEDDING)
+            reasons = {"model_name": "assistant", "reasoning_parser": "auto"}
+            yield rendered(name, reasons, chip=chip)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +110,30 @@ def test_sglang_reads_every_command(engine_python: Path) -> None:
     assert {values["device"] for values in read} == {"cuda", "npu"}
     assert {values["quantization"] for values in read} == {None, "modelslim"}
     assert {values["nnodes"] for values in read} == {1, 2}
+
+
+@pytest.mark.parametrize("version", ["0.23.0", "0.33.0"])
+def test_vllm_has_every_parser_that_a_family_is_given(version: str) -> None:
+    root = published.modules(f"vllm=={version}") / "vllm"
+    tools = set(
+        re.findall(r'^    "(.+)": \($', (root / "tool_parsers/__init__.py").read_text(), re.M)
+    )
+    reasoning = set(
+        re.findall(r'^    "(.+)": \($', (root / "reasoning/__init__.py").read_text(), re.M)
+    )
+    assert {family.vllm.tools for family in FAMILIES} - {""} <= tools
+    assert {family.vllm.reasoning for family in FAMILIES} - {""} <= reasoning
+
+
+@pytest.mark.parametrize("version", ["0.5.14", "0.5.23"])
+def test_sglang_has_every_parser_that_a_family_is_given(version: str) -> None:
+    root = published.modules(f"sglang=={version}") / "sglang" / "srt"
+    tools = set(
+        re.findall(r'"(.+)": ', (root / "function_call/function_call_parser.py").read_text())
+    )
+    reasoning = set(re.findall(r'"(.+)": ', (root / "parser/reasoning_parser.py").read_text()))
+    assert {family.sglang.tools for family in FAMILIES} - {""} <= tools
+    assert {family.sglang.reasoning for family in FAMILIES} - {""} <= reasoning
 
 
 def test_the_older_sglang_of_ascends_image_has_every_option_too() -> None:

@@ -81,6 +81,7 @@ def engine_model_facts(version: ModelVersion) -> ModelFacts:
         scheme=version.scheme,
         format=version.format,
         config=version.config or {},
+        files=frozenset(version.artifact.tree) if version.artifact is not None else frozenset(),
     )
 
 

@@ -17,6 +17,7 @@ from apps.serving.models import ApiKey, Backend, Deployment, GatewayCall, Replic
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS, RevisionConfiguration
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
+from controlplane.domain.serving.model_kinds import Operation
 from controlplane.ports.engines import EngineTask
 from controlplane.web.rest import (
     LARGEST_INTEGER,
@@ -91,6 +92,9 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
     model_version = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
     spec = EngineSpecField(tasks=EngineTask.SERVE)
+    operations = serializers.SerializerMethodField(
+        help_text="Operations of the model at the gateway."
+    )
     chips = serializers.ListField(child=serializers.CharField())
     backends = DeploymentBackendSerializer(many=True)
 
@@ -102,12 +106,21 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
             "model_version",
             "engine",
             "spec",
+            "operations",
             "chips",
             "cards",
             "created_by",
             "created_at",
             "backends",
         )
+
+    @extend_schema_field(
+        serializers.ListField(
+            child=serializers.ChoiceField(choices=[each.value for each in Operation])
+        )
+    )
+    def get_operations(self, revision: Revision) -> list[str]:
+        return [operation.value for operation in selectors.revision_operations(revision)]
 
 
 class DeploymentDetailSerializer(DeploymentSerializer):

@@ -27,6 +27,7 @@ from apps.serving.selectors.gateways import (
     latest_gateway_snapshot,
     live_gateway_count,
     replica_engine_token,
+    revision_operations,
     snapshot_propagation,
     valid_api_keys_filter,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "replica_engine_token",
     "replica_log",
     "replicas_visible",
+    "revision_operations",
     "revisions_of",
     "snapshot_propagation",
     "usage_totals",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,6 +15,7 @@ from django.db.models import Count, F, Max, OuterRef, Prefetch, Q, QuerySet, Sub
 from django.db.models.functions import Coalesce, JSONObject
 
 from apps.accounts import selectors as accounts
+from apps.models import selectors as registry_selectors
 from apps.serving.models import (
     ApiKey,
     Backend,
@@ -22,9 +23,13 @@ from apps.serving.models import (
     GatewayCall,
     GatewaySnapshot,
     Replica,
+    Revision,
     Route,
+    RouteBackend,
 )
 from controlplane.domain.serving.lifecycle import ReplicaState
+from controlplane.domain.serving.model_kinds import Operation
+from controlplane.ports import adapter_registry
 
 #: A gateway that has not polled for this long no longer has a share of the rate limits.
 GATEWAY_HEARTBEAT_TIMEOUT = timedelta(seconds=60)
@@ -67,7 +72,9 @@ def _published_routes() -> QuerySet[Route]:
     backends = Prefetch(
         "weights__backend",
         queryset=Backend.objects.select_related(
-            "revision__model_version", "revision__deployment"
+            "revision__model_version__line",
+            "revision__model_version__artifact",
+            "revision__deployment",
         ).prefetch_related(ready),
     )
     return (
@@ -87,7 +94,7 @@ def _route_document(route: Route) -> dict[str, Any]:
         "name": route.name,
         "team": route.deployment.team.uid,
         "context_length": min(lengths, default=0),
-        "operations": ["chat", "completions"],
+        "operations": [operation.value for operation in _route_operations(weights)],
         "created": int(route.created_at.timestamp()),
         "backends": [
             {
@@ -107,6 +114,26 @@ def _route_document(route: Route) -> dict[str, Any]:
             for weight in weights
         ],
     }
+
+
+def _route_operations(weights: Sequence[RouteBackend]) -> tuple[Operation, ...]:
+    """What every backend with a share of the requests offers, or every backend if none has a share."""
+    serving = [weight for weight in weights if weight.weight] or list(weights)
+    offered = [set(revision_operations(weight.backend.revision)) for weight in serving]
+    return _in_order(set.intersection(*offered) if offered else set())
+
+
+def revision_operations(revision: Revision) -> tuple[Operation, ...]:
+    """The operations of its model's kind that its engine offers; none if the engine is not installed."""
+    if revision.engine not in adapter_registry.engine_names():
+        return ()
+    profile = adapter_registry.engine_by_name(revision.engine).profile()
+    kind = registry_selectors.engine_model_facts(revision.model_version).kind
+    return _in_order(profile.operations.get(kind, ()) if kind is not None else ())
+
+
+def _in_order(operations: Collection[Operation]) -> tuple[Operation, ...]:
+    return tuple(operation for operation in Operation if operation in operations)
 
 
 def _valid_api_keys(at: datetime) -> QuerySet[ApiKey]:

@@ -239,8 +239,10 @@ def _overview_context(request: AuthenticatedRequest, found: Deployment) -> dict[
             for node in nodes
         ]
         rows.append(ReplicaRow(replica=replica, location="; ".join(locations)))
+    revision = selectors.newest_revision(found)
     return {
-        "revision": selectors.newest_revision(found),
+        "revision": revision,
+        "operations": selectors.revision_operations(revision),
         "replicas": rows,
         # All replicas have the same claim shape, so the first pending one stands for the others.
         "claim_uid": next(

@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
+from controlplane.domain.serving.model_kinds import ModelKind, Operation, model_kind
 from controlplane.domain.sizing import DEFAULT_ENGINE_MEMORY, EngineMemory
 from controlplane.ports.launches import EngineEnvironment, InputArtifact, Launch, LaunchPlacement
 
@@ -84,6 +85,8 @@ class EngineProfile:
     flags: ArgumentVerification = ArgumentVerification.UNVERIFIED
     #: Formats of quantized weights that it loads or writes, for example ``compressed-tensors``.
     formats: frozenset[str] = frozenset()
+    #: Kinds of models that it serves → the operations that it offers for them.
+    operations: Mapping[ModelKind, frozenset[Operation]] = field(default_factory=dict)
     #: How it uses memory, for sizing.
     memory: EngineMemory = DEFAULT_ENGINE_MEMORY
     #: Notes for operators, such as what it answers without a key.
@@ -108,6 +111,13 @@ class ModelFacts:
     format: str = ""
     #: ``config.json`` as far as it is known; what is sized and divided is read from it.
     config: Mapping[str, Any] = field(default_factory=dict)
+    #: Names of its files as far as they are known; an embedding model is told by them.
+    files: frozenset[str] = frozenset()
+
+    @property
+    def kind(self) -> ModelKind | None:
+        """None if it is of no kind that is served."""
+        return model_kind(self.architecture, files=self.files)
 
     def check_length(self, spec: Mapping[str, Any], field: str) -> Iterator[FieldFinding]:
         """A finding if the field of the spec is a number of tokens above the context length of the model."""

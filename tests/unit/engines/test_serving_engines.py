@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -148,8 +149,56 @@ def test_ascends_flag_is_given_for_modelslims_weights_only() -> None:
 
 
 def test_a_model_that_does_not_answer_is_refused() -> None:
-    model = replace(PLAIN, name="bge-m3", architecture="XLMRobertaModel")
-    assert "vLLM serves generative models only" in findings("vllm", {}, model=model)["model"]
+    model = replace(PLAIN, name="din", architecture="DIN")
+    assert (
+        "vLLM serves models of the kinds embedding, reranker, text, transcription"
+        in (findings("vllm", {}, model=model)["model"])
+    )
+    embedder = replace(PLAIN, name="bge-m3", architecture="XLMRobertaModel")
+    assert (
+        "MindIE serves models of the kinds text"
+        in (findings("mindie", {}, chip="ascend-910b3", model=embedder)["model"])
+    )
+
+
+def argv_of(name: str, spec: Mapping[str, Any], model: ModelFacts) -> tuple[str, ...]:
+    return (
+        rendered(name, {"model_name": "assistant", **spec}, chip="nvidia-h800", model=model)
+        .roles[0]
+        .argv
+    )
+
+
+def test_an_embedding_model_is_told_by_its_files_and_pooled() -> None:
+    model = replace(PLAIN, files=frozenset({"config.json", "modules.json"}))
+    assert findings("vllm", {}, model=model) == {}
+    assert argv_of("vllm", {}, model)[-2:] == ("--runner", "pooling")
+    assert "--is-embedding" in argv_of("sglang", {}, model)
+
+
+def test_tool_calls_are_parsed_as_the_family_of_the_model_writes_them() -> None:
+    tools = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes")
+    assert argv_of("vllm", {}, PLAIN)[-3:] == tools
+    assert argv_of("sglang", {}, PLAIN)[-2:] == ("--tool-call-parser", "qwen25")
+    coder = replace(PLAIN, name="Qwen3-Coder-30B v1", architecture="Qwen3MoeForCausalLM")
+    assert argv_of("vllm", {}, coder)[-1] == "qwen3_coder"
+    assert "--tool-call-parser" not in argv_of("vllm", {"tool_call_parser": "off"}, PLAIN)
+    spec = {"tool_call_parser": "xlam", "reasoning_parser": "auto"}
+    assert argv_of("vllm", spec, PLAIN)[-4:] == (
+        "--tool-call-parser",
+        "xlam",
+        "--reasoning-parser",
+        "qwen3",
+    )
+
+
+def test_extra_arguments_are_passed_but_for_those_of_the_product() -> None:
+    spec = {"extra_args": ["--max-num-batched-tokens=8192"]}
+    for name in ("vllm", "sglang"):
+        assert argv_of(name, spec, PLAIN)[-1] == "--max-num-batched-tokens=8192"
+        refused = findings(name, {"extra_args": ["--api_key=x"]})
+        assert "--api-key cannot be set here" in refused["extra_args"]
+    assert "configuration file" in findings("mindie", spec, chip="ascend-910b3")["extra_args"]
 
 
 def test_a_mixture_may_share_its_experts_and_another_model_may_not() -> None:

@@ -42,6 +42,37 @@ _GRACE = timedelta(seconds=30)
 #: Names go into arguments, and callers send them in JSON.
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}")
 
+#: Arguments of any engine that a spec must not override.
+RESERVED_ARGUMENTS = frozenset(
+    {
+        "--api-key",
+        "--host",
+        "--port",
+        "--uds",
+        "--model",
+        "--model-path",
+        "--served-model-name",
+        "--tokenizer",
+        "--trust-remote-code",
+        "--tensor-parallel-size",
+        "-tp",
+        "--tp-size",
+        "--tp",
+        "--pipeline-parallel-size",
+        "-pp",
+        "--pp-size",
+        "--data-parallel-size",
+        "-dp",
+        "--dp-size",
+        "--nnodes",
+        "--node-rank",
+        "--master-addr",
+        "--master-port",
+        "--dist-init-addr",
+        "--config",
+    }
+)
+
 _ENVIRONMENT: Mapping[str, str] = {**container_engine.OFFLINE_ENVIRONMENT, "DO_NOT_TRACK": "1"}
 
 
@@ -205,17 +236,17 @@ class ContainerServingEngine(ContainerEngine):
                     reason=reason,
                 ),
             )
-        if model.architecture and not model.architecture.endswith(_SERVED):
+        if model.architecture and model.kind not in profile.operations:
             yield FieldFinding(
                 field="model",
                 message=Reason(
-                    "engine.model.not_generative",
-                    "{model} is a {architecture}; {engine} serves generative models only "
-                    "({architectures})",
+                    "engine.model.kind_not_supported",
+                    "{model} is a {architecture} ({kind}); {engine} serves models of the kinds {kinds}",
                     model=model.name,
                     architecture=model.architecture,
+                    kind=model.kind or UNKNOWN,
                     engine=profile.title,
-                    architectures=", ".join("…" + each for each in _SERVED),
+                    kinds=", ".join(sorted(profile.operations)),
                 ),
             )
 
@@ -250,6 +281,7 @@ class ContainerServingEngine(ContainerEngine):
                     value=length,
                 ),
             )
+        yield from _check_extra_arguments(complete)
         yield from self.check_engine_rules(complete)
         group = complete["parallel"]
         if group["tensor"]:
@@ -264,8 +296,20 @@ class ContainerServingEngine(ContainerEngine):
             yield from (each for each in found if each.field != "cards")
 
 
-#: Endings of the names of architectures that answer.
-_SERVED = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
+def _check_extra_arguments(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
+    """Arguments that would change the address, the key or the model of the server are refused."""
+    for argument in spec["extra_args"]:
+        name = argument.partition("=")[0].lower().replace("_", "-")
+        if name in RESERVED_ARGUMENTS:
+            yield FieldFinding(
+                field="extra_args",
+                message=Reason(
+                    "engine.extra_args.reserved",
+                    "{argument} cannot be set here: address, key, model, size of the replica and "
+                    "code of the model are set by the product",
+                    argument=name,
+                ),
+            )
 
 
 def _serving_role(

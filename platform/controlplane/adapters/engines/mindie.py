@@ -22,6 +22,7 @@ from controlplane.adapters.engines.container_serving import (
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldLimit
+from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
 
 #: The port of health and administration, and that of metrics, beside the HTTP port.
@@ -122,6 +123,7 @@ PROFILE = EngineProfile(
         a3="ninefold-engine-mindie:{version}-a3",
         inference="ninefold-engine-mindie:{version}-310p",
     ),
+    operations={ModelKind.TEXT: frozenset({Operation.CHAT, Operation.COMPLETIONS})},
     metrics={
         "requests_running": "num_requests_running",
         "requests_waiting": "num_requests_waiting",
@@ -170,6 +172,10 @@ _PLUGIN = Reason(
     "engine.mindie.unverified_plugin",
     "this option is implemented by a plug-in of MindIE whose settings are not verified",
 )
+_CONFIG_ONLY = Reason(
+    "engine.mindie.config_only",
+    "MindIE reads its options from a configuration file that has no such field",
+)
 _LIMITS = (
     FieldLimit(
         field="queue_size",
@@ -198,6 +204,9 @@ _LIMITS = (
     FieldLimit(field="prefix_cache", values=("on", "off"), reason=_PLUGIN),
     FieldLimit(field="chunked_prefill", values=("on", "off"), reason=_PLUGIN),
     FieldLimit(field="graphs", values=("on", "off"), reason=_BY_ITSELF),
+    FieldLimit(field="tool_call_parser", reason=_CONFIG_ONLY),
+    FieldLimit(field="reasoning_parser", reason=_CONFIG_ONLY),
+    FieldLimit(field="extra_args", reason=_CONFIG_ONLY),
     FieldLimit(field="parallel.pipeline", reason=_ONE_LAYOUT),
     FieldLimit(field="parallel.data", reason=_ONE_LAYOUT),
     FieldLimit(field="parallel.expert", values=("on",), reason=_ONE_LAYOUT),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.adapters.engines import container_commands, container_engine
+from controlplane.adapters.engines import container_commands, container_engine, tool_parsers
 from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_serving import (
     MODEL,
@@ -16,6 +16,7 @@ from controlplane.adapters.engines.container_serving import (
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.domain.specs.serving import MEMORY_FRACTION
 from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
 
@@ -47,6 +48,11 @@ PROFILE = EngineProfile(
         "kv_cache_usage": "sglang:token_usage",
         "prefix_cache_hit_rate": "sglang:cache_hit_rate",
         "output_tokens_per_second": "sglang:gen_throughput",
+    },
+    operations={
+        ModelKind.TEXT: frozenset({Operation.CHAT, Operation.COMPLETIONS}),
+        ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
+        ModelKind.RERANKER: frozenset({Operation.RERANK}),
     },
     flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "modelslim", "awq", "gptq", "fp8"}),
@@ -163,13 +169,31 @@ class SglangEngine(ContainerServingEngine):
         if spec["concurrency"]:
             argv += ["--max-running-requests", str(spec["concurrency"])]
         argv += _feature_switches(settings)
+        argv += _kind_arguments(settings)
         if settings.nodes > 1:
             argv += ["--nnodes", str(settings.nodes), "--node-rank", "{index}"]
             argv += ["--dist-init-addr", f"{{leader}}:{settings.master_port}"]
+        argv += spec["extra_args"]
         return ServingCommand(
             argv=tuple(argv),
             files={_START: container_commands.read_bundled_program("start_sglang")},
         )
+
+
+def _kind_arguments(settings: ServingSettings) -> list[str]:
+    """Parsers of a model that generates text; the switch of one that embeds."""
+    kind = settings.model.kind if settings.model is not None else None
+    if kind is ModelKind.EMBEDDING:
+        return ["--is-embedding"]
+    if kind is ModelKind.RERANKER:
+        return []
+    parsers = tool_parsers.parser_names(settings.spec, model=settings.model, engine="sglang")
+    argv = []
+    if parsers.tools:
+        argv += ["--tool-call-parser", parsers.tools]
+    if parsers.reasoning:
+        argv += ["--reasoning-parser", parsers.reasoning]
+    return argv
 
 
 def _chip_arguments(settings: ServingSettings) -> list[str]:

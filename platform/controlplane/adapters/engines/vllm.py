@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from controlplane.adapters.engines import container_commands, container_engine
+from controlplane.adapters.engines import container_commands, container_engine, tool_parsers
 from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_serving import (
     MODEL,
@@ -18,6 +18,7 @@ from controlplane.adapters.engines.container_serving import (
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldLimit
+from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
 
 #: What starts the command on several nodes: all but the first have no HTTP of their own.
@@ -28,6 +29,15 @@ ENVIRONMENT = {
 }
 #: Read by the server where ``--api-key`` is not given, so that the key is in no argument.
 KEY_VARIABLE = "VLLM_API_KEY"
+
+OPERATIONS = {
+    ModelKind.TEXT: frozenset(
+        {Operation.CHAT, Operation.COMPLETIONS, Operation.RESPONSES, Operation.MESSAGES}
+    ),
+    ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
+    ModelKind.RERANKER: frozenset({Operation.RERANK}),
+    ModelKind.TRANSCRIPTION: frozenset({Operation.TRANSCRIPTIONS, Operation.TRANSLATIONS}),
+}
 
 METRICS = {
     "requests_running": "vllm:num_requests_running",
@@ -66,6 +76,21 @@ def serve_command(settings: ServingSettings) -> list[str]:
         argv += ["--max-num-seqs", str(spec["concurrency"])]
     argv += _feature_switch(settings, "prefix_cache", "enable-prefix-caching")
     argv += _feature_switch(settings, "chunked_prefill", "enable-chunked-prefill")
+    argv += _kind_arguments(settings)
+    return argv + list(spec["extra_args"])
+
+
+def _kind_arguments(settings: ServingSettings) -> list[str]:
+    """Parsers of a model that generates text; the pooling of one that does not."""
+    kind = settings.model.kind if settings.model is not None else None
+    if kind in (ModelKind.EMBEDDING, ModelKind.RERANKER):
+        return ["--runner", "pooling"]
+    parsers = tool_parsers.parser_names(settings.spec, model=settings.model, engine="vllm")
+    argv = []
+    if parsers.tools:
+        argv += ["--enable-auto-tool-choice", "--tool-call-parser", parsers.tools]
+    if parsers.reasoning:
+        argv += ["--reasoning-parser", parsers.reasoning]
     return argv
 
 
@@ -101,6 +126,7 @@ VLLM_PROFILE = EngineProfile(
     default_version="0.23.0",
     images={"nvidia": "vllm/vllm-openai:v{version}"},
     metrics=METRICS,
+    operations=OPERATIONS,
     flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "awq", "gptq", "fp8"}),
     remarks=(
@@ -172,6 +198,7 @@ VLLM_ASCEND_PROFILE = EngineProfile(
         a2=_ASCEND_A2_IMAGE, a3=_ASCEND_A3_IMAGE, inference=_310P
     ),
     metrics=METRICS,
+    operations=OPERATIONS,
     flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "modelslim"}),
     remarks=(

@@ -148,6 +148,30 @@ SERVE = (
         fields=_PARALLEL,
     ),
     SpecField(
+        name="tool_call_parser",
+        label="Tool call parser",
+        help="Name of the engine's parser of tool calls. auto: that of the model's family, if there is one. "
+        "off: tool calls stay in the text.",
+        kind=FieldKind.TEXT,
+        default="auto",
+    ),
+    SpecField(
+        name="reasoning_parser",
+        label="Reasoning parser",
+        help="Name of the engine's parser that separates reasoning from the answer. auto: that of the model's "
+        "family; only for models that always reason. off: reasoning stays in the text.",
+        kind=FieldKind.TEXT,
+        default="off",
+    ),
+    SpecField(
+        name="extra_args",
+        label="Extra arguments",
+        help="Arguments of the engine's server that have no field here, such as --max-num-batched-tokens=8192. "
+        "They are passed unchanged and not checked.",
+        kind=FieldKind.TEXTS,
+        default=[],
+    ),
+    SpecField(
         name="engine_version",
         label="Engine version",
         help="Version of the engine image. Empty: the version that the rendered arguments are written for.",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
+from ..models.operations_enum import OperationsEnum, check_operations_enum
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Revision:
     model_version: ObjectReference
     engine: str
     spec: ServeSpec
+    operations: list[OperationsEnum]
     chips: list[str]
     created_by: str
     created_at: datetime.datetime
@@ -42,6 +44,11 @@ class Revision:
         engine = self.engine
 
         spec = self.spec.to_dict()
+
+        operations = []
+        for operations_item_data in self.operations:
+            operations_item: str = operations_item_data
+            operations.append(operations_item)
 
         chips = self.chips
 
@@ -65,6 +72,7 @@ class Revision:
                 "model_version": model_version,
                 "engine": engine,
                 "spec": spec,
+                "operations": operations,
                 "chips": chips,
                 "created_by": created_by,
                 "created_at": created_at,
@@ -93,6 +101,13 @@ class Revision:
 
         spec = ServeSpec.from_dict(d.pop("spec"))
 
+        operations = []
+        _operations = d.pop("operations")
+        for operations_item_data in _operations:
+            operations_item = check_operations_enum(operations_item_data)
+
+            operations.append(operations_item)
+
         chips = cast(list[str], d.pop("chips"))
 
         created_by = d.pop("created_by")
@@ -114,6 +129,7 @@ class Revision:
             model_version=model_version,
             engine=engine,
             spec=spec,
+            operations=operations,
             chips=chips,
             created_by=created_by,
             created_at=created_at,

@@ -29,6 +29,9 @@ class ServeSpec:
     chunked_prefill: None | str | Unset = UNSET
     graphs: None | str | Unset = UNSET
     parallel: None | ServeSpecParallelPlan | Unset = UNSET
+    tool_call_parser: None | str | Unset = UNSET
+    reasoning_parser: None | str | Unset = UNSET
+    extra_args: list[str] | None | Unset = UNSET
     engine_version: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,6 +105,27 @@ class ServeSpec:
         else:
             parallel = self.parallel
 
+        tool_call_parser: None | str | Unset
+        if isinstance(self.tool_call_parser, Unset):
+            tool_call_parser = UNSET
+        else:
+            tool_call_parser = self.tool_call_parser
+
+        reasoning_parser: None | str | Unset
+        if isinstance(self.reasoning_parser, Unset):
+            reasoning_parser = UNSET
+        else:
+            reasoning_parser = self.reasoning_parser
+
+        extra_args: list[str] | None | Unset
+        if isinstance(self.extra_args, Unset):
+            extra_args = UNSET
+        elif isinstance(self.extra_args, list):
+            extra_args = self.extra_args
+
+        else:
+            extra_args = self.extra_args
+
         engine_version: None | str | Unset
         if isinstance(self.engine_version, Unset):
             engine_version = UNSET
@@ -133,6 +157,12 @@ class ServeSpec:
             field_dict["graphs"] = graphs
         if parallel is not UNSET:
             field_dict["parallel"] = parallel
+        if tool_call_parser is not UNSET:
+            field_dict["tool_call_parser"] = tool_call_parser
+        if reasoning_parser is not UNSET:
+            field_dict["reasoning_parser"] = reasoning_parser
+        if extra_args is not UNSET:
+            field_dict["extra_args"] = extra_args
         if engine_version is not UNSET:
             field_dict["engine_version"] = engine_version
 
@@ -251,6 +281,41 @@ class ServeSpec:
 
         parallel = _parse_parallel(d.pop("parallel", UNSET))
 
+        def _parse_tool_call_parser(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        tool_call_parser = _parse_tool_call_parser(d.pop("tool_call_parser", UNSET))
+
+        def _parse_reasoning_parser(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        reasoning_parser = _parse_reasoning_parser(d.pop("reasoning_parser", UNSET))
+
+        def _parse_extra_args(data: object) -> list[str] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                extra_args_type_0 = cast(list[str], data)
+
+                return extra_args_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[str] | None | Unset, data)
+
+        extra_args = _parse_extra_args(d.pop("extra_args", UNSET))
+
         def _parse_engine_version(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -272,6 +337,9 @@ class ServeSpec:
             chunked_prefill=chunked_prefill,
             graphs=graphs,
             parallel=parallel,
+            tool_call_parser=tool_call_parser,
+            reasoning_parser=reasoning_parser,
+            extra_args=extra_args,
             engine_version=engine_version,
         )
 

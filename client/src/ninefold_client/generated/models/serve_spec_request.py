@@ -49,6 +49,9 @@ class ServeSpecRequest:
     chunked_prefill: ServeSpecRequestChunkedPrefill | Unset = "auto"
     graphs: ServeSpecRequestGraphMode | Unset = "auto"
     parallel: None | ServeSpecRequestParallelPlan | Unset = UNSET
+    tool_call_parser: str | Unset = "auto"
+    reasoning_parser: str | Unset = "off"
+    extra_args: list[str] | Unset = UNSET
     engine_version: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,6 +105,14 @@ class ServeSpecRequest:
         else:
             parallel = self.parallel
 
+        tool_call_parser = self.tool_call_parser
+
+        reasoning_parser = self.reasoning_parser
+
+        extra_args: list[str] | Unset = UNSET
+        if not isinstance(self.extra_args, Unset):
+            extra_args = self.extra_args
+
         engine_version: None | str | Unset
         if isinstance(self.engine_version, Unset):
             engine_version = UNSET
@@ -133,6 +144,12 @@ class ServeSpecRequest:
             field_dict["graphs"] = graphs
         if parallel is not UNSET:
             field_dict["parallel"] = parallel
+        if tool_call_parser is not UNSET:
+            field_dict["tool_call_parser"] = tool_call_parser
+        if reasoning_parser is not UNSET:
+            field_dict["reasoning_parser"] = reasoning_parser
+        if extra_args is not UNSET:
+            field_dict["extra_args"] = extra_args
         if engine_version is not UNSET:
             field_dict["engine_version"] = engine_version
 
@@ -221,6 +238,12 @@ class ServeSpecRequest:
 
         parallel = _parse_parallel(d.pop("parallel", UNSET))
 
+        tool_call_parser = d.pop("tool_call_parser", UNSET)
+
+        reasoning_parser = d.pop("reasoning_parser", UNSET)
+
+        extra_args = cast(list[str], d.pop("extra_args", UNSET))
+
         def _parse_engine_version(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -242,6 +265,9 @@ class ServeSpecRequest:
             chunked_prefill=chunked_prefill,
             graphs=graphs,
             parallel=parallel,
+            tool_call_parser=tool_call_parser,
+            reasoning_parser=reasoning_parser,
+            extra_args=extra_args,
             engine_version=engine_version,
         )
 

@@ -22,6 +22,7 @@ from controlplane.domain.common.spec_fields import (
     SpecField,
     fields_named,
 )
+from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.domain.sizing import EngineMemory, MixedPrecision, ServingTraits
 from controlplane.domain.specs import training
 from controlplane.domain.specs.evaluation import EVALUATE
@@ -156,6 +157,8 @@ def runtime_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if name not in _PRODUCT_FIELDS}
 
 
+OPERATIONS = {ModelKind.TEXT: frozenset({Operation.CHAT, Operation.COMPLETIONS})}
+
 #: Measured in ``tests/engine/test_sizing.py``: prompts go through whole, one request at a time, and nothing is
 #: recorded; attention over a compressed cache writes its scores down.
 _MEMORY = EngineMemory(
@@ -178,6 +181,7 @@ class TransformersEngine:
             title="Transformers",
             flags=ArgumentVerification.RUN,
             formats=frozenset({quantization.COMPRESSED_TENSORS}),
+            operations=OPERATIONS,
             memory=_MEMORY,
         )
 
@@ -283,6 +287,8 @@ def _check_model(
                 architectures=", ".join(sorted(TRAINABLE)),
             ),
         )
+    elif task is EngineTask.SERVE and model.kind in OPERATIONS.keys() - {ModelKind.TEXT}:
+        return
     elif not model.architecture.endswith("ForCausalLM"):
         yield FieldFinding(
             field="model",

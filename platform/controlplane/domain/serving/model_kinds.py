@@ -1,0 +1,63 @@
+"""Kinds of models by what they do, and the operations by which they are used.
+
+Operations are those of the gateway (``gateway.operations``), which imports nothing from here; a test compares
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+
+
+class ModelKind(StrEnum):
+    TEXT = "text"
+    EMBEDDING = "embedding"
+    RERANKER = "reranker"
+    TRANSCRIPTION = "transcription"
+    IMAGE = "image"
+
+
+class Operation(StrEnum):
+    """An operation of a served model."""
+
+    CHAT = "chat"
+    COMPLETIONS = "completions"
+    RESPONSES = "responses"
+    MESSAGES = "messages"
+    EMBEDDINGS = "embeddings"
+    RERANK = "rerank"
+    IMAGES = "images"
+    TRANSCRIPTIONS = "transcriptions"
+    TRANSLATIONS = "translations"
+    SPEECH = "speech"
+
+
+#: Written by sentence-transformers beside the weights.
+_POOLING_MODULES = "modules.json"
+#: Written by diffusers.
+_DIFFUSERS = "model_index.json"
+_TRANSCRIPTION = ("WhisperForConditionalGeneration", "Qwen3ASRForConditionalGeneration")
+_GENERATIVE = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
+#: Architectures that generate although they are named as encoders are.
+_GENERATIVE_MODELS = frozenset({"ChatGLMModel", "InternVLChatModel", "MiniCPMV"})
+
+
+def model_kind(architecture: str, *, files: Collection[str] = ()) -> ModelKind | None:
+    """The kind of a model; None if it is of no kind that is served.
+
+    :param architecture: ``architectures[0]`` of its ``config.json``.
+    :param files: paths of its files. Embedding models may have the architecture of a generative one.
+    """
+    rules = (
+        (_DIFFUSERS in files, ModelKind.IMAGE),
+        (architecture in _TRANSCRIPTION, ModelKind.TRANSCRIPTION),
+        (architecture.endswith("ForSequenceClassification"), ModelKind.RERANKER),
+        (_POOLING_MODULES in files, ModelKind.EMBEDDING),
+        (
+            architecture.endswith(_GENERATIVE) or architecture in _GENERATIVE_MODELS,
+            ModelKind.TEXT,
+        ),
+        (architecture.endswith("Model"), ModelKind.EMBEDDING),
+    )
+    return next((kind for applies, kind in rules if applies), None)

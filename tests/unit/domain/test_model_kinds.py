@@ -1,0 +1,33 @@
+"""Kinds of models, and that the gateway and the control plane name operations alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.domain.serving.model_kinds import ModelKind, Operation, model_kind
+from gateway.operations import RouteOperation
+
+
+@pytest.mark.parametrize(
+    ("architecture", "files", "kind"),
+    [
+        ("Qwen3ForCausalLM", (), ModelKind.TEXT),
+        ("Qwen2_5_VLForConditionalGeneration", (), ModelKind.TEXT),
+        ("InternVLChatModel", (), ModelKind.TEXT),
+        ("Qwen3ForCausalLM", ("modules.json",), ModelKind.EMBEDDING),
+        ("BertModel", (), ModelKind.EMBEDDING),
+        ("XLMRobertaForSequenceClassification", ("modules.json",), ModelKind.RERANKER),
+        ("WhisperForConditionalGeneration", (), ModelKind.TRANSCRIPTION),
+        ("", ("model_index.json",), ModelKind.IMAGE),
+        ("DLRM", (), None),
+        ("", (), None),
+    ],
+)
+def test_a_kind_is_told_by_architecture_and_files(
+    architecture: str, files: tuple[str, ...], kind: ModelKind | None
+) -> None:
+    assert model_kind(architecture, files=files) is kind
+
+
+def test_operations_have_the_names_of_the_gateway() -> None:
+    assert [operation.value for operation in Operation] == [one.value for one in RouteOperation]
