@@ -221,3 +221,76 @@ class IdempotencyRecord(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class DeviceAuthorization(UidModel):
+    """A sign-in of a program without a browser, which a user approves by its code (RFC 8628)."""
+
+    class DeviceDecision(models.TextChoices):
+        PENDING = "pending", "pending"
+        APPROVED = "approved", "approved"
+        DENIED = "denied", "denied"
+        #: The token was issued.
+        REDEEMED = "redeemed", "redeemed"
+
+    #: Of the device code, which only the program has.
+    digest = models.CharField(max_length=64, unique=True)
+    #: What the user compares and enters, without its hyphen.
+    user_code = models.CharField(max_length=16, unique=True)
+    decision = models.CharField(
+        max_length=10, choices=DeviceDecision.choices, default=DeviceDecision.PENDING
+    )
+    #: Who decided; the owner of the token.
+    user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True)
+    scopes = models.JSONField()
+    #: Name of the computer, as the program says.
+    host = models.CharField(max_length=100, blank=True)
+    remote_address = models.GenericIPAddressField(null=True, blank=True)
+    expires_at = models.DateTimeField()
+    #: Seconds between two requests for the token.
+    interval = models.PositiveSmallIntegerField()
+    polled_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.user_code} ({self.decision})"
+
+
+class ApplySet(UidModel):
+    """The objects that a set of documents created or changed, recorded for ``ninefold apply --prune``."""
+
+    name = models.SlugField(max_length=80)
+    #: Null: a set of the company.
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, blank=True)
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    #: Grows with each change: a writer names the version that it has read.
+    version = models.PositiveIntegerField(default=1)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("team", "name"), name="apply_set_once", nulls_distinct=False
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApplySetObject(models.Model):
+    """An object of an apply set, by the kind of its document. An object is in one set only."""
+
+    apply_set = models.ForeignKey(ApplySet, on_delete=models.CASCADE, related_name="objects_of_set")
+    kind = models.CharField(max_length=40)
+    object_uid = models.CharField(max_length=80)
+    name = models.CharField(max_length=200)
+
+    class Meta:
+        ordering = ("id",)
+        constraints = (
+            models.UniqueConstraint(fields=("kind", "object_uid"), name="apply_set_object_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"

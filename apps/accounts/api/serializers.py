@@ -114,6 +114,10 @@ class TeamCreateSerializer(StrictSerializer[Any]):
     slug = serializers.SlugField(max_length=40)
 
 
+class TeamChangeSerializer(StrictSerializer[Any]):
+    name = serializers.CharField(max_length=80)
+
+
 class TokenSerializer(serializers.ModelSerializer[PersonalToken]):
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=PersonalToken.SCOPES))
     team = serializers.SlugRelatedField[Team](

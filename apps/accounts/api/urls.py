@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from apps.accounts.api import openapi, views
+from apps.accounts.api import apply_sets, openapi, users, views
 
 #: Imported for what they register.
 REGISTERS = (openapi,)
@@ -12,6 +12,8 @@ router = SimpleRouter(trailing_slash=False)
 router.register("tokens", views.TokenViewSet, basename="token")
 router.register("teams", views.TeamViewSet, basename="team")
 router.register("company-roles", views.CompanyRolesViewSet, basename="company-roles")
+router.register("users", users.UserViewSet, basename="user")
+router.register("apply-sets", apply_sets.ApplySetViewSet, basename="apply-set")
 router.register("audit", views.AuditViewSet, basename="audit")
 
 urlpatterns = [

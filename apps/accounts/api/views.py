@@ -22,6 +22,7 @@ from apps.accounts.api.serializers import (
     CurrentUserSerializer,
     MemberSerializer,
     NewTokenSerializer,
+    TeamChangeSerializer,
     TeamCreateSerializer,
     TeamMemberRolesSerializer,
     TeamSerializer,
@@ -94,6 +95,19 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         created = services.team_create(actor=acting_user(request), **values)
         body = TeamSerializer(created, context=self.get_serializer_context()).data
         return Response(body, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Rename a team",
+        description="For administrators of the company. The slug and with it all links stay.",
+        tags=["accounts"],
+        request=TeamChangeSerializer,
+        responses=TeamSerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        team = self.get_object()
+        values = self.validated_body(TeamChangeSerializer)
+        services.team_rename(team=team, name=values["name"], actor=acting_user(request))
+        return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
         summary="Members of a team", tags=["accounts"], responses=MemberSerializer(many=True)

@@ -104,6 +104,13 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "modelline.change": _("%(actor)s changed the model %(name)s"),
     "node.cordon": _("%(actor)s cordoned the node %(name)s"),
     "node.uncordon": _("%(actor)s uncordoned the node %(name)s"),
+    "apply_set.change": _("%(actor)s changed the objects of the apply set %(name)s"),
+    "apply_set.create": _("%(actor)s created the apply set %(name)s"),
+    "apply_set.delete": _("%(actor)s deleted the apply set %(name)s"),
+    "device_authorization.approve": _(
+        "%(actor)s approved the sign-in of the command line on %(host)s"
+    ),
+    "device_authorization.deny": _("%(actor)s denied the sign-in of the command line on %(host)s"),
     "email.change": _("%(actor)s changed their e-mail"),
     "node_token.create": _("%(actor)s created an agent token for the node %(name)s"),
     "node_token.revoke": _("%(actor)s revoked an agent token of the node %(name)s"),

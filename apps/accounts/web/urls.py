@@ -3,7 +3,15 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView, PasswordResetDoneView
 from django.urls import path
 
-from apps.accounts.web import audit_log, authentication, profile, single_sign_on, teams, users
+from apps.accounts.web import (
+    audit_log,
+    authentication,
+    device_authorization,
+    profile,
+    single_sign_on,
+    teams,
+    users,
+)
 
 urlpatterns = [
     path("login", authentication.PasswordLoginView.as_view(), name="login"),
@@ -23,6 +31,13 @@ urlpatterns = [
         authentication.PasswordSetView.as_view(),
         name="password-set",
     ),
+    path(
+        "oauth/device_authorization",
+        device_authorization.create_device_code,
+        name="device-authorization",
+    ),
+    path("oauth/token", device_authorization.issue_token, name="device-token"),
+    path("device", device_authorization.device_page, name="device"),
     path("profile", profile.profile, name="profile"),
     path("profile/details", profile.profile_change, name="profile-change"),
     path("profile/email", profile.email_change, name="email-change"),

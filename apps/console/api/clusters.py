@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema, extend_schema_view
 from rest_framework import mixins, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
+from apps.accounts.selectors import has_company_permission
 from apps.fleet import selectors
 from apps.fleet.api.serializers import (
     ClusterChangeSerializer,
@@ -30,14 +31,13 @@ from apps.fleet.services.clusters import (
     ClusterRefused,
 )
 from apps.serving.selectors import workloads_using_cluster
-from controlplane.domain.common.permissions import Scope
+from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.problem_details import ProblemDetails, problem_translator, register_problem
 from controlplane.web.rest import ResourceViewSet
 
 
 @extend_schema_view(
     list=extend_schema(summary="Clusters", tags=["fleet"]),
-    retrieve=extend_schema(summary="A cluster", tags=["fleet"]),
 )
 class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Cluster]):
     """Where work runs. Everybody who is logged in may see the fleet."""
@@ -47,6 +47,22 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
     def get_queryset(self) -> QuerySet[Cluster]:
         return selectors.clusters_with_counts()
+
+    @extend_schema(
+        summary="A cluster",
+        description="With its options and connection checks for operators of the fleet.",
+        tags=["fleet"],
+        responses=PolymorphicProxySerializer(
+            component_name="ClusterForReader",
+            serializers=[ClusterDetailSerializer, ClusterSerializer],
+            resource_type_field_name=None,
+        ),
+    )
+    def retrieve(self, request: Request, uid: str) -> Response:
+        cluster = self.get_object()
+        if has_company_permission(request.user, Permission.OPERATE_FLEET):
+            return Response(self._cluster_detail(cluster))
+        return Response(self.get_serializer(cluster).data)
 
     @extend_schema(
         summary="Register a cluster",

@@ -3,10 +3,11 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver
 from rest_framework.routers import SimpleRouter
 
-from apps.serving.api import views
+from apps.serving.api import routes, views
 
 router = SimpleRouter(trailing_slash=False)
 router.register("deployments", views.DeploymentViewSet, basename="deployment")
+router.register("routes", routes.RouteViewSet, basename="route")
 router.register("replicas", views.ReplicaViewSet, basename="replica")
 router.register("keys", views.ApiKeyViewSet, basename="key")
 router.register("usage", views.GatewayUsageViewSet, basename="usage")

@@ -28,6 +28,11 @@ class ManifestError(NinefoldError):
 class NotFound(NinefoldError):
     """No object of that name is visible to the user."""
 
+    def __init__(self, message: str, *, name: str = "") -> None:
+        super().__init__(message)
+        #: The name of the missing object, without a version.
+        self.name = name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:

@@ -17,7 +17,7 @@ from tests.e2e.demo.serving import serving
 from tests.e2e.demo.sharing import shared
 from tests.e2e.demo.storage import stored
 from tests.e2e.demo.usage import used
-from tests.e2e.demo.users import users
+from tests.e2e.demo.users import signing_in, users
 
 
 def company() -> dict[str, str]:
@@ -42,6 +42,7 @@ def company() -> dict[str, str]:
         "team": who.maps.uid,
         "team.slug": who.maps.slug,
         "person": who.ada.uid,
+        "device_code": signing_in(),
         "dataset": known.addresses.dataset.uid,
         "dataset.version": known.addresses.uid,
         "dataset.chats": known.chats.uid,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
-from apps.accounts.models import Team, User
+from django.utils import timezone
+
+from apps.accounts.models import DeviceAuthorization, Team, User
 from apps.accounts.services import company_roles_set, membership_set, token_create, token_revoke
 from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
 from tests import factories
@@ -83,3 +86,17 @@ def _tokens(owner: User) -> None:
         revoked, _text = token_create(user=owner, name="old notebook", scopes=everything)
     with ago(days=20):
         token_revoke(token=revoked, actor=owner)
+
+
+def signing_in() -> str:
+    """A command line that waits for approval; give back its code."""
+    row = DeviceAuthorization.objects.create(
+        digest="demo",
+        user_code="WDJBMJHT",
+        scopes=[Scope.READ.value, Scope.JOBS.value],
+        host="ada-laptop",
+        remote_address="192.0.2.17",
+        expires_at=timezone.now() + timedelta(days=1),
+        interval=5,
+    )
+    return row.user_code

@@ -64,7 +64,9 @@ def test_a_session_from_sign_in_to_sign_out(
     assert "this token is unknown, revoked or expired" in refused.errors
     assert not configuration_file.exists()
 
-    done = ninefold("login", live_server.url, text=f"{token_of(company.engineer)}\n")
+    done = ninefold(
+        "login", live_server.url, "--token", "-", text=f"{token_of(company.engineer)}\n"
+    )
     assert done.exit_code == 0, done.errors
     assert f"as {company.engineer.username}" in done.output
     assert configuration_file.stat().st_mode & 0o777 == 0o600

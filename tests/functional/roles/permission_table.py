@@ -76,6 +76,8 @@ ELSEWHERE: Mapping[str, str] = {
     "/api/v1/attempts/{}/files/{}": "the attempt's own token; tests/functional/api/test_attempts.py",
     "/api/v1/attempts/{}/manifest": "the attempt's own token; tests/functional/api/test_attempts.py",
     "/api/v1/telemetry/push": "a node's own token; tests/functional/api/telemetry/test_push.py",
+    "/oauth/device_authorization": "for programs; tests/functional/security/test_device_authorization.py",
+    "/oauth/token": "for programs; tests/functional/security/test_device_authorization.py",
     "/password/reset": "not there without a mail server; tests/functional/accounts",
     "/profile/email/confirm/{}": "by a signed link; tests/functional/security/test_email_change.py",
     "/sign-on": "the provider's own tests",

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from apps.accounts.models import Team, User
+from apps.accounts.models import ApplySet, Team, User
 from apps.accounts.services import company_roles_set, membership_set, token_create
 from apps.fleet.models import Card, Node
 from apps.jobs.models import Attempt, Job
@@ -223,6 +223,8 @@ def _served(
     return {
         "deployment": served.uid,
         "deployment.name": served.name,
+        "route": served.route.uid,
+        "apply_set": ApplySet.objects.create(name=f"{word}-set", team=team, created_by=owner).uid,
         "deployment.stopped": stopped.uid,
         "deployment.stopped.name": stopped.name,
         "replica": replica.uid,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import webbrowser
 from typing import Annotated
 
 import typer
@@ -24,6 +25,7 @@ from ninefold_client.configuration import (
     save_configuration,
     valid_url,
 )
+from ninefold_client.device_login import await_device_token, request_device_code
 from ninefold_client.errors import ConfigurationError, NinefoldError
 
 
@@ -35,14 +37,24 @@ def login(
     token: Annotated[
         str | None,
         typer.Option(
-            "--token", help="Personal token; - reads it from standard input. Default: asks."
+            "--token",
+            help="Personal token instead of a sign-in with the browser; - reads it from standard input.",
         ),
     ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Scope of the new token: read, models, jobs, serving, admin or all; repeat it. Default: all."
+        ),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
 ) -> None:
-    """Verify an address and a personal token, and store them in the configuration file.
+    """Sign in with the browser, or with a personal token, and store the token in the configuration file.
 
-    Create a token on your profile page under API tokens. The scope "read" is enough to look at objects; "all"
-    allows everything that your roles allow.
+    Shows a code and the address of a page. Approve the code there, on any device; then a new personal token is
+    stored. For scripts, create a token on the profile page and give it with --token.
     """
     options: CommonOptions = ctx.ensure_object(CommonOptions)
     address = valid_url(
@@ -51,7 +63,7 @@ def login(
     if token == "-":  # noqa: S105 - the name of standard input
         token = sys.stdin.readline().strip()
     elif token is None:
-        token = typer.prompt("Token", hide_input=True).strip()
+        token = _sign_in_with_browser(address, scopes=scope or ["all"], browser=browser)
     if not token:
         raise ConfigurationError(
             "the token is empty; create one on your profile page and try again"
@@ -63,6 +75,16 @@ def login(
     configuration = load_configuration(path).with_context(name, Context(url=address, token=token))
     save_configuration(configuration, path=path)
     print(f"Signed in to {address} as {user['username']}. Stored as context {name} in {path}.")
+
+
+def _sign_in_with_browser(address: str, *, scopes: list[str], browser: bool) -> str:
+    code = request_device_code(address, scopes=scopes)
+    print_error(f"Open {code.page} and compare the code {code.user_code}.")
+    # Without a terminal there is nobody to look at a browser on this computer.
+    if browser and sys.stdin.isatty():
+        webbrowser.open(code.page)
+    print_error(f"Waiting for approval; the code expires in {code.expires_in // 60} minutes …")
+    return await_device_token(address, code)
 
 
 def logout(ctx: typer.Context) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.functional.roles.permission_rules import (
     COMPANY,
+    ENGINEERS,
     EVERYBODY,
     OWNER,
     TEAM_ADMINS,
@@ -20,6 +21,7 @@ REST = (
     rest("GET", "teams"),
     rest("POST", "teams", may=COMPANY, body={"name": "Fresh", "slug": "fresh"}),
     rest("GET", "teams/{team}"),
+    rest("PATCH", "teams/{team}", may=COMPANY, body={"name": "{team.slug} renamed"}),
     rest("GET", "teams/{team}/members"),
     rest(
         "PUT",
@@ -36,6 +38,13 @@ REST = (
         company_wide=True,
         body={"roles": ["operator"]},
     ),
+    rest("GET", "users", may=COMPANY),
+    rest("GET", "users/{person.viewer}", may=COMPANY, company_wide=True),
+    rest("GET", "apply-sets"),
+    rest("POST", "apply-sets", may=ENGINEERS, body={"name": "fresh", "team": "{team}"}),
+    rest("GET", "apply-sets/{apply_set}"),
+    rest("PATCH", "apply-sets/{apply_set}", may=ENGINEERS, body={"version": 1, "objects": []}),
+    rest("DELETE", "apply-sets/{apply_set}", may=ENGINEERS),
     # Whose team one does not administer, of that one sees nothing: the list is empty.
     rest("GET", "audit"),
 )
@@ -45,6 +54,8 @@ PAGES = (
     action_row("/logout", may=EVERYBODY),
     page("/password/reset/sent", may=EVERYBODY),
     page("/password/set/MQ/set-password", may=EVERYBODY),
+    page("/device"),
+    action_row("/device", body={"user_code": "BCDF-GHJK", "decision": "deny"}),
     page("/profile"),
     action_row("/profile/details", body={"language": "", "time_zone": ""}),
     page("/profile/password"),

@@ -3,13 +3,14 @@ from urllib.parse import quote
 
 from ...client import AuthenticatedClient
 from ...models.cluster import Cluster
+from ...models.cluster_detail import ClusterDetail
 
 
 def clusters_retrieve(
     uid: str,
     *,
     client: AuthenticatedClient,
-) -> Cluster:
+) -> Cluster | ClusterDetail:
     """A cluster.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
@@ -23,6 +24,22 @@ def clusters_retrieve(
     }
 
     response = client.get_httpx_client().request(**_kwargs)
-    response_200 = Cluster.from_dict(response.json())
+
+    def _parse_response_200(data: object) -> Cluster | ClusterDetail:
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_cluster_for_reader_type_0 = ClusterDetail.from_dict(data)
+
+            return componentsschemas_cluster_for_reader_type_0
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        if not isinstance(data, dict):
+            raise TypeError()
+        componentsschemas_cluster_for_reader_type_1 = Cluster.from_dict(data)
+
+        return componentsschemas_cluster_for_reader_type_1
+
+    response_200 = _parse_response_200(response.json())
 
     return response_200

@@ -1,0 +1,37 @@
+from typing import Any
+from urllib.parse import quote
+
+from ...client import AuthenticatedClient
+from ...models.patched_route_change_request import PatchedRouteChangeRequest
+from ...models.route import Route
+from ...types import UNSET, Unset
+
+
+def routes_partial_update(
+    uid: str,
+    *,
+    client: AuthenticatedClient,
+    body: PatchedRouteChangeRequest | Unset = UNSET,
+) -> Route:
+    """Set the backends of a route and their weights.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "patch",
+        "url": "/api/v1/routes/{uid}".format(
+            uid=quote(str(uid), safe=""),
+        ),
+    }
+
+    if not isinstance(body, Unset):
+        _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_200 = Route.from_dict(response.json())
+
+    return response_200
