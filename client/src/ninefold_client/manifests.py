@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ class Manifest:
     spec: Mapping[str, Any] = field(default_factory=dict)
     #: Where it was read, for messages.
     source: str = ""
+    #: The folder that relative paths of files start from; None: the current one.
+    folder: Path | None = None
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
@@ -70,7 +72,10 @@ def read_manifests(path: Path, *, kinds: Iterable[str]) -> list[Manifest]:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ManifestError(f"{file} cannot be read: {error}") from error
-        found += parse_manifests(text, source=str(file), kinds=known)
+        found += [
+            replace(one, folder=file.parent)
+            for one in parse_manifests(text, source=str(file), kinds=known)
+        ]
     return found
 
 
@@ -154,5 +159,18 @@ def differences(
         before, path = live.get(name), f"{prefix}{name}"
         if isinstance(after, Mapping) and isinstance(before, Mapping):
             yield from differences(after, before, prefix=f"{path}.")
+        elif _are_lists_of_mappings(after, before):
+            yield from differences(_by_index(after), _by_index(before), prefix=f"{path}.")
         elif before != after:
             yield Difference(field=path, before=before, after=after)
+
+
+def _by_index(values: Any) -> dict[str, Any]:
+    return {str(index): one for index, one in enumerate(values)}
+
+
+def _are_lists_of_mappings(*values: Any) -> bool:
+    """Return whether the values are lists of the same length that contain only mappings."""
+    return len({len(one) if isinstance(one, list) else -1 for one in values}) == 1 and all(
+        isinstance(one, list) and all(isinstance(each, Mapping) for each in one) for one in values
+    )

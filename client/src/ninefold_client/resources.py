@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ninefold_client.client import Client
-from ninefold_client.errors import NotFound
+from ninefold_client.errors import ManifestError, NotFound
 
 Row = Mapping[str, Any]
 _UID = re.compile(r"[0-9a-f]{32}")
 _VERSION = re.compile(r"(.+)(?:@| v)([0-9]+)")
+#: Stands for all teams without retention rules of their own.
+EVERY_OTHER_TEAM = "others"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,21 @@ class Resource:
     kind: str = ""
     #: Whether several objects may have the same name.
     repeats_names: bool = False
+    #: What identifies an object in its path.
+    uid_of: Callable[[Row], str] = lambda row: str(row["uid"])
+    #: Whether a list has all fields; there is no operation for a single object then.
+    is_complete: bool = False
+    #: Reads all objects where the list is not one of pages.
+    reader: Callable[[Client], Iterable[Row]] | None = None
+
+    def rows(
+        self, client: Client, **query: str | int | bool | list[str]
+    ) -> Iterator[dict[str, Any]]:
+        """Iterate over the objects of the list, newest first."""
+        if self.reader is None:
+            yield from client.list_all(self.path, **query)
+        else:
+            yield from (dict(row) for row in self.reader(client))
 
 
 def field(header: str, path: str) -> Column:
@@ -66,7 +83,7 @@ def _newest_version(row: Row) -> object:
     return f"v{row['versions'][0]['number']}" if row["versions"] else None
 
 
-def _split_version(name: str) -> tuple[str, str]:
+def split_version(name: str) -> tuple[str, str]:
     """Return the name of a model or dataset and the number of its version, which may be empty."""
     found = _VERSION.fullmatch(name)
     return (found[1], found[2]) if found else (name, "")
@@ -108,6 +125,7 @@ RESOURCES = (
         singular="model",
         short="m",
         path="models",
+        kind="Model",
         name_query=lambda name: {"name": name},
         columns=(_TEAM, field("DESCRIPTION", "description"), _CREATED),
     ),
@@ -116,7 +134,7 @@ RESOURCES = (
         singular="model-version",
         short="mv",
         path="model-versions",
-        name_query=lambda name: {"model": _split_version(name)[0]},
+        name_query=lambda name: {"model": split_version(name)[0]},
         columns=(_STATE, field("ARCHITECTURE", "architecture"), field("PARAMETERS", "parameters"),
                  field("SCHEME", "scheme"), _TEAM, _CREATED),
     ),
@@ -125,6 +143,7 @@ RESOURCES = (
         singular="dataset",
         short="ds",
         path="datasets",
+        kind="Dataset",
         name_query=lambda name: {"name": name},
         columns=(_TEAM, Column(header="VERSION", value=_newest_version), _CREATED),
     ),
@@ -184,8 +203,183 @@ RESOURCES = (
         singular="team",
         short="t",
         path="teams",
+        kind="Team",
         name_of=lambda row: str(row["slug"]),
         columns=(field("NAME", "name"), Column(header="ROLES", value=lambda row: ", ".join(row["roles"]))),
+    ),
+    Resource(
+        name="users",
+        singular="user",
+        short="u",
+        path="users",
+        name_query=lambda name: {"username": name},
+        name_of=lambda row: str(row["username"]),
+        columns=(field("ACTIVE", "active"), field("ADMINISTRATOR", "administrator"), field("E-MAIL", "email")),
+    ),
+    Resource(
+        name="apply-sets",
+        singular="apply-set",
+        short="as",
+        path="apply-sets",
+        name_query=lambda name: {"name": name},
+        columns=(_TEAM, Column(header="OBJECTS", value=lambda row: len(row["objects"])),
+                 field("CHANGED", "changed_at")),
+    ),
+    Resource(
+        name="company-roles",
+        singular="company-role",
+        short="cr",
+        path="company-roles",
+        kind="CompanyRoles",
+        is_complete=True,
+        name_of=lambda row: str(row["username"]),
+        columns=(field("ROLES", "roles"),),
+    ),
+    Resource(
+        name="pipelines",
+        singular="pipeline",
+        short="pl",
+        path="pipelines",
+        kind="Pipeline",
+        repeats_names=True,
+        name_query=lambda name: {"text": name},
+        columns=(_STATE, _TEAM, field("QUEUE", "queue"), field("CREATED BY", "created_by"), _CREATED),
+    ),
+    Resource(
+        name="routes",
+        singular="route",
+        short="rt",
+        path="routes",
+        kind="Route",
+        name_query=lambda name: {"name": name},
+        columns=(
+            _TEAM,
+            Column(header="BACKENDS", value=lambda row: ", ".join(
+                f"{one['deployment']['name']}={one['weight']}" for one in row["backends"])),
+        ),
+    ),
+    Resource(
+        name="gateway-keys",
+        singular="gateway-key",
+        short="key",
+        path="keys",
+        kind="GatewayKey",
+        repeats_names=True,
+        columns=(_TEAM, field("PREFIX", "prefix"), field("EXPIRES", "expires_at"), field("REVOKED", "revoked_at"),
+                 field("CREATED BY", "created_by"), _CREATED),
+    ),
+    Resource(
+        name="personal-tokens",
+        singular="personal-token",
+        short="token",
+        path="tokens",
+        kind="PersonalToken",
+        is_complete=True,
+        repeats_names=True,
+        columns=(field("SCOPES", "scopes"), field("TEAM", "team_name"), field("EXPIRES", "expires_at"),
+                 field("LAST USED", "last_used_at"), field("REVOKED", "revoked_at")),
+    ),
+    Resource(
+        name="clusters",
+        singular="cluster",
+        short="cl",
+        path="clusters",
+        kind="Cluster",
+        columns=(field("KIND", "kind"), field("BINDING", "binding"), field("NODES", "nodes"),
+                 field("CARDS", "cards"), field("ERROR", "error.message")),
+    ),
+    Resource(
+        name="metric-sources",
+        singular="metric-source",
+        short="ms",
+        path="telemetry-sources",
+        kind="MetricSource",
+        columns=(field("CLUSTER", "cluster.name"), field("KIND", "kind"), field("ENABLED", "enabled"),
+                 field("LAST READ", "read_at"), field("ERROR", "error.message")),
+    ),
+    Resource(
+        name="alert-receivers",
+        singular="alert-receiver",
+        short="are",
+        path="alert-receivers",
+        kind="AlertReceiver",
+        columns=(field("KIND", "kind"), field("ACTIVE", "active"), field("ERROR", "last_error.message")),
+    ),
+    Resource(
+        name="alert-routes",
+        singular="alert-route",
+        short="aro",
+        path="alert-routes",
+        kind="AlertRoute",
+        columns=(field("SEVERITY", "severity"), field("MATCHERS", "matchers"), field("ENABLED", "enabled"),
+                 field("RECEIVERS", "receivers")),
+    ),
+    Resource(
+        name="health-policies",
+        singular="health-policy",
+        short="hp",
+        path="health-policy",
+        kind="HealthPolicy",
+        is_complete=True,
+        name_of=lambda _row: "default",
+        uid_of=lambda _row: "default",
+        reader=lambda client: [client.get("health-policy")],
+        columns=(field("AUTOMATIC", "automatic"), field("CHANGED", "changed_at"), field("BY", "changed_by_name")),
+    ),
+    Resource(
+        name="webhooks",
+        singular="webhook",
+        short="wh",
+        path="webhooks",
+        kind="Webhook",
+        columns=(_TEAM, field("URL", "url"), field("ACTIVE", "active"), field("ERROR", "last_error.message")),
+    ),
+    Resource(
+        name="rollouts",
+        singular="rollout",
+        short="ro",
+        path="rollouts",
+        kind="MaintenanceRollout",
+        repeats_names=True,
+        columns=(_STATE, field("CLUSTER", "cluster.name"), field("CREATED BY", "created_by"), _CREATED),
+    ),
+    Resource(
+        name="storage-quotas",
+        singular="storage-quota",
+        short="sq",
+        path="storage/quotas",
+        kind="StorageQuota",
+        is_complete=True,
+        name_of=lambda row: str(row["team"]["name"]),
+        uid_of=lambda row: str(row["team"]["uid"]),
+        reader=lambda client: client.get("storage")["teams"],
+        columns=(field("USED", "used"), field("LIMIT", "limit"), field("LEVEL", "level")),
+    ),
+    Resource(
+        name="retention-rules",
+        singular="retention-rule",
+        short="rr",
+        path="storage/rules",
+        kind="RetentionRules",
+        is_complete=True,
+        name_of=lambda row: str(row["team"]["name"]) if row["team"] else EVERY_OTHER_TEAM,
+        uid_of=lambda row: str(row["team"]["uid"]) if row["team"] else EVERY_OTHER_TEAM,
+        reader=lambda client: client.get("storage/rules"),
+        columns=(field("ENABLED", "rules.enabled"), field("VERSIONS", "rules.keep_versions"),
+                 field("CHECKPOINT DAYS", "rules.checkpoint_days"), field("FAILED DAYS", "rules.failed_days"),
+                 field("LOG DAYS", "rules.log_days")),
+    ),
+    Resource(
+        name="card-rates",
+        singular="card-rate",
+        short="rate",
+        path="usage/rates",
+        kind="CardRate",
+        is_complete=True,
+        name_of=lambda row: str(row["chip"]),
+        uid_of=lambda row: str(row["chip"]),
+        reader=lambda client: client.get("usage/rates"),
+        columns=(field("PER HOUR", "per_hour"), field("CURRENCY", "currency")),
     ),
 )  # fmt: skip
 
@@ -193,14 +387,15 @@ _BY_NAME = {name: one for one in RESOURCES for name in (one.name, one.singular, 
 JOBS, DEPLOYMENTS = _BY_NAME["jobs"], _BY_NAME["deployments"]
 MODEL_VERSIONS, DATASETS = _BY_NAME["model-versions"], _BY_NAME["datasets"]
 RESOURCE_OF_KIND = {one.kind: one for one in RESOURCES if one.kind}
+USERS = _BY_NAME["users"]
 
 
 def resource_by_name(name: str) -> Resource:
-    """Return the resource of a plural, singular or short name.
+    """Return the resource of a plural, singular or short name, or of a kind of documents.
 
     :raises NotFound: naming all resources.
     """
-    found = _BY_NAME.get(name.lower())
+    found = _BY_NAME.get(name.lower()) or RESOURCE_OF_KIND.get(name)
     if found is None:
         known = ", ".join(f"{one.name} ({one.short})" for one in RESOURCES)
         raise NotFound(f"there is no resource {name!r}; resources: {known}")
@@ -209,9 +404,17 @@ def resource_by_name(name: str) -> Resource:
 
 def objects_named(client: Client, resource: Resource, name: str) -> Iterator[dict[str, Any]]:
     """Iterate over the objects of that name, newest first."""
-    for row in client.list_all(resource.path, **resource.name_query(name)):
+    for row in resource.rows(client, **resource.name_query(name)):
         if resource.name_of(row) == name:
             yield row
+
+
+def detailed(client: Client, resource: Resource, row: Row) -> dict[str, Any]:
+    """Return the object of a row of a list with all of its fields."""
+    if resource.is_complete:
+        return dict(row)
+    found: dict[str, Any] = client.get(f"{resource.path}/{resource.uid_of(row)}")
+    return found
 
 
 def find_object(
@@ -222,26 +425,28 @@ def find_object(
     :param unique: refuse a name that several objects have.
     :raises NotFound: if there is none, or several and ``unique``.
     """
+    if _UID.fullmatch(name) and not resource.is_complete:
+        row: dict[str, Any] = client.get(f"{resource.path}/{name}")
+        return row
+    found = []
     if _UID.fullmatch(name):
-        uid = name
+        found = [row for row in resource.rows(client) if resource.uid_of(row) == name][:1]
     else:
-        found = []
         for row in objects_named(client, resource, name):
             found.append(row)
             if not unique:
                 break
-        if not found:
-            raise NotFound(
-                f"no {resource.singular} is named {name!r}. See: ninefold get {resource.name}"
-            )
-        if len(found) > 1:
-            uids = ", ".join(row["uid"] for row in found[:5])
-            raise NotFound(
-                f"{len(found)} {resource.name} are named {name!r}; use the uid of one of them: {uids}"
-            )
-        uid = found[0]["uid"]
-    detailed: dict[str, Any] = client.get(f"{resource.path}/{uid}")
-    return detailed
+    if not found:
+        raise NotFound(
+            f"no {resource.singular} is named {name!r}. See: ninefold get {resource.name}",
+            name=name,
+        )
+    if len(found) > 1:
+        uids = ", ".join(resource.uid_of(row) for row in found[:5])
+        raise NotFound(
+            f"{len(found)} {resource.name} are named {name!r}; use the uid of one of them: {uids}"
+        )
+    return detailed(client, resource, found[0])
 
 
 def find_team(client: Client, team: str) -> str:
@@ -254,7 +459,15 @@ def find_team(client: Client, team: str) -> str:
         if team in {row["uid"], row["slug"], row["name"]}:
             return str(row["uid"])
     known = ", ".join(row["slug"] for row in teams) or "none"
-    raise NotFound(f"no team {team!r} is visible to you; your teams: {known}")
+    raise NotFound(f"no team {team!r} is visible to you; your teams: {known}", name=team)
+
+
+def find_user(client: Client, username: str) -> str:
+    """Return the uid of a user by the name.
+
+    :raises NotFound: if there is none.
+    """
+    return str(find_object(client, USERS, username)["uid"])
 
 
 def find_model_version(client: Client, name: str) -> dict[str, Any]:
@@ -265,13 +478,44 @@ def find_model_version(client: Client, name: str) -> dict[str, Any]:
     if _UID.fullmatch(name):
         version: dict[str, Any] = client.get(f"model-versions/{name}")
         return version
-    model, number = _split_version(name)
+    model, number = split_version(name)
     ready = {} if number else {"state": "ready"}
     for row in client.list_all("model-versions", model=model, **ready):
         if not number or row["name"] == f"{model} v{number}":
             return row
     raise NotFound(
-        f"no {'ready ' if ready else ''}version of a model is {name!r}. See: ninefold get model-versions"
+        f"no {'ready ' if ready else ''}version of a model is {name!r}. See: ninefold get model-versions",
+        name=model,
+    )
+
+
+def find_job_output(client: Client, given: Row, *, field: str) -> dict[str, Any]:
+    """Return the model version that a job created; ``given`` is ``{job: name}``.
+
+    :param field: the field of the document, for messages.
+    :raises ManifestError: if ``given`` is something else, or the job failed or has no output.
+    :raises NotFound: if there is no job, or it has not ended yet.
+    """
+    if set(given) != {"job"}:
+        raise ManifestError(
+            f"{field} is {dict(given)!r}; it must be a model version, for example parser@2, or "
+            "{job: NAME} for the output of a job"
+        )
+    job = find_object(client, JOBS, str(given["job"]))
+    for row in client.list_all("model-versions", job=job["uid"], state="ready"):
+        return row
+    if job["state"] in {"failed", "cancelled"}:
+        raise ManifestError(
+            f"{field}: job {job['name']} is {job['state']} and created no model version; fix and retry it"
+        )
+    if job["state"] == "succeeded":
+        raise ManifestError(
+            f"{field}: job {job['name']} has succeeded and has no ready model version; give it an output_name"
+        )
+    raise NotFound(
+        f"{field}: job {job['name']} is {job['state']} and has no model version yet. Wait for it with: "
+        "ninefold apply --wait",
+        name=job["name"],
     )
 
 
@@ -283,9 +527,9 @@ def find_dataset_version(client: Client, name: str) -> dict[str, Any]:
     if _UID.fullmatch(name):
         version: dict[str, Any] = client.get(f"dataset-versions/{name}")
         return version
-    dataset, number = _split_version(name)
+    dataset, number = split_version(name)
     for row in objects_named(client, DATASETS, dataset):
         for brief in row["versions"]:
             if not number or str(brief["number"]) == number:
                 return {**brief, "name": f"{dataset} v{brief['number']}"}
-    raise NotFound(f"no version of a dataset is {name!r}. See: ninefold get datasets")
+    raise NotFound(f"no version of a dataset is {name!r}. See: ninefold get datasets", name=dataset)

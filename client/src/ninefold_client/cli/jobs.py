@@ -55,7 +55,7 @@ def submit(
 
 
 def _wait_for_all(client: Client, rows: list[dict[str, Any]]) -> bool:
-    succeeded = [_wait(client, row["uid"], timeout=None) for row in rows]
+    succeeded = [wait_for_job(client, row["uid"], timeout=None) for row in rows]
     return all(succeeded)
 
 
@@ -98,11 +98,11 @@ def wait(
 ) -> None:
     """Wait until a job ends. Exits with 1 if it did not succeed, or not in time."""
     with connected(ctx) as client:
-        if not _wait(client, find_object(client, JOBS, name)["uid"], timeout=timeout):
+        if not wait_for_job(client, find_object(client, JOBS, name)["uid"], timeout=timeout):
             raise typer.Exit(1)
 
 
-def _wait(client: Client, uid: str, *, timeout: float | None) -> bool:
+def wait_for_job(client: Client, uid: str, *, timeout: float | None) -> bool:
     """Print each change until the job ends; return whether it succeeded."""
     began, last = time.monotonic(), ""
     while True:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ninefold_client.cli import jobs, objects, serving, session
+from ninefold_client.cli import apply, jobs, objects, secrets, serving, session
 from ninefold_client.cli.context import CommonOptions, ErrorReportingGroup
 
 app = typer.Typer(
@@ -40,8 +40,9 @@ for _command in (
     objects.get,
     objects.describe,
     objects.watch,
-    objects.apply,
-    objects.diff,
+    apply.apply,
+    apply.diff,
+    apply.delete,
     objects.quota,
     jobs.logs,
     jobs.events,
@@ -52,6 +53,8 @@ for _command in (
 app.command("context")(session.contexts)
 app.add_typer(jobs.job, name="job")
 app.add_typer(jobs.dataset, name="dataset")
+app.add_typer(secrets.key, name="key")
+app.add_typer(secrets.token, name="token")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""``get``, ``describe``, ``watch``, ``quota``, ``apply`` and ``diff``."""
+"""``get``, ``describe``, ``watch`` and ``quota``."""
 
 from __future__ import annotations
 
@@ -8,17 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
-from ninefold_client.apply import (
-    KINDS,
-    ApplyAction,
-    Plan,
-    apply_manifest,
-    in_order,
-    manifest_of_object,
-)
-from ninefold_client.cli.context import connected, error_lines
+from ninefold_client.apply import KINDS, manifest_of_object
+from ninefold_client.cli.context import connected
 from ninefold_client.cli.output import (
     OutputFormat,
     print_error,
@@ -28,7 +20,7 @@ from ninefold_client.cli.output import (
     print_yaml,
 )
 from ninefold_client.client import Client
-from ninefold_client.errors import ManifestError, NinefoldError
+from ninefold_client.errors import ManifestError
 from ninefold_client.manifests import Manifest, parse_manifests, read_manifests
 from ninefold_client.resources import Resource, find_object, find_team, resource_by_name
 
@@ -57,19 +49,9 @@ def get(
             rows = [find_object(client, kind, name)]
         else:
             query = _filters(client, kind, team=team, state=state)
-            rows = [
-                row
-                for row, _ in zip(client.list_all(kind.path, **query), range(limit), strict=False)
-            ]
+            rows = [row for row, _ in zip(kind.rows(client, **query), range(limit), strict=False)]
         if output is OutputFormat.YAML and kind.kind:
-            detailed = (
-                rows
-                if name is not None
-                else [client.get(f"{kind.path}/{row['uid']}") for row in rows]
-            )
-            print_yaml(
-                [manifest_of_object(client, kind.kind, row).as_document() for row in detailed]
-            )
+            print_yaml([manifest_of_object(client, kind.kind, row).as_document() for row in rows])
             return
     if output is OutputFormat.TABLE:
         _print_rows(kind, rows)
@@ -107,7 +89,7 @@ def _print_rows(kind: Resource, rows: list[dict[str, Any]]) -> None:
         print_error(f"No {kind.name}.")
         return
     headers = ["NAME", *(column.header for column in kind.columns), "UID"]
-    print_table(headers, [[kind.name_of(row), *(column.value(row) for column in kind.columns), row["uid"]]
+    print_table(headers, [[kind.name_of(row), *(column.value(row) for column in kind.columns), kind.uid_of(row)]
                           for row in rows])  # fmt: skip
 
 
@@ -135,13 +117,13 @@ def watch(
     seen: dict[str, list[object]] = {}
     printed = 0
     with connected(ctx) as client:
-        uid = find_object(client, kind, name)["uid"] if name is not None else None
+        uid = kind.uid_of(find_object(client, kind, name)) if name is not None else None
         while True:
-            rows = [client.get(f"{kind.path}/{uid}")] if uid else list(client.list_all(kind.path))
+            rows = [find_object(client, kind, uid)] if uid else list(kind.rows(client))
             for row in reversed(rows):
                 line = [column.value(row) for column in kind.columns]
-                if seen.get(row["uid"]) != line:
-                    seen[row["uid"]] = line
+                if seen.get(kind.uid_of(row)) != line:
+                    seen[kind.uid_of(row)] = line
                     shown = "  ".join(
                         f"{column.header}={value}"
                         for column, value in zip(kind.columns, line, strict=True)
@@ -193,65 +175,6 @@ FileOption = Annotated[
         help="A YAML or JSON file, a folder of such files, or - for standard input.",
     ),
 ]
-
-
-def apply(
-    ctx: typer.Context,
-    filename: FileOption,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Change nothing; the server validates new jobs and queues."),
-    ] = False,
-) -> None:
-    """Create the objects of the documents, or change those that differ. A second apply changes nothing."""
-    plans, failed = _each_manifest(ctx, filename, dry_run=dry_run)
-    suffix = " (dry run)" if dry_run else ""
-    for plan in plans:
-        print(f"{plan.manifest} {plan.action}{suffix}")
-    if failed:
-        raise typer.Exit(1)
-
-
-def diff(
-    ctx: typer.Context,
-    filename: FileOption,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 1 if there are differences.")
-    ] = False,
-) -> None:
-    """Show what "apply" would create and change."""
-    plans, failed = _each_manifest(ctx, filename, dry_run=True)
-    differing = [plan for plan in plans if plan.action is not ApplyAction.UNCHANGED]
-    for plan in differing:
-        print(f"{plan.manifest} ({'new' if plan.action is ApplyAction.CREATED else 'changed'})")
-        for one in plan.differences:
-            if plan.action is ApplyAction.CONFIGURED:
-                print(f"- {one.field}: {_flow(one.before)}")
-            print(f"+ {one.field}: {_flow(one.after)}")
-    if failed or (exit_code and differing):
-        raise typer.Exit(1)
-
-
-def _flow(value: Any) -> str:
-    text = yaml.safe_dump(
-        value, default_flow_style=True, allow_unicode=True, width=10_000, sort_keys=False
-    )
-    return text.removesuffix("\n").removesuffix("\n...")
-
-
-def _each_manifest(ctx: typer.Context, filename: str, *, dry_run: bool) -> tuple[list[Plan], bool]:
-    """Return the plans of all documents, and whether one failed; its error is printed and the others go on."""
-    manifests = manifests_of(filename)
-    plans, failed = [], False
-    with connected(ctx) as client:
-        for manifest in in_order(manifests):
-            try:
-                plans.append(apply_manifest(client, manifest, dry_run=dry_run))
-            except NinefoldError as error:
-                failed = True
-                first, *more = error_lines(error)
-                print_error("\n".join([f"{manifest}: {first}", *more]))
-    return plans, failed
 
 
 def manifests_of(filename: str) -> list[Manifest]:

@@ -67,11 +67,15 @@ def deploy(
         }
         row = client.post("deployments", body)
         print(f"deployment/{name} created from {version['name']}: {row['uid']}", flush=True)
-        if wait and not _wait_until_ready(client, row["uid"], timeout=timeout):
+        if wait and not wait_for_deployment(client, row["uid"], timeout=timeout):
             raise typer.Exit(1)
 
 
-def _wait_until_ready(client: Client, uid: str, *, timeout: float) -> bool:
+def wait_for_deployment(client: Client, uid: str, *, timeout: float) -> bool:
+    """Print each change until the deployment is ready or has failed; return whether it is ready.
+
+    :raises NinefoldError: if it is neither in time.
+    """
     began, last = time.monotonic(), ""
     while True:
         row = client.get(f"deployments/{uid}")

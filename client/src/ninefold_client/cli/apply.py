@@ -1,0 +1,291 @@
+"""``apply``, ``diff`` and ``delete``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from ninefold_client.apply import (
+    KINDS,
+    ApplyAction,
+    Plan,
+    apply_manifest,
+    in_order,
+    source_jobs,
+)
+from ninefold_client.apply_sets import (
+    ApplySet,
+    PrunedObject,
+    SetMember,
+    members_of,
+    objects_to_prune,
+    open_set,
+)
+from ninefold_client.cli.context import connected, error_lines
+from ninefold_client.cli.jobs import wait_for_job
+from ninefold_client.cli.objects import FileOption, ResourceArgument, manifests_of
+from ninefold_client.cli.output import print_error
+from ninefold_client.cli.serving import wait_for_deployment
+from ninefold_client.client import Client
+from ninefold_client.errors import NinefoldError
+from ninefold_client.manifests import Manifest
+from ninefold_client.resources import JOBS, find_object, resource_by_name
+
+SetOption = Annotated[
+    str | None,
+    typer.Option("--set", help="Name of the apply set, which remembers the objects for --prune."),
+]
+TeamOption = Annotated[
+    str | None,
+    typer.Option(
+        "--team",
+        help="Team that owns the set. Default: the company for operators, else your only team.",
+    ),
+]
+PruneOption = Annotated[
+    bool,
+    typer.Option(
+        "--prune", help="Delete objects that the set applied before and that no document has now."
+    ),
+]
+YesOption = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask before something that runs is deleted.")
+]
+
+
+def apply(
+    ctx: typer.Context,
+    filename: FileOption,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Change nothing; the server validates new jobs, pipelines and queues.",
+        ),
+    ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait", help="Wait until jobs have ended and deployments are ready; in their order."
+        ),
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds to wait for each job and deployment.")
+    ] = 3600,
+    prune: PruneOption = False,
+    set_name: SetOption = None,
+    team: TeamOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Create the objects of the documents, or change those that differ. A second apply changes nothing."""
+    _require_set_name(prune=prune, set_name=set_name, team=team)
+    manifests = in_order(manifests_of(filename))
+    suffix = " (dry run)" if dry_run else ""
+    with connected(ctx) as client:
+        record = open_set(client, name=set_name, team=team) if set_name else None
+        run = _Run(client, manifests, dry_run=dry_run)
+        try:
+            for manifest in manifests:
+                if wait and not dry_run:
+                    run.wait_for_sources(manifest, timeout=timeout)
+                plan = run.apply(manifest)
+                if plan:
+                    print(f"{manifest} {plan.action}{suffix}", flush=True)
+        finally:
+            # After a failure as well: what was created must not be forgotten.
+            if record and not dry_run:
+                record.record([*record.members, *members_of(run.plans)])
+        if record and prune:
+            _prune(client, record, run, dry_run=dry_run, yes=yes)
+        if wait and not dry_run:
+            run.wait(timeout=timeout)
+    if run.failed:
+        raise typer.Exit(1)
+
+
+class _Run:
+    """The documents of one command. A document that fails is reported, and the others go on."""
+
+    def __init__(self, client: Client, manifests: list[Manifest], *, dry_run: bool) -> None:
+        self._client, self._manifests, self._dry_run = client, manifests, dry_run
+        self._awaited: set[str] = set()
+        self.plans: list[Plan] = []
+        self.failed = False
+
+    def apply(self, manifest: Manifest) -> Plan | None:
+        """Apply a document; None if it failed."""
+        try:
+            plan = apply_manifest(
+                self._client, manifest, dry_run=self._dry_run, beside=self._manifests
+            )
+        except NinefoldError as error:
+            self._report(manifest, error)
+            return None
+        self.plans.append(plan)
+        return plan
+
+    def wait_for_sources(self, manifest: Manifest, *, timeout: float) -> None:
+        """Wait for the jobs of the set whose model the document uses."""
+        for job in source_jobs(manifest, self._manifests):
+            self._wait_for(job, timeout=timeout)
+
+    def wait(self, *, timeout: float) -> None:
+        """Wait for all jobs and deployments of the set."""
+        for plan in self.plans:
+            self._wait_for(plan.manifest, timeout=timeout)
+
+    def _wait_for(self, manifest: Manifest, *, timeout: float) -> None:
+        plan = next((one for one in self.plans if one.manifest is manifest), None)
+        if plan is None or str(manifest) in self._awaited:
+            return
+        self._awaited.add(str(manifest))
+        try:
+            if manifest.kind == "Job":
+                succeeded = wait_for_job(self._client, plan.uid, timeout=timeout)
+            elif manifest.kind == "Deployment":
+                succeeded = wait_for_deployment(self._client, plan.uid, timeout=timeout)
+            else:
+                return
+        except NinefoldError as error:
+            self._report(manifest, error)
+        else:
+            self.failed = self.failed or not succeeded
+
+    def _report(self, manifest: Manifest, error: NinefoldError) -> None:
+        self.failed = True
+        first, *more = error_lines(error)
+        print_error("\n".join([f"{manifest}: {first}", *more]))
+
+
+def _require_set_name(*, prune: bool, set_name: str | None, team: str | None) -> None:
+    if set_name == "" or (prune and not set_name):
+        raise typer.BadParameter(
+            "--prune needs --set NAME: only objects that the same set applied before are deleted"
+        )
+    if team and not set_name:
+        raise typer.BadParameter("--team is the owner of a set; give its name with --set")
+
+
+def _prune(client: Client, record: ApplySet, run: _Run, *, dry_run: bool, yes: bool) -> None:
+    """Delete what the set had before, and forget it.
+
+    :raises NinefoldError: if something runs and nobody confirms its deletion.
+    """
+    if run.failed:
+        print_error("Nothing was pruned, because a document failed.")
+        return
+    applied = members_of(run.plans)
+    stale = objects_to_prune(client, recorded=record.members, applied=applied)
+    suffix = " (dry run)" if dry_run else ""
+    deleted = [one for one in stale if not one.kept]
+    for one in stale:
+        print(f"{one.member} {_fate(one)}", flush=True)
+    if not dry_run:
+        _confirm(deleted, yes=yes)
+    remaining: list[SetMember] = []
+    for one in deleted:
+        try:
+            if not dry_run:
+                one.kind.delete(one.member.uid)
+        except NinefoldError as error:
+            run.failed = True
+            remaining.append(one.member)
+            first, *more = error_lines(error)
+            print_error("\n".join([f"{one.member}: {first}", *more]))
+        else:
+            print(f"{one.member} deleted{suffix}", flush=True)
+    if not dry_run:
+        record.record([*applied, *remaining])
+
+
+def _fate(one: PrunedObject) -> str:
+    if one.kept:
+        return f"is no longer part of the set and stays: {one.kept}"
+    return f"will be deleted; it is {one.interrupted}" if one.interrupted else "will be deleted"
+
+
+def _confirm(deleted: list[PrunedObject], *, yes: bool) -> None:
+    running = ", ".join(f"{one.member} ({one.interrupted})" for one in deleted if one.interrupted)
+    if not running or yes:
+        return
+    if sys.stdin.isatty():
+        typer.confirm(f"Delete {running}?", abort=True)
+        return
+    raise NinefoldError(
+        f"nothing was deleted, because this interrupts {running}. Confirm with --yes"
+    )
+
+
+def diff(
+    ctx: typer.Context,
+    filename: FileOption,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 if there are differences.")
+    ] = False,
+    prune: PruneOption = False,
+    set_name: SetOption = None,
+    team: TeamOption = None,
+) -> None:
+    """Show what "apply" would create, change and, with --prune, delete."""
+    _require_set_name(prune=prune, set_name=set_name, team=team)
+    manifests = in_order(manifests_of(filename))
+    stale: list[PrunedObject] = []
+    with connected(ctx) as client:
+        run = _Run(client, manifests, dry_run=True)
+        for manifest in manifests:
+            plan = run.apply(manifest)
+            if plan and plan.action is not ApplyAction.UNCHANGED:
+                _print_plan(plan)
+        if prune and set_name and not run.failed:
+            recorded = open_set(client, name=set_name, team=team).members
+            found = objects_to_prune(client, recorded=recorded, applied=members_of(run.plans))
+            stale = [one for one in found if not one.kept]
+    for one in stale:
+        print(f"{one.member} (deleted)")
+    differing = any(plan.action is not ApplyAction.UNCHANGED for plan in run.plans)
+    if run.failed or (exit_code and (differing or stale)):
+        raise typer.Exit(1)
+
+
+def _print_plan(plan: Plan) -> None:
+    print(f"{plan.manifest} ({'new' if plan.action is ApplyAction.CREATED else 'changed'})")
+    for one in plan.differences:
+        if plan.action is ApplyAction.CONFIGURED:
+            print(f"- {one.field}: {_flow(one.before)}")
+        print(f"+ {one.field}: {_flow(one.after)}")
+
+
+def _flow(value: Any) -> str:
+    text = yaml.safe_dump(
+        value, default_flow_style=True, allow_unicode=True, width=10_000, sort_keys=False
+    )
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def delete(
+    ctx: typer.Context,
+    resource: ResourceArgument,
+    name: Annotated[str, typer.Argument(help="Name or uid.")],
+    yes: YesOption = False,
+) -> None:
+    """Delete an object. A deployment is stopped first; a gateway key or token is revoked."""
+    found = resource_by_name(resource)
+    if found is JOBS:
+        raise typer.BadParameter("jobs stay as records. Use: ninefold job cancel")
+    if not found.kind:
+        raise typer.BadParameter(f"{found.name} cannot be deleted by this command")
+    with connected(ctx) as client:
+        kind = KINDS[found.kind](client)
+        if kind.not_deleted:
+            raise NinefoldError(f"{found.name} are not deleted: {kind.not_deleted}")
+        row = find_object(client, found, name, unique=True)
+        member = SetMember(kind=kind.name, uid=kind.uid(row), name=found.name_of(row))
+        (one,) = objects_to_prune(client, recorded=[member], applied=[]) or (None,)
+        if one is None:
+            raise NinefoldError(f"{member} was deleted or revoked before")
+        _confirm([one], yes=yes)
+        kind.delete(member.uid)
+    print(f"{found.singular}/{member.name} deleted")

@@ -1,0 +1,170 @@
+"""Queues, clusters, metric sources, alerts, health rules and maintenance rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ninefold_client.kinds.base import Kind, name_of, picked, raise_findings
+from ninefold_client.resources import RESOURCE_OF_KIND, find_object
+
+
+class QueueKind(Kind):
+    name = "Queue"
+    has_team = True
+    references: ClassVar = {
+        "parent": lambda client, name: find_object(client, RESOURCE_OF_KIND["Queue"], name)
+    }
+    _fields = (
+        "state",
+        "description",
+        "weight",
+        "borrows",
+        "lends",
+        "reclaims",
+        "preempts",
+        "max_running_per_user",
+    )
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "parent": name_of(row["parent"]),
+            **picked(row, *self._fields),
+            "entitlements": _sorted_entitlements(row["entitlements"]),
+        }
+
+    def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = dict(spec)
+        if isinstance(wanted.get("entitlements"), list):
+            wanted["entitlements"] = _sorted_entitlements(wanted["entitlements"])
+        return wanted
+
+    def check(self, body: Mapping[str, Any]) -> None:
+        preview = self.client.post(self.path, body, dry_run=True)
+        raise_findings(body["name"], preview["findings"])
+
+
+def _sorted_entitlements(entitlements: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    defaults = {"chip": "", "reserved": 0, "guaranteed": 0, "cap": None}
+    return sorted(({**defaults, **one} for one in entitlements), key=lambda one: str(one["chip"]))
+
+
+class PriorityClassKind(Kind):
+    name = "PriorityClass"
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return picked(row, "value", "description")
+
+
+class ClusterKind(Kind):
+    name = "Cluster"
+    write_only = frozenset({"kubeconfig", "although_unfit"})
+    immutable = frozenset({"kind"})
+    deletion_interrupts = True
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return picked(row, "kind", "binding", "options")
+
+
+class MetricSourceKind(Kind):
+    name = "MetricSource"
+    write_only = frozenset({"token"})
+    immutable = frozenset({"kind", "cluster"})
+    references: ClassVar = {
+        "cluster": lambda client, name: find_object(client, RESOURCE_OF_KIND["Cluster"], name)
+    }
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "cluster": name_of(row["cluster"]),
+            **picked(row, "kind", "options", "every", "enabled"),
+        }
+
+
+class AlertRuleKind(Kind):
+    name = "AlertRule"
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in row["document"].items() if name != "name"}
+
+
+class AlertReceiverKind(Kind):
+    name = "AlertReceiver"
+    write_only = frozenset({"url", "secret"})
+    immutable = frozenset({"kind", "addresses", "language"})
+    set_after_creation = frozenset({"active"})
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return picked(row, "kind", "addresses", "language", "active")
+
+
+class AlertRouteKind(Kind):
+    """Receivers are given by name; the server resolves them."""
+
+    name = "AlertRoute"
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            **picked(row, "severity", "matchers", "enabled"),
+            "receivers": [one["name"] for one in row["receivers"]],
+        }
+
+    def body(self, manifest: Any, resolved: Mapping[str, str]) -> dict[str, Any]:
+        body = super().body(manifest, resolved)
+        if isinstance(body.get("receivers"), list):
+            receivers = RESOURCE_OF_KIND["AlertReceiver"]
+            body["receivers"] = [
+                find_object(self.client, receivers, str(one))["uid"] for one in body["receivers"]
+            ]
+        return body
+
+    def change(
+        self, row: Mapping[str, Any], body: Mapping[str, Any], changed: frozenset[str]
+    ) -> None:
+        current = {
+            "name": row["name"],
+            **picked(row, "severity", "matchers", "enabled"),
+            "receivers": [one["uid"] for one in row["receivers"]],
+        }
+        self.client.put(f"{self.path}/{row['uid']}", {**current, **body})
+
+
+class HealthRuleKind(Kind):
+    name = "HealthRule"
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return picked(row, "title", "condition", "level", "enabled")
+
+
+class HealthPolicyKind(Kind):
+    """The only one; its document has the name ``default``."""
+
+    name = "HealthPolicy"
+    not_created = "there is one health policy, named default"
+    not_deleted = "there is always one health policy"
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return picked(row, "automatic", "settings")
+
+    def change(
+        self, row: Mapping[str, Any], body: Mapping[str, Any], changed: frozenset[str]
+    ) -> None:
+        self.client.patch(self.path, {name: body[name] for name in sorted(changed)})
+
+
+class MaintenanceRolloutKind(Kind):
+    """Created by a document, it starts at once, like a job."""
+
+    name = "MaintenanceRollout"
+    write_only = frozenset({"labels", "domain_label"})
+    immutable = frozenset({"*"})
+    not_deleted = "rollouts stay as records"
+    references: ClassVar = {
+        "cluster": lambda client, name: find_object(client, RESOURCE_OF_KIND["Cluster"], name)
+    }
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "cluster": name_of(row["cluster"]),
+            **picked(row, "argv", "image", "run_within", "burn_in", "parallel"),
+        }

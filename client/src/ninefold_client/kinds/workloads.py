@@ -1,0 +1,216 @@
+"""Jobs, pipelines, deployments, routes and gateway keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ninefold_client.errors import ManifestError, NinefoldError
+from ninefold_client.kinds.base import Kind, name_of, picked, raise_findings
+from ninefold_client.manifests import Manifest
+from ninefold_client.resources import (
+    DEPLOYMENTS,
+    find_dataset_version,
+    find_model_version,
+    find_object,
+)
+
+#: Seconds until a stopped deployment has no processes any more.
+_STOPPED_WITHIN = 300.0
+
+
+class JobKind(Kind):
+    name = "Job"
+    has_team = True
+    write_only = frozenset(
+        {"secret_variables", "priority_class", "output_shared", "cards", "memory"}
+    )
+    immutable = frozenset({"*"})
+    not_deleted = "jobs stay as records; a running one is cancelled by: ninefold job cancel"
+    references: ClassVar = {
+        "model_version": find_model_version,
+        "dataset_version": find_dataset_version,
+    }
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            **picked(
+                row,
+                "kind",
+                "engine",
+                "spec",
+                "code",
+                "output_name",
+                "queue",
+                "priority",
+                "run_seconds",
+            ),
+            "model_version": name_of(row["model_version"]),
+            "dataset_version": name_of(row["dataset_version"]),
+            "chips": row["asked_chips"] or row["chips"],
+            "retry_policy": row["retry_policy"],
+        }
+
+    def check(self, body: Mapping[str, Any]) -> None:
+        checked = self.client.post(f"{self.path}/check", body)
+        raise_findings(body["name"], checked["findings"])
+
+
+class PipelineKind(Kind):
+    name = "Pipeline"
+    has_team = True
+    immutable = frozenset({"*"})
+    not_deleted = "pipelines stay as records"
+    references: ClassVar = {"model_version": find_model_version}
+    _step_fields = (
+        "kind",
+        "engine",
+        "spec",
+        "chips",
+        "cards",
+        "output_name",
+        "deployment_name",
+        "replicas",
+        "gate",
+    )
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        steps = []
+        for step in row["steps"]:
+            fields = {
+                **picked(step, *self._step_fields),
+                "dataset_version": name_of(step["dataset_version"]),
+            }
+            steps.append({name: value for name, value in fields.items() if value not in _EMPTY})
+        return {
+            "model_version": name_of(row["model_version"]),
+            "queue": row["queue"],
+            "steps": steps,
+        }
+
+    def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = dict(spec)
+        if isinstance(wanted.get("steps"), list):
+            wanted["steps"] = [self._comparable_step(one) for one in wanted["steps"]]
+        return wanted
+
+    def _comparable_step(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = {name: value for name, value in step.items() if value not in _EMPTY}
+        if "dataset_version" in wanted:
+            found = find_dataset_version(self.client, str(wanted["dataset_version"]))
+            wanted["dataset_version"] = found["name"]
+        return wanted
+
+    def body(self, manifest: Manifest, resolved: Mapping[str, str]) -> dict[str, Any]:
+        body = super().body(manifest, resolved)
+        if isinstance(body.get("steps"), list):
+            body["steps"] = [self._step_body(one) for one in body["steps"]]
+        return body
+
+    def _step_body(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        if step.get("dataset_version") is None:
+            return dict(step)
+        found = find_dataset_version(self.client, str(step["dataset_version"]))
+        return {**step, "dataset_version": found["uid"]}
+
+    def check(self, body: Mapping[str, Any]) -> None:
+        checked = self.client.post(f"{self.path}/check", body)
+        raise_findings(body["name"], checked["findings"])
+
+
+_EMPTY: tuple[Any, ...] = (None, "", [], {}, 0)
+
+
+class DeploymentKind(Kind):
+    name = "Deployment"
+    has_team = True
+    immutable = frozenset({"queue"})
+    deletion_interrupts = True
+    references: ClassVar = {"model_version": find_model_version}
+    _revision: ClassVar = ("model_version", "engine", "spec", "chips", "cards")
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        newest = row["revisions"][0] if row["revisions"] else {"model_version": None}
+        return {
+            "model_version": name_of(newest["model_version"]),
+            **picked(newest, "engine", "spec", "chips", "cards"),
+            "queue": row["queue"],
+            "replicas": row["replica_count"],
+        }
+
+    def change(
+        self, row: Mapping[str, Any], body: Mapping[str, Any], changed: frozenset[str]
+    ) -> None:
+        if changed & set(self._revision):
+            revision = {name: body[name] for name in self._revision if name in body}
+            self.client.post(f"{self.path}/{row['uid']}/revise", revision)
+        if "replicas" in changed:
+            self.client.post(f"{self.path}/{row['uid']}/scale", {"replicas": body["replicas"]})
+
+    def delete(self, uid: str) -> None:
+        """Stop the deployment, and delete it when its processes have ended.
+
+        :raises NinefoldError: if they do not end in time.
+        """
+        row = self.client.get(f"{self.path}/{uid}")
+        if row["state"] not in {"stopping", "stopped"}:
+            self.client.post(f"{self.path}/{uid}/stop")
+        until = time.monotonic() + _STOPPED_WITHIN
+        while (row := self.client.get(f"{self.path}/{uid}"))["state"] != "stopped":
+            if time.monotonic() > until:
+                raise NinefoldError(
+                    f"deployment {row['name']} is {row['state']} {_STOPPED_WITHIN:g} seconds after its stop; "
+                    "it was not deleted. Try again later"
+                )
+            time.sleep(0.5)
+        self.client.delete(f"{self.path}/{uid}")
+
+
+class RouteKind(Kind):
+    name = "Route"
+    not_created = "a route is created with the deployment of its name"
+    not_deleted = "a route is deleted with its deployment"
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "backends": _sorted_backends(
+                {"deployment": one["deployment"]["name"], "weight": one["weight"]}
+                for one in row["backends"]
+            )
+        }
+
+    def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = dict(spec)
+        if isinstance(wanted.get("backends"), list):
+            wanted["backends"] = _sorted_backends(wanted["backends"])
+        return wanted
+
+    def body(self, manifest: Manifest, resolved: Mapping[str, str]) -> dict[str, Any]:
+        backends = []
+        for one in manifest.spec.get("backends") or ():
+            if not isinstance(one, Mapping) or "deployment" not in one:
+                raise ManifestError(
+                    f"{manifest}: spec.backends has {one!r}; each entry needs deployment and weight"
+                )
+            found = find_object(self.client, DEPLOYMENTS, str(one["deployment"]))
+            backends.append({**one, "deployment": found["uid"]})
+        return {"backends": backends}
+
+
+def _sorted_backends(backends: Any) -> list[dict[str, Any]]:
+    return sorted((dict(one) for one in backends), key=lambda one: str(one.get("deployment")))
+
+
+class GatewayKeyKind(Kind):
+    name = "GatewayKey"
+    has_team = True
+    not_created = "its text is shown only once. Create it with: ninefold key create"
+
+    def is_current(self, row: Mapping[str, Any]) -> bool:
+        return row["revoked_at"] is None
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return picked(
+            row, "routes", "requests_per_minute", "tokens_per_minute", "concurrency", "expires_at"
+        )

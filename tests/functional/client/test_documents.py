@@ -1,0 +1,304 @@
+"""Documents of every kind: created by ``apply``, printed by ``get``, and unchanged when applied again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from pytest_django.live_server_helper import LiveServer
+
+from apps.accounts.models import ApplySet, User
+from apps.monitoring.models import AlertReceiver, AlertRoute
+from apps.quotas.models import Queue
+from apps.serving.models import Deployment, RouteBackend
+from controlplane.domain.serving.lifecycle import DeploymentState
+from ninefold_client.apply import KINDS
+from ninefold_client.resources import RESOURCE_OF_KIND
+from tests.functional.client.conftest import Ninefold, token_of
+from tests.integration.company import Company
+
+COMPANY = """
+kind: Team
+metadata: {name: maps}
+spec:
+  title: Maps
+  members: [{user: mei, roles: [engineer, viewer]}, {user: otto, roles: [administrator]}]
+---
+kind: CompanyRoles
+metadata: {name: otto}
+spec: {roles: [operator]}
+---
+kind: PriorityClass
+metadata: {name: hotfix}
+spec: {value: 17, description: before others}
+---
+kind: MetricSource
+metadata: {name: exporters}
+spec:
+  cluster: CLUSTER
+  kind: exporter
+  options: {vendor: nvidia, targets: [{url: "https://1.1.1.1:9400/metrics"}]}
+  every: 60
+  enabled: false
+  token: {from_env: SCRAPE}
+---
+kind: Queue
+metadata: {name: vision, team: addresses}
+spec: {weight: 2, entitlements: [{chip: cpu, guaranteed: 1}]}
+---
+kind: AlertReceiver
+metadata: {name: on-call}
+spec: {kind: webhook, url: {from_env: HOOK}, active: false}
+---
+kind: AlertRoute
+metadata: {name: critical}
+spec: {severity: critical, matchers: [severity=critical], receivers: [on-call]}
+---
+kind: AlertRule
+metadata: {name: hot-cards}
+spec: {title: Hot cards, measure: cards.temperature, op: ">", threshold: 90, severity: warning}
+---
+kind: HealthPolicy
+metadata: {name: default}
+spec: {automatic: false, settings: {settle: 300}}
+---
+kind: HealthRule
+metadata: {name: hot}
+spec:
+  {title: Hot, condition: {metric: temperature, op: ">", value: 90}, level: 1, enabled: true}
+---
+kind: Webhook
+metadata: {name: build, team: addresses}
+spec: {url: "https://1.1.1.1/hook", kinds: [job.succeeded, job.failed], active: false}
+---
+kind: StorageQuota
+metadata: {name: addresses}
+spec: {limit: 1000000000}
+---
+kind: RetentionRules
+metadata: {name: addresses}
+spec: {enabled: true, keep_versions: 5, log_days: 30}
+---
+kind: CardRate
+metadata: {name: nvidia-h800}
+spec: {per_hour: 26.5}
+---
+kind: Dataset
+metadata: {name: streets, team: addresses}
+spec: {description: from the map, file: streets.jsonl}
+---
+kind: Job
+metadata: {name: tune the parser, team: addresses}
+spec: {kind: finetune, model_version: tiny, dataset_version: streets, output_name: parser, queue: default}
+---
+kind: Pipeline
+metadata: {name: whole way, team: addresses}
+spec:
+  model_version: tiny@1
+  steps:
+  - {kind: finetune, dataset_version: streets@1, output_name: parser}
+  - {kind: evaluate, dataset_version: streets, spec: {metrics: [exact_match]},
+     gate: {metric: exact_match, threshold: 0.8}}
+---
+kind: Deployment
+metadata: {name: parcels, team: addresses}
+spec: {model_version: tiny, replicas: 1, queue: default}
+---
+kind: Deployment
+metadata: {name: parcels-next, team: addresses}
+spec: {model_version: tiny, replicas: 1, queue: default}
+---
+kind: Route
+metadata: {name: parcels}
+spec: {backends: [{deployment: parcels-next, weight: 1}, {deployment: parcels, weight: 9}]}
+"""
+#: Kinds whose objects exist before, because a document does not create them or needs a real cluster for it.
+EXISTING = {
+    "Model": "tiny",
+    "GatewayKey": "nightly",
+    "PersonalToken": "walk",
+    # Documents accept the slug of a team as well; what is printed has its name.
+    "StorageQuota": "Addresses",
+    "RetentionRules": "Addresses",
+}
+
+
+def _with_versions(documents: str) -> str:
+    return "---".join(f"\napiVersion: ninefold/v1{one}" for one in documents.split("---"))
+
+
+@pytest.fixture
+def administered(ninefold: Ninefold, administrator: User, live_server: LiveServer) -> Ninefold:
+    """The command line of an administrator of the company."""
+    done = ninefold("login", live_server.url, "--token", "-", text=token_of(administrator))
+    assert done.exit_code == 0, done.errors
+    return ninefold
+
+
+@pytest.fixture
+def folder(tmp_path: Path, company: Company, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with documents of the company and a dataset."""
+    monkeypatch.setenv("SCRAPE", "scrape-secret")
+    monkeypatch.setenv("HOOK", "https://1.1.1.1/hook-secret")
+    folder = tmp_path / "company"
+    folder.mkdir()
+    documents = COMPANY.replace("CLUSTER", company.cluster_row.name)
+    (folder / "company.yaml").write_text(_with_versions(documents))
+    (folder / "streets.jsonl").write_text(
+        "".join(f'{{"prompt": "{n}?", "response": "{n}"}}\n' for n in range(20))
+    )
+    return folder
+
+
+def test_documents_of_every_kind_are_printed_as_apply_reads_them(
+    administered: Ninefold, company: Company, folder: Path
+) -> None:
+    planned = administered("apply", "-f", str(folder), "--dry-run")
+    assert planned.exit_code == 0, planned.errors
+    first = administered("apply", "-f", str(folder))
+    assert (first.exit_code, first.errors) == (0, "")
+    second = administered("apply", "-f", str(folder))
+    assert {line.rsplit(" ", 1)[1] for line in second.output.splitlines()} == {"unchanged"}, second
+    assert (
+        administered("key", "create", "nightly", "--team", "addresses", "--days", "9").exit_code
+        == 0
+    )
+    assert administered("token", "create", "walk").output.startswith("nfp-")
+
+    documents = yaml.safe_load_all((folder / "company.yaml").read_text())
+    names = {one["kind"]: one["metadata"]["name"] for one in documents} | EXISTING
+    names["Cluster"] = company.cluster_row.name
+    faulty = {}
+    for kind in KINDS.keys() - {"MaintenanceRollout"}:
+        printed = administered("get", RESOURCE_OF_KIND[kind].name, names[kind], "-o", "yaml")
+        assert "secret" not in printed.output
+        again = administered("apply", "-f", "-", text=printed.output)
+        if again.output != f"{kind}/{names[kind]} unchanged\n":
+            faulty[kind] = (printed, again)
+    assert not faulty
+
+
+def test_a_changed_document_changes_the_object(
+    administered: Ninefold, company: Company, folder: Path
+) -> None:
+    created = administered("apply", "-f", str(folder))
+    assert created.exit_code == 0, created.errors
+    file = folder / "company.yaml"
+    text = file.read_text()
+    for before, after in (
+        ("title: Maps", "title: Map data"),
+        ("roles: [engineer, viewer]}, {user: otto, roles: [administrator]}", "roles: [engineer]}"),
+        ("every: 60", "every: 90"),
+        ("severity=critical]", "severity=critical, vendor=huawei]"),
+        ("weight: 9", "weight: 3"),
+        ("per_hour: 26.5", "per_hour: 30"),
+        ("keep_versions: 5", "keep_versions: 6"),
+    ):
+        assert before in text
+        text = text.replace(before, after)
+    file.write_text(text)
+    with (folder / "streets.jsonl").open("a") as rows:
+        rows.write('{"prompt": "new?", "response": "new"}\n')
+
+    shown = administered("diff", "-f", str(folder), "--exit-code")
+    assert shown.exit_code == 1
+    assert "+ file: streets.jsonl, 21 examples" in shown.output
+    changed = administered("apply", "-f", str(folder))
+    configured = [line for line in changed.output.splitlines() if line.endswith(" configured")]
+    assert [line.split("/")[0] for line in configured] == [
+        "Team", "MetricSource", "AlertRoute", "RetentionRules", "CardRate", "Dataset", "Route",
+    ], changed  # fmt: skip
+    members = yaml.safe_load(administered("get", "team", "maps", "-o", "yaml").output)
+    assert members["spec"] == {
+        "title": "Map data",
+        "members": [{"user": "mei", "roles": ["engineer"]}],
+    }
+    assert AlertRoute.objects.get().matchers == ["severity=critical", "vendor=huawei"]
+    assert set(
+        RouteBackend.objects.filter(route__name="parcels").values_list("weight", flat=True)
+    ) == {1, 3}
+    assert AlertReceiver.objects.get().active is False
+
+
+def test_prune_deletes_only_what_the_set_applied_before(
+    administered: Ninefold, company: Company, folder: Path
+) -> None:
+    Queue.objects.create(name="by-hand")
+    names = ("apply", "-f", str(folder), "--prune", "--set", "shop")
+    assert administered(*names[:4]).exit_code == 2
+    assert administered(*names).exit_code == 0
+    file = folder / "company.yaml"
+    remaining = [
+        one
+        for one in file.read_text().split("---")
+        if not any(
+            f"kind: {kind}\n" in one for kind in ("Queue", "AlertRoute", "Deployment", "Route")
+        )
+    ]
+    file.write_text("---".join(remaining))
+
+    shown = administered("diff", *names[1:], "--exit-code")
+    assert shown.exit_code == 1
+    assert "Queue/vision (deleted)" in shown.output
+    planned = administered(*names, "--dry-run")
+    assert "Queue/vision deleted (dry run)" in planned.output
+    refused = administered(*names)
+    assert refused.exit_code == 1
+    assert "Confirm with --yes" in refused.errors
+    assert Queue.objects.filter(name="vision").exists()
+
+    # What its processes would do is not part of this test.
+    Deployment.objects.update(state=DeploymentState.STOPPED)
+    RouteBackend.objects.exclude(route__name="parcels-next").filter(
+        backend__revision__deployment__name="parcels-next"
+    ).delete()
+    pruned = administered(*names, "--yes")
+    assert pruned.exit_code == 0, pruned
+    assert "Route/parcels is no longer part of the set and stays" in pruned.output
+    lines = pruned.output.splitlines()
+    deleted = [line.removesuffix(" deleted") for line in lines if line.endswith(" deleted")]
+    assert deleted == [
+        "Deployment/parcels",
+        "Deployment/parcels-next",
+        "AlertRoute/critical",
+        "Queue/vision",
+    ]
+    assert [f"{one} will be deleted" for one in deleted] == lines[-8:-4]
+    assert list(Queue.objects.order_by("name").values_list("name", flat=True)) == [
+        "by-hand",
+        "default",
+    ]
+    again = administered(*names)
+    assert (again.exit_code, "deleted" in again.output) == (0, False), again
+    assert {one.kind for one in ApplySet.objects.get().objects_of_set.all()} >= {"Team", "Job"}
+
+
+def test_a_set_is_kept_from_other_sets_other_teams_and_concurrent_changes(
+    administered: Ninefold, signed_in: Ninefold, company: Company, live_server: LiveServer
+) -> None:
+    document = yaml.safe_dump(
+        {
+            "apiVersion": "ninefold/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "parcels"},
+            "spec": {"model_version": "tiny"},
+        }
+    )
+    assert signed_in("apply", "-f", "-", "--set", "shop", text=document).exit_code == 0
+    taken = signed_in("apply", "-f", "-", "--set", "other", text=document)
+    assert taken.exit_code == 1
+    assert "Deployment parcels belongs to the apply set shop" in taken.errors
+
+    signed_in(
+        "--context",
+        "stranger",
+        "login",
+        live_server.url,
+        "--token",
+        "-",
+        text=token_of(company.stranger),
+    )
+    assert signed_in("get", "apply-sets").output == ""
+    other = signed_in("apply", "-f", "-", "--set", "shop", "--team", "addresses", text=document)
+    assert "no team 'addresses' is visible to you" in other.errors
