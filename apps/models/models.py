@@ -168,11 +168,17 @@ class Dataset(UidModel):
     name = models.SlugField(max_length=80)
     description = models.TextField(blank=True)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    #: Restoring one of its versions clears it; the row stays for jobs that refer to its versions.
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         ordering = ("-id",)
         constraints = (
-            models.UniqueConstraint(fields=("team", "name"), name="dataset_name_once_in_team"),
+            models.UniqueConstraint(
+                fields=("team", "name"),
+                condition=models.Q(deleted_at=None),
+                name="dataset_name_once_in_team",
+            ),
         )
 
     def __str__(self) -> str:
@@ -216,12 +222,17 @@ class ModelLine(UidModel):
     )
     name = models.SlugField(max_length=80)
     description = models.TextField(blank=True)
+    #: Restoring one of its versions clears it; the row stays for jobs that refer to its versions.
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         ordering = ("-id",)
         constraints = (
             models.UniqueConstraint(
-                fields=("team", "name"), name="model_name_once_in_team", nulls_distinct=False
+                fields=("team", "name"),
+                condition=models.Q(deleted_at=None),
+                name="model_name_once_in_team",
+                nulls_distinct=False,
             ),
         )
 

@@ -193,6 +193,12 @@ class TokenCreateSerializer(StrictSerializer[Any]):
         return frozenset(Scope(code) for code in value)
 
 
+class TokenChangeSerializer(StrictSerializer[Any]):
+    """Scopes, team and expiry of a token cannot be changed: create another one."""
+
+    name = serializers.CharField(required=False, max_length=80)
+
+
 def validate_future(value: Any) -> Any:
     """:raises ValidationError: if the instant has passed."""
     if value is not None and value <= timezone.now():

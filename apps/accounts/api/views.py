@@ -26,6 +26,7 @@ from apps.accounts.api.serializers import (
     TeamCreateSerializer,
     TeamMemberRolesSerializer,
     TeamSerializer,
+    TokenChangeSerializer,
     TokenCreateSerializer,
     TokenSerializer,
 )
@@ -218,8 +219,11 @@ class AuditViewSet(mixins.ListModelMixin, ResourceViewSet[AuditEntry]):
 
 @extend_schema_view(
     list=extend_schema(summary="My personal tokens", tags=["accounts"]),
+    retrieve=extend_schema(summary="A personal token", tags=["accounts"]),
 )
-class TokenViewSet(mixins.ListModelMixin, ResourceViewSet[PersonalToken]):
+class TokenViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[PersonalToken]
+):
     """Tokens with which programs act as the caller."""
 
     #: A token that could make others would have no scope at all.
@@ -242,6 +246,20 @@ class TokenViewSet(mixins.ListModelMixin, ResourceViewSet[PersonalToken]):
         )
         body = {**TokenSerializer(token).data, "text": text}
         return Response(body, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Rename a personal token",
+        description="Scopes, team and expiry cannot be changed; create another token instead.",
+        tags=["accounts"],
+        request=TokenChangeSerializer,
+        responses=TokenSerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        token = self.get_object()
+        given = self.validated_body(TokenChangeSerializer)
+        if given:
+            token = services.token_rename(token=token, actor=acting_user(request), **given)
+        return Response(TokenSerializer(token).data)
 
     @extend_schema(
         summary="Revoke a personal token",

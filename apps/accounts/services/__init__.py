@@ -17,6 +17,7 @@ from apps.accounts.services.personal_tokens import (
     generate_secret_token,
     token_create,
     token_digest,
+    token_rename,
     token_revoke,
 )
 from apps.accounts.services.single_sign_on import (
@@ -92,6 +93,7 @@ __all__ = [
     "team_rename",
     "token_create",
     "token_digest",
+    "token_rename",
     "token_revoke",
     "user_create",
     "user_other_sessions_end",

@@ -99,12 +99,34 @@ def _check_token_request(
             % {"team": user.confined_to.name},
             field="team",
         )
-    if valid_personal_tokens(user=user, at=now).filter(name=name).exists():
+    _check_token_name(user=user, name=name)
+
+
+def _check_token_name(*, user: User, name: str) -> None:
+    if valid_personal_tokens(user=user, at=timezone.now()).filter(name=name).exists():
         raise TokenRefused(
             _("you have a token named %(name)s already; revoke it first or choose another name")
             % {"name": name},
             field="name",
         )
+
+
+@transaction.atomic
+def token_rename(*, token: PersonalToken, actor: User, name: str) -> PersonalToken:
+    """The token with its new name.
+
+    :raises TokenRefused: if the name is taken.
+    """
+    User.objects.select_for_update(no_key=True).get(pk=token.user_id)
+    if token.name == name:
+        return token
+    _check_token_name(user=token.user, name=name)
+    before, token.name = token.name, name
+    token.save(update_fields=["name"])
+    record_audit_entry(
+        actor=actor, action="token.change", team=token.team, uid=token.uid, name=name, before=before
+    )
+    return token
 
 
 @transaction.atomic

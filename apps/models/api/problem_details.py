@@ -5,6 +5,7 @@ from __future__ import annotations
 from apps.models.selectors import ArtifactFileMissing
 from apps.models.selectors.sizing import SizingRefused
 from apps.models.services.artifact_storage import DeletionRefused, RegistrationRefused
+from apps.models.services.dataset_and_model_changes import ChangeRefused
 from apps.models.services.datasets import DuplicateUpload
 from apps.models.services.model_versions import GateOverrideRefused
 from controlplane.domain.datasets import DatasetRefused
@@ -47,6 +48,7 @@ register_problem(EgressRefused, code="address-refused")
 register_problem(HubUnreachable, code="hub-unreachable", status=502)
 register_problem(SizingRefused, code="sizing-refused")
 register_problem(RegistrationRefused, code="registration-refused")
+register_problem(ChangeRefused, code="change-refused", status=409)
 register_problem(GateOverrideRefused, code="acceptance-refused", status=409)
 
 

@@ -150,6 +150,13 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
         fields = ("uid", "name", "team", "description", "created_at", "versions")
 
 
+class DatasetChangeSerializer(StrictSerializer[Any]):
+    name = serializers.SlugField(
+        required=False, max_length=80, help_text="New name. References by the old one end."
+    )
+    description = serializers.CharField(required=False, allow_blank=True, max_length=4000)
+
+
 class DatasetVersionSerializer(serializers.ModelSerializer[DatasetVersion]):
     name = serializers.CharField(source="__str__")
     dataset = ObjectReference()
@@ -243,6 +250,16 @@ class ModelLineSerializer(serializers.ModelSerializer[ModelLine]):
     class Meta:
         model = ModelLine
         fields = ("uid", "name", "team", "description", "created_at")
+
+
+class ModelChangeSerializer(DatasetChangeSerializer):
+    team = VisibleUidField(
+        visible=accounts.teams_visible,
+        required=False,
+        allow_null=True,
+        help_text="Slug or uid of the owning team; null: available to all teams. Requires an administrator of the "
+        "company. Refused while another team would lose a version that is in use.",
+    )
 
 
 class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):

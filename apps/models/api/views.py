@@ -12,6 +12,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, status
 from rest_framework.decorators import action
+from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import CharField
@@ -31,10 +32,12 @@ from apps.models.models import (
     ModelLine,
     ModelVersion,
 )
+from apps.models.services import dataset_and_model_changes as changes
 from apps.models.services import datasets, hub_imports, model_versions
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.downloads import file_download
 from controlplane.web.rest import (
+    BoundedJSONParser,
     BoundedMultiPartParser,
     IgnoreAcceptHeaderNegotiation,
     ResourceViewSet,
@@ -101,6 +104,12 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     def get_queryset(self) -> QuerySet[Dataset]:
         return selectors.datasets_with_versions(self.request.user)
 
+    def get_parsers(self) -> list[BaseParser]:
+        # Only uploads are forms.
+        if getattr(self.request, "method", "") == "PATCH":
+            return [BoundedJSONParser()]
+        return super().get_parsers()
+
     @extend_schema(
         summary="Upload a file as a new dataset or version",
         description=(
@@ -121,6 +130,39 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         )
         body = serializers.DatasetVersionDetailSerializer(version).data
         return Response(body, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change a dataset",
+        description="Omitted fields are not changed.",
+        tags=["datasets"],
+        request=serializers.DatasetChangeSerializer,
+        responses=serializers.DatasetSerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        changes.dataset_change(
+            dataset=self._changeable_dataset(),
+            actor=acting_user(request),
+            **self.validated_body(serializers.DatasetChangeSerializer),
+        )
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(
+        summary="Delete a dataset with its versions",
+        description="Frees the name. Refused (409) while jobs or pipelines that have not ended use a version, "
+        "or one is pinned. Restoring a version within 7 days restores the dataset.",
+        tags=["datasets"],
+        responses={204: None},
+    )
+    def destroy(self, request: Request, uid: str) -> Response:
+        changes.dataset_delete(
+            dataset=self._changeable_dataset(), actor=acting_user(request), at=timezone.now()
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def _changeable_dataset(self) -> Dataset:
+        dataset = self.get_object()
+        accounts.require_permission(self.request.user, Permission.CONTRIBUTE, team=dataset.team)
+        return dataset
 
     @extend_schema(
         summary="Check a file without storing it",
@@ -205,6 +247,44 @@ class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
 
     def get_queryset(self) -> QuerySet[ModelLine]:
         return selectors.model_lines_visible(self.request.user)
+
+    @extend_schema(
+        summary="Change a model",
+        description="Omitted fields are not changed. A model without a team is changed by administrators of the "
+        "company.",
+        tags=["models"],
+        request=serializers.ModelChangeSerializer,
+        responses=serializers.ModelLineSerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        line = self._changeable_line()
+        given = self.validated_body(serializers.ModelChangeSerializer)
+        owner = (given.pop("team"),) if "team" in given else None
+        if owner is not None and owner[0] != line.team:
+            accounts.require_permission(request.user, Permission.CONTRIBUTE, team=None)
+        changes.model_change(
+            line=line, actor=acting_user(request), owner=owner, at=timezone.now(), **given
+        )
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(
+        summary="Delete a model with its versions",
+        description="Frees the name. Refused (409) while jobs, deployments or pipelines use a version, another "
+        "model is an adapter of one, one is pinned, or an import is in progress. Restoring a version within "
+        "7 days restores the model.",
+        tags=["models"],
+        responses={204: None},
+    )
+    def destroy(self, request: Request, uid: str) -> Response:
+        changes.model_delete(
+            line=self._changeable_line(), actor=acting_user(request), at=timezone.now()
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def _changeable_line(self) -> ModelLine:
+        line = self.get_object()
+        accounts.require_permission(self.request.user, Permission.CONTRIBUTE, team=line.team)
+        return line
 
 
 @extend_schema_view(

@@ -70,7 +70,9 @@ def models_trained_on(
 
 def next_version_number(*, team: Team, name: str) -> int:
     """The number that the next version of that dataset will get; 1 if the dataset does not exist."""
-    known = DatasetVersion.objects.filter(dataset__team=team, dataset__name=name)
+    known = DatasetVersion.objects.filter(
+        dataset__team=team, dataset__name=name, dataset__deleted_at=None
+    )
     last = known.order_by("-number").values_list("number", flat=True).first()
     return (last or 0) + 1
 
@@ -117,12 +119,14 @@ def _rows_of_split(blobs: tuple[str, ...]) -> Counter[bytes]:
 
 
 def datasets_visible(user: accounts.RequestUser) -> QuerySet[Dataset]:
-    return Dataset.objects.filter(team__in=accounts.teams_visible(user)).select_related("team")
+    return Dataset.objects.filter(
+        team__in=accounts.teams_visible(user), deleted_at=None
+    ).select_related("team")
 
 
 def dataset_versions_visible(user: accounts.RequestUser) -> QuerySet[DatasetVersion]:
     return DatasetVersion.objects.filter(
-        dataset__team__in=accounts.teams_visible(user)
+        dataset__team__in=accounts.teams_visible(user), dataset__deleted_at=None
     ).select_related("dataset__team", "artifact", "created_by")
 
 

@@ -47,13 +47,13 @@ from controlplane.ports.model_hubs import ModelHub
 def model_lines_visible(user: accounts.RequestUser) -> QuerySet[ModelLine]:
     """Models of the user's teams and those shared with every team."""
     return ModelLine.objects.filter(
-        shared_or_team_filter(accounts.teams_visible(user), "team")
+        shared_or_team_filter(accounts.teams_visible(user), "team"), deleted_at=None
     ).select_related("team")
 
 
 def model_versions_visible(user: accounts.RequestUser) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.filter(
-        shared_or_team_filter(accounts.teams_visible(user), "line__team")
+        shared_or_team_filter(accounts.teams_visible(user), "line__team"), line__deleted_at=None
     ).select_related("line__team", "base__line", "dataset_version__dataset", "artifact")
 
 

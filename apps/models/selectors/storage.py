@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -301,21 +301,31 @@ def retention_holds(*, at: datetime) -> dict[int, list[str]]:
 
 def deletion_blockers(artifact: Artifact, *, at: datetime, by_rule: bool = False) -> list[str]:
     """Reasons why a user, or a rule, cannot delete it; empty if nothing prevents it."""
-    found = [
-        hold.reason
-        for consumer in storage_consumers()
-        for hold in consumer.holds(at=at, of=[artifact.pk]).values()
-        if hold.firm or by_rule
-    ]
-    if artifact.pinned_at is not None:
-        found.append("it is pinned")
-    version = ModelVersion.objects.filter(artifact=artifact).first()
-    if version is not None:
-        needing = version.derived.filter(
-            artifact__removed_at=None, artifact__files__contains=[{"path": ADAPTER_FILE}]
-        ).select_related("line")
-        found += [f"{derived} cannot be loaded without it" for derived in needing]
-    return found
+    return deletion_blockers_by_artifact([artifact], at=at, by_rule=by_rule).get(artifact.pk, [])
+
+
+def deletion_blockers_by_artifact(
+    artifacts: Collection[Artifact], *, at: datetime, by_rule: bool = False
+) -> dict[int, list[str]]:
+    """The same for artifacts that are deleted together, by primary key; without those that nothing prevents."""
+    found: dict[int, list[str]] = defaultdict(list)
+    keys = [artifact.pk for artifact in artifacts]
+    for consumer in storage_consumers():
+        for key, hold in consumer.holds(at=at, of=keys).items():
+            if hold.firm or by_rule:
+                found[key].append(hold.reason)
+    for artifact in artifacts:
+        if artifact.pinned_at is not None:
+            found[artifact.pk].append("it is pinned")
+    adapters = ModelVersion.objects.filter(
+        base__artifact__in=keys,
+        artifact__removed_at=None,
+        artifact__files__contains=[{"path": ADAPTER_FILE}],
+    ).exclude(artifact__in=keys)
+    for derived in adapters.select_related("line", "base").order_by("-id"):
+        if derived.base is not None and derived.base.artifact_id is not None:
+            found[derived.base.artifact_id].append(f"{derived} cannot be loaded without it")
+    return dict(found)
 
 
 #: A version with this file is a LoRA adapter and needs its base's weights.

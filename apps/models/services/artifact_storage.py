@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import IO, BinaryIO
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from apps.accounts.models import Team, User
 from apps.accounts.services import record_audit_entry
@@ -16,7 +16,9 @@ from apps.models import selectors
 from apps.models.models import (
     Artifact,
     ArtifactKind,
+    Dataset,
     DatasetVersion,
+    ModelLine,
     ModelVersion,
     ModelVersionTransition,
     RetentionRule,
@@ -213,6 +215,16 @@ def artifact_delete(*, artifact: Artifact, actor: User, at: datetime) -> None:
         raise DeletionRefused(artifact_title(row), ["it is deleted already"])
     if reasons := deletion_blockers(row, at=at):
         raise DeletionRefused(artifact_title(row), reasons)
+    locked_artifact_delete(row, actor=actor, at=at)
+
+
+def locked_artifact_delete(row: Artifact, *, actor: User, at: datetime) -> None:
+    """Delete an artifact whose lock the caller holds, after having checked that nothing depends on it.
+
+    One that is deleted already stays as it is.
+    """
+    if not row.usable:
+        return
     reason = Reason("transition.by_user.deleted", "deleted by {user}", user=actor.username)
     _update_artifact(row, deleted_at=at, deleted_by=actor.username, deletion_reason=reason)
     _transition_model_version(row, ModelEvent.DELETE, at=at, reason=reason, actor=actor.username)
@@ -230,6 +242,7 @@ def artifact_restore(*, artifact: Artifact, actor: User, at: datetime) -> None:
     row = _lock_artifact(artifact)
     if row.deleted_at is None or row.removed_at is not None:
         raise DeletionRefused(artifact_title(row), ["there is nothing to have back"])
+    _restore_owner(row)
     _update_artifact(row, deleted_at=None, deleted_by="", deletion_reason="")
     _transition_model_version(
         row,
@@ -239,6 +252,33 @@ def artifact_restore(*, artifact: Artifact, actor: User, at: datetime) -> None:
         actor=actor.username,
     )
     _audit_artifact(row, actor=actor, action="storage.restore")
+
+
+def _restore_owner(artifact: Artifact) -> None:
+    """Restore the deleted dataset or model of a version.
+
+    :raises DeletionRefused: if another one has its name now.
+    """
+    models: tuple[type[Dataset] | type[ModelLine], ...] = (Dataset, ModelLine)
+    for model in models:
+        owner = model._default_manager.filter(versions__artifact=artifact).first()
+        if owner is None or owner.deleted_at is None:
+            continue
+        # A savepoint: the refusal must not end the transaction of the caller.
+        try:
+            with transaction.atomic():
+                model._default_manager.filter(pk=owner.pk).update(deleted_at=None)
+        except IntegrityError:
+            raise DeletionRefused(
+                artifact_title(artifact),
+                [
+                    Reason(
+                        "artifact.restore.name_taken",
+                        "another object is named {name} now; rename that one first",
+                        name=owner.name,
+                    )
+                ],
+            ) from None
 
 
 @transaction.atomic

@@ -76,7 +76,10 @@ def dataset_upload(
     inspection = dataset_inspect(stream=stream, filename=filename, columns=columns)
     known = (
         DatasetVersion.objects.filter(
-            dataset__team=team, dataset__name=name, content_hash=inspection.digest
+            dataset__team=team,
+            dataset__name=name,
+            dataset__deleted_at=None,
+            content_hash=inspection.digest,
         )
         .select_related("artifact")
         .first()
@@ -120,10 +123,9 @@ def _dataset_version_create(
     inspection: Inspection,
     files: list[File],
 ) -> DatasetVersion:
-    dataset, created = Dataset.objects.get_or_create(
-        team=team, name=name, defaults={"created_by": actor, "description": description}
+    dataset, created = _lock_or_create_dataset(
+        actor=actor, team=team, name=name, description=description
     )
-    lock_in_transaction(AdvisoryLock.NUMBER_VERSION, dataset.pk)
     # If two users upload the same file concurrently, the second finds the first's version here.
     known = (
         dataset.versions.filter(content_hash=inspection.digest).select_related("artifact").first()
@@ -152,6 +154,22 @@ def _dataset_version_create(
         rows=inspection.rows,
     )
     return version
+
+
+def _lock_or_create_dataset(
+    *, actor: User, team: Team, name: str, description: str
+) -> tuple[Dataset, bool]:
+    """The dataset, locked against deletion until the commit, and whether it was created."""
+    while True:
+        dataset, created = Dataset.objects.get_or_create(
+            team=team,
+            name=name,
+            deleted_at=None,
+            defaults={"created_by": actor, "description": description},
+        )
+        lock_in_transaction(AdvisoryLock.NUMBER_VERSION, dataset.pk)
+        if created or Dataset.objects.filter(pk=dataset.pk, name=name, deleted_at=None).exists():
+            return dataset, created
 
 
 def _restore_dataset_version(known: DatasetVersion, *, actor: User) -> DatasetVersion:

@@ -60,8 +60,12 @@ _MAX_CONFIG_SIZE = 16 * 1024 * 1024
 
 def reserve_model_version_number(*, team: Team | None, name: str) -> tuple[ModelLine, int]:
     """The model with that name, created if absent, and a version number reserved until the commit."""
-    line, _ = ModelLine.objects.get_or_create(team=team, name=name)
-    lock_in_transaction(AdvisoryLock.NUMBER_VERSION, line.pk)
+    while True:
+        line, _ = ModelLine.objects.get_or_create(team=team, name=name, deleted_at=None)
+        lock_in_transaction(AdvisoryLock.NUMBER_VERSION, line.pk)
+        # It may have been deleted, renamed or moved before the lock was acquired.
+        if ModelLine.objects.filter(pk=line.pk, team=team, name=name, deleted_at=None).exists():
+            break
     last = line.versions.aggregate(last=Max("number"))["last"] or 0
     return line, last + 1
 

@@ -302,6 +302,32 @@ class ApiKeyCreateSerializer(TeamOwnedSerializer):
         return validate_future(value)
 
 
+class ApiKeyChangeSerializer(StrictSerializer[Any]):
+    """What is left out is not changed; null removes a limit."""
+
+    name = serializers.CharField(required=False, max_length=80)
+    routes = serializers.ListField(
+        child=serializers.SlugField(max_length=80),
+        required=False,
+        allow_null=True,
+        max_length=200,
+        help_text="Models that the key permits; null: all models of the team.",
+    )
+    requests_per_minute = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=LARGEST_INTEGER
+    )
+    tokens_per_minute = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=LARGEST_INTEGER
+    )
+    concurrency = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=LARGEST_INTEGER
+    )
+    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+
+    def validate_expires_at(self, value: Any) -> Any:
+        return validate_future(value)
+
+
 class ApiKeyFilters(ListFilters):
     lookups = {"team": "team"}
 

@@ -20,7 +20,10 @@ from apps.serving.services import deployments, gateways
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
+from controlplane.web.problem_details import register_problem
 from controlplane.web.rest import ResourceViewSet
+
+register_problem(gateways.ApiKeyRefused, code="change-refused", status=409)
 
 
 @extend_schema_view(
@@ -206,6 +209,23 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
         key, text = gateways.api_key_create(actor=acting_user(request), at=timezone.now(), **given)
         body = {**serializers.ApiKeySerializer(key).data, "text": text}
         return Response(body, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change a gateway key",
+        description="Omitted fields are not changed. Gateways apply the change within a few seconds. A revoked or "
+        "expired key cannot be changed (409).",
+        tags=["serving"],
+        request=serializers.ApiKeyChangeSerializer,
+        responses=serializers.ApiKeySerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        key = self.get_object()
+        accounts.require_permission(request.user, Permission.MANAGE_KEYS, team=key.team)
+        given = self.validated_body(serializers.ApiKeyChangeSerializer)
+        changed = gateways.api_key_change(
+            key=key, actor=acting_user(request), at=timezone.now(), **given
+        )
+        return Response(self.get_serializer(changed).data)
 
     @extend_schema(
         summary="Revoke a gateway key",

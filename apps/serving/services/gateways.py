@@ -135,6 +135,36 @@ def api_key_create(
 
 
 @transaction.atomic
+def api_key_change(*, key: ApiKey, actor: User, at: datetime, **values: Any) -> ApiKey:
+    """Change name, permitted routes, limits or expiry of a key; gateways apply them within seconds.
+
+    :param values: new values of ``name``, ``routes``, ``requests_per_minute``, ``tokens_per_minute``,
+        ``concurrency`` and ``expires_at``; the others stay.
+    :raises ApiKeyRefused: if the key is revoked or expired.
+    """
+    row = ApiKey.objects.select_for_update(of=("self",)).select_related("team").get(pk=key.pk)
+    if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= at):
+        raise ApiKeyRefused(
+            Reason(
+                "api_key.change.ended",
+                "key {key} has expired or been revoked and cannot be changed; create a new key",
+                key=row.name,
+            )
+        )
+    changed = [name for name, value in values.items() if getattr(row, name) != value]
+    if not changed:
+        return row
+    for name in changed:
+        setattr(row, name, values[name])
+    row.save(update_fields=changed)
+    record_audit_entry(
+        actor=actor, action="key.change", team=row.team, uid=row.uid, name=row.name, fields=changed
+    )
+    gateway_snapshot_publish(at=at)
+    return row
+
+
+@transaction.atomic
 def api_key_revoke(*, key: ApiKey, actor: User, at: datetime) -> None:
     """Revoke a key; gateways refuse it within seconds. Idempotent."""
     if ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=Now()):

@@ -250,6 +250,9 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     ),
     "bad-request": ProblemType("400", _("The request is not valid HTTP.")),
     "blob-missing": ProblemType("410", _("The file was deleted.")),
+    "change-refused": ProblemType(
+        "409", _("The change conflicts with another object or with the object's state; see detail.")
+    ),
     "cluster-marked": ProblemType(
         "409",
         _("Nodes of the cluster are still isolated by Ninefold; return them to service first."),

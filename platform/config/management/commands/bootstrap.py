@@ -47,13 +47,14 @@ class Command(BaseCommand):
     @transaction.atomic
     def _ensure_sample_model(self, name: str, *, admin: User, team: Team, queue: Queue) -> None:
         """The first time only: a job builds it, because that needs the engine's environment."""
-        _, created = ModelLine.objects.get_or_create(
+        # Also one that was deleted is not created again.
+        if ModelLine.objects.filter(team=None, name=name).exists():
+            return
+        ModelLine.objects.create(
             team=None,
             name=name,
-            defaults={"description": "A real architecture with few layers and random weights."},
+            description="A real architecture with few layers and random weights.",
         )
-        if not created:
-            return
         job_submit(
             actor=admin,
             team=team,

@@ -17,6 +17,8 @@ REST = (
     rest("GET", "me"),
     rest("GET", "tokens"),
     rest("POST", "tokens", body={"name": "fresh", "scopes": ["read"], "expires_at": "{soon}"}),
+    rest("GET", "tokens/{token}", may=OWNER, hidden=True),
+    rest("PATCH", "tokens/{token}", may=OWNER, hidden=True, body={"name": "renamed"}),
     rest("DELETE", "tokens/{token}", may=OWNER, hidden=True),
     rest("GET", "teams"),
     rest("POST", "teams", may=COMPANY, body={"name": "Fresh", "slug": "fresh"}),

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.permission_rules import ENGINEERS, ROWS_FILE, action_row, page, rest
+from tests.functional.roles.permission_rules import (
+    COMPANY,
+    ENGINEERS,
+    ROWS_FILE,
+    action_row,
+    page,
+    rest,
+)
 
 _DECISION = {"reason": "looked at its answers"}
 _UPLOAD = {"team": "{team}", "name": "fresh", "file": ROWS_FILE}
@@ -12,11 +19,16 @@ REST = (
     rest("POST", "datasets", may=ENGINEERS, body=_UPLOAD),
     rest("POST", "datasets/inspect", body={"file": ROWS_FILE}),
     rest("GET", "datasets/{dataset}"),
+    rest("PATCH", "datasets/{dataset}", may=ENGINEERS, body={"description": "read"}),
+    rest("DELETE", "datasets/{dataset}", may=ENGINEERS),
     rest("GET", "dataset-versions"),
     rest("GET", "dataset-versions/{dataset_version}"),
     rest("GET", "dataset-versions/{dataset_version}/rows"),
     rest("GET", "models"),
     rest("GET", "models/{line}"),
+    rest("PATCH", "models/{line}", may=ENGINEERS, body={"description": "read"}),
+    rest("PATCH", "models/{line}", may=COMPANY, body={"team": None}),
+    rest("DELETE", "models/{line}", may=ENGINEERS),
     rest("GET", "model-versions"),
     rest("GET", "model-versions/folders"),
     rest(

@@ -28,6 +28,7 @@ REST = (
     rest("GET", "keys"),
     rest("POST", "keys", may=ENGINEERS, body={"team": "{team}", "name": "fresh"}),
     rest("GET", "keys/{key}"),
+    rest("PATCH", "keys/{key}", may=ENGINEERS, body={"name": "renamed"}),
     rest("DELETE", "keys/{key}", may=ENGINEERS),
     rest("GET", "usage"),
     rest("GET", "usage/totals"),
