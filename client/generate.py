@@ -26,6 +26,8 @@ _BIN = Path(sys.executable).parent
 _METHODS = ("get", "post", "put", "patch", "delete")
 #: Operations of programs on nodes, which have tokens of their own.
 _INTERNAL_PREFIXES = ("/api/v1/attempts/", "/api/v1/gateway/")
+#: Watches are in ``ninefold_client.watch``; generated functions return one response.
+_WATCH_PARAMETERS = {"watch", "send_initial_events", "Last-Event-ID"}
 _REASON_FIELDS = {"code", "params", "message"}
 _CONFIGURATION = {
     "package_name_override": "generated",
@@ -58,6 +60,7 @@ def client_document(document: dict[str, Any]) -> dict[str, Any]:
     Error responses become exceptions, a body keeps its first content type, reasons are one schema, and objects
     with declared fields have no others.
     """
+    document["components"]["schemas"].pop("WatchEvent", None)
     document["components"]["schemas"] = {
         name: _simplified(schema) for name, schema in document["components"]["schemas"].items()
     }
@@ -126,6 +129,10 @@ def _simplified(schema: Any) -> Any:
 
 def _simplified_operation(operation: dict[str, Any]) -> dict[str, Any]:
     operation = _simplified(operation)
+    if "parameters" in operation:
+        operation["parameters"] = [
+            one for one in operation["parameters"] if one["name"] not in _WATCH_PARAMETERS
+        ]
     operation["responses"] = {
         status: _with_one_content_type(response)
         for status, response in operation["responses"].items()

@@ -22,6 +22,7 @@ from apps.quotas.services.forecasts import what_ifs_prune
 from apps.serving import tasks as serving
 from apps.workflows import tasks as workflows
 from controlplane.outbox import messages
+from controlplane.outbox.resource_changes import delete_expired_changes
 from controlplane.persistence import reconcile_runs
 from controlplane.web import logs
 
@@ -81,6 +82,7 @@ def relay_outbox() -> int:
 def tidy_up() -> None:
     """Delete expired rows."""
     messages.delete_expired_messages()
+    delete_expired_changes()
     idempotency_prune(at=timezone.now())
     what_ifs_prune(at=timezone.now())
     # Django keeps the rows of expired sessions.

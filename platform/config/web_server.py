@@ -49,7 +49,7 @@ def web_application() -> WsgiServer:
         ),
         default=RequestThreadPool(name="requests", threads=16),
         uploads=RequestThreadPool(name="uploads", threads=8),
-        streams=RequestThreadPool(name="streams", threads=16),
+        streams=RequestThreadPool(name="streams", threads=24),
     )
 
 

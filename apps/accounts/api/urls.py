@@ -3,10 +3,10 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from apps.accounts.api import apply_sets, openapi, users, views
+from apps.accounts.api import apply_sets, openapi, users, views, watch
 
 #: Imported for what they register.
-REGISTERS = (openapi,)
+REGISTERS = (openapi, watch)
 
 router = SimpleRouter(trailing_slash=False)
 router.register("tokens", views.TokenViewSet, basename="token")

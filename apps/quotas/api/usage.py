@@ -255,6 +255,7 @@ class CSVRenderer(BaseRenderer):
 class UsageRecordViewSet(ResourceViewSet[UsageRecord]):
     """What the caller's teams held, and others in queues that the caller looks after."""
 
+    watchable = False
     token_scope = Scope.ADMIN
     serializer_class = UsageRecordSerializer
     queries = {"list": UsageRecordFilters}
@@ -307,6 +308,7 @@ def _usage_record_csv_lines(rows: Iterable[UsageRecord]) -> Iterator[list[object
 class UsageDayViewSet(mixins.ListModelMixin, ResourceViewSet[UsageDay]):
     """The ledger by day, as it was summed within the last minutes."""
 
+    watchable = False
     token_scope = Scope.ADMIN
     serializer_class = UsageDaySerializer
     queries = {"list": UsageDayFilters}

@@ -248,6 +248,7 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
     ),
 )
 class GatewayUsageViewSet(mixins.ListModelMixin, ResourceViewSet[GatewayCall]):
+    watchable = False
     token_scope = Scope.SERVING
     serializer_class = serializers.GatewayUsageSerializer
     queries = {"list": serializers.GatewayUsageFilters, "totals": serializers.GatewayUsageFilters}

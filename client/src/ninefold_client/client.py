@@ -196,6 +196,27 @@ class Client:
         ):
             yield from response.iter_bytes()
 
+    def stream_events(
+        self, path: str, *, last_event_id: str = "", **query: str | int | bool
+    ) -> Iterator[str]:
+        """Iterate over the lines of the server-sent events of a list while they arrive; raises as :meth:`get`."""
+        headers = {"Accept": "text/event-stream"}
+        if last_event_id:
+            headers["Last-Event-ID"] = last_event_id
+        # The server sends a bookmark every 15 s.
+        timeout = httpx.Timeout(10.0, read=60.0)
+        with (
+            _connection_errors(self.credentials.url),
+            self._http.stream(
+                "GET",
+                f"{API_PREFIX}/{path}",
+                params=_parameters({**query, "watch": True}),
+                headers=headers,
+                timeout=timeout,
+            ) as response,
+        ):
+            yield from response.iter_lines()
+
     def _json(
         self,
         method: str,

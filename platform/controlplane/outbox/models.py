@@ -21,3 +21,32 @@ class OutboxMessage(models.Model):
 
     def __str__(self) -> str:
         return f"{self.topic} #{self.pk}"
+
+
+class ResourceChange(models.Model):
+    """A committed change of a row that lists of REST show; see ``controlplane.outbox.resource_changes``.
+
+    Only triggers write it.
+    """
+
+    OPERATIONS = [("I", "inserted"), ("U", "updated"), ("D", "deleted")]
+
+    #: Table of the row.
+    source = models.CharField(max_length=60)
+    uid = models.CharField(max_length=32)
+    #: Whose row it is: ``team:7``, ``user:3``; empty: no single team's or user's.
+    owner = models.CharField(max_length=24, blank=True)
+    operation = models.CharField(max_length=1, choices=OPERATIONS)
+    #: Identifier of the transaction.
+    xid = models.BigIntegerField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "outbox_resource_change"
+        indexes = (
+            models.Index(fields=("source", "xid"), name="resource_change_position"),
+            models.Index(fields=("created_at",), name="resource_change_age"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.source} {self.uid}"

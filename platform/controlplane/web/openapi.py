@@ -77,6 +77,7 @@ _STATUSES: dict[int, tuple[str, str]] = {
     403: ("The caller's roles or the token's scopes do not allow it.", "permission-refused"),
     404: ("There is no such object that the caller may see.", "not-found"),
     409: ("The state of the object does not allow it.", "illegal-transition"),
+    410: ("The position of Last-Event-ID is too old.", "watch-position-expired"),
     413: ("The body is larger than the endpoint accepts.", "too-large"),
     415: ("The body is of another media type than the endpoint accepts.", "unsupported-media-type"),
     422: ("The request is well-formed and cannot be carried out as it stands.", "refused"),
@@ -84,11 +85,12 @@ _STATUSES: dict[int, tuple[str, str]] = {
 }
 
 
-def _error_statuses(path: str, method: str) -> list[int]:
+def _error_statuses(path: str, method: str, *, watched: bool) -> list[int]:
     """Those of ``_STATUSES`` that fit the operation."""
     writes = method != "get"
     excluded = set() if "{" in path else {404}
     excluded |= set() if writes else {409}
+    excluded |= set() if watched else {410}
     excluded |= set() if method in _BODIES else {413, 415, 422}
     return [status for status in _STATUSES if status not in excluded]
 
@@ -123,7 +125,10 @@ def add_problem_responses(*, result: dict[str, Any], **context: Any) -> dict[str
     for path, operations in result["paths"].items():
         for method in _METHODS & set(operations):
             responses = operations[method]["responses"]
-            for status in _error_statuses(path, method):
+            content_types = responses.get("200", {}).get("content", {})
+            for status in _error_statuses(
+                path, method, watched="text/event-stream" in content_types
+            ):
                 description, code = _STATUSES[status]
                 example = {code: {"$ref": f"#/components/examples/problem-{code}"}}
                 content = {CONTENT_TYPE: {"schema": schema, "examples": example}}

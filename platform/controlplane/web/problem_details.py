@@ -354,7 +354,14 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     ),
     "throttled": ProblemType("429", _("Too many requests; repeat after Retry-After.")),
     "too-large": ProblemType("413", _("The body exceeds the maximum size of the endpoint.")),
+    "too-many-watches": ProblemType(
+        "429", _("Too many watches are open; end one, or repeat after Retry-After.")
+    ),
     "unsupported-media-type": ProblemType("415", _("Send the body as application/json.")),
+    "watch-position-expired": ProblemType(
+        "410",
+        _("The position of Last-Event-ID is too old; watch without it and read the list again."),
+    ),
     "webhook-refused": ProblemType("422", _("The webhook is not valid; see errors.")),
 }
 

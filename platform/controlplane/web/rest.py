@@ -14,7 +14,7 @@ from typing import IO, Any, ClassVar, TypeVar
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, QuerySet
-from django.http import Http404, QueryDict
+from django.http import Http404, QueryDict, StreamingHttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions, serializers, status, viewsets
 from rest_framework.exceptions import ValidationError
@@ -31,6 +31,9 @@ from controlplane.domain.common.resources import format_bytes
 from controlplane.web.forms import validate_name
 from controlplane.web.pagination import KeysetPagination
 from controlplane.web.references import resolve_reference
+from controlplane.web.watch import MEDIA_TYPE as EVENT_STREAM
+from controlplane.web.watch import PARAMETERS as WATCH_PARAMETERS
+from controlplane.web.watch import EventStreamRenderer, is_watch, watch_response
 
 #: Boundaries, headers and the small fields beside a file.
 _FORM_OVERHEAD = 1024 * 1024
@@ -267,13 +270,32 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
     parser_classes: tuple[type[BaseParser], ...] = (BoundedJSONParser,)
     pagination_class = KeysetPagination
     queries: ClassVar[Mapping[str, type[QuerySerializer]]] = {}
+    #: Whether the list can be watched: its rows have a uid, and a trigger logs their changes.
+    watchable: ClassVar[bool] = True
     #: The parameters of this request, checked.
     query: dict[str, Any]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        paged = KeysetPagination.parameters if self.action == "list" else ()
-        self.query = self._query_serializer_class().read(request, beside=paged)
+        beside: frozenset[str] = frozenset()
+        if self.action == "list":
+            beside = KeysetPagination.parameters
+            if self.watchable and is_watch(request):
+                beside = WATCH_PARAMETERS
+                # Called instead of ``list``, whose filters it shares.
+                self.get = self._watch
+        self.query = self._query_serializer_class().read(request, beside=beside)
+
+    def _watch(self, request: Request, *args: Any, **kwargs: Any) -> StreamingHttpResponse:
+        return watch_response(self)
+
+    def get_renderers(self) -> list[BaseRenderer]:
+        renderers = super().get_renderers()
+        # While the schema is generated, there is no request.
+        accept = getattr(self.request, "headers", {}).get("Accept", "")
+        if self.watchable and self.action == "list" and EVENT_STREAM in accept:
+            renderers.append(EventStreamRenderer())
+        return renderers
 
     def _query_serializer_class(self) -> type[QuerySerializer]:
         return self.queries.get(self.action or "", QuerySerializer)

@@ -120,6 +120,7 @@ def authorization(
         override_settings(NINEFOLD_HOME=home, NINEFOLD_MODEL_ROOTS=[str(home / "models")]),
         # Who follows the log of a job that never ends is let go at once.
         patch("apps.jobs.api.views.FOLLOW_WITHIN", timedelta()),
+        patch("controlplane.web.watch.WATCH_WITHIN", timedelta(seconds=-1)),
         transaction.atomic(),
     ):
         catalog_load(catalog=catalog_published(), at=timezone.now())

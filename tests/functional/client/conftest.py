@@ -18,6 +18,7 @@ from apps.accounts.models import User
 from controlplane.domain.common.permissions import Scope
 from controlplane.ports import adapter_registry
 from controlplane.ports.engines import Engine
+from controlplane.web import watch
 from ninefold_client.cli.main import app
 from tests.integration import company as companies
 from tests.integration.company import Company
@@ -40,6 +41,8 @@ def company(
 ) -> Company:
     settings.NINEFOLD_HOME = tmp_path / "home"
     settings.NINEFOLD_HOME.mkdir()
+    # A stream learns by the next bookmark that its client has left.
+    monkeypatch.setattr(watch, "_BOOKMARK_EVERY", 0.5)
     engines: dict[str, Engine] = {companies.ENGINE: companies.PlainEngine()}
     monkeypatch.setattr(adapter_registry, "engine_by_name", engines.__getitem__)
     monkeypatch.setattr(adapter_registry, "engine_names", lambda: tuple(engines))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 from pytest_django.live_server_helper import LiveServer
 
@@ -16,6 +17,7 @@ from apps.serving.models import Deployment
 from controlplane.domain.common.permissions import Scope
 from ninefold_client.client import Client
 from ninefold_client.generated.api.jobs.jobs_list import jobs_list
+from ninefold_client.watch import WatchUnsupported, watch
 from tests.functional.client.conftest import Ninefold, token_of
 from tests.integration.company import Company
 
@@ -100,6 +102,17 @@ def test_a_job_is_submitted_shown_watched_and_cancelled(
     assert len(table) == 2
     assert "STATE=waiting" in signed_in("watch", "jobs", "--count", "1").output
     assert "tune the parser" in signed_in("describe", "job", "tune the parser").output
+
+    with Client() as client:
+        events = watch(client, "jobs", state="waiting")
+        assert [next(events).type for _ in range(2)] == ["ADDED", "BOOKMARK"]
+        Job.objects.update(priority=7)
+        changed = next(one for one in events if one.type != "BOOKMARK")
+        assert (changed.type, changed.object["priority"]) == ("MODIFIED", 7)
+        Job.objects.update(priority=0)
+        assert next(one for one in events if one.type != "BOOKMARK").object["priority"] == 0
+        with pytest.raises(WatchUnsupported, match="audit cannot be watched"):
+            next(watch(client, "audit"))
 
     company.schedule()
     company.turn_jobs()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +24,8 @@ from ninefold_client.client import Client
 from ninefold_client.errors import ManifestError
 from ninefold_client.manifests import Manifest, parse_manifests, read_manifests
 from ninefold_client.resources import Resource, find_object, find_team, resource_by_name
+from ninefold_client.watch import WatchUnsupported
+from ninefold_client.watch import watch as watch_events
 
 ResourceArgument = Annotated[
     str, typer.Argument(help="Plural, singular or short name, for example jobs, job or j.")
@@ -107,34 +110,64 @@ def watch(
     ctx: typer.Context,
     resource: ResourceArgument,
     name: Annotated[str | None, typer.Argument(help="Name or uid. Default: all objects.")] = None,
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two requests.")] = 2.0,
+    every: Annotated[
+        float,
+        typer.Option(min=0.2, help="Seconds between two requests to a server without watches."),
+    ] = 2.0,
     count: Annotated[
         int | None, typer.Option(min=1, help="End after this number of lines.")
     ] = None,
 ) -> None:
     """Print a line for each object, and one whenever it changes. Ends with Ctrl-C, or when the job ends."""
     kind = resource_by_name(resource)
-    seen: dict[str, list[object]] = {}
+    seen: dict[str, str] = {}
     printed = 0
     with connected(ctx) as client:
-        uid = kind.uid_of(find_object(client, kind, name)) if name is not None else None
-        while True:
-            rows = [find_object(client, kind, uid)] if uid else list(kind.rows(client))
-            for row in reversed(rows):
-                line = [column.value(row) for column in kind.columns]
-                if seen.get(kind.uid_of(row)) != line:
-                    seen[kind.uid_of(row)] = line
-                    shown = "  ".join(
-                        f"{column.header}={value}"
-                        for column, value in zip(kind.columns, line, strict=True)
-                    )
-                    print(f"{time.strftime('%H:%M:%S')}  {kind.name_of(row)}  {shown}", flush=True)
-                    printed += 1
-                    if count is not None and printed >= count:
-                        return
-            if uid and rows[0].get("state") in ENDED:
+        found = find_object(client, kind, name) if name is not None else None
+        for row in _watched_rows(client, kind, found, every=every):
+            line = _watched_line(kind, row)
+            if seen.get(kind.uid_of(row)) != line:
+                seen[kind.uid_of(row)] = line
+                print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)
+                printed += 1
+                if count is not None and printed >= count:
+                    return
+            if found and (row.get("state") in ENDED or row.get("deleted")):
                 return
-            time.sleep(every)
+
+
+def _watched_line(kind: Resource, row: Mapping[str, Any]) -> str:
+    if row.get("deleted"):
+        return f"{row['name']}  deleted"
+    values = (f"{column.header}={column.value(row)}" for column in kind.columns)
+    return "  ".join([kind.name_of(row), *values])
+
+
+def _watched_rows(
+    client: Client, kind: Resource, found: Mapping[str, Any] | None, *, every: float
+) -> Iterator[Mapping[str, Any]]:
+    """Iterate over the objects, and over each that changes, from then on; ``found``: only that one.
+
+    An object that was deleted has the fields uid, name and ``deleted``.
+    """
+    query = kind.name_query(kind.name_of(found)) if found else {}
+    names: dict[str, str] = {}
+    try:
+        for event in watch_events(client, kind.path, **query):
+            row = event.object
+            if event.type == "BOOKMARK" or (found and kind.uid_of(row) != kind.uid_of(found)):
+                continue
+            if event.type != "DELETED":
+                names[kind.uid_of(row)] = kind.name_of(row)
+                yield row
+            elif row["uid"] in names:
+                yield {"uid": row["uid"], "name": names.pop(row["uid"]), "deleted": True}
+    except WatchUnsupported:
+        pass
+    while True:
+        uid = kind.uid_of(found) if found else None
+        yield from [find_object(client, kind, uid)] if uid else reversed(list(kind.rows(client)))
+        time.sleep(every)
 
 
 def quota(ctx: typer.Context, output: OutputOption = OutputFormat.TABLE) -> None:

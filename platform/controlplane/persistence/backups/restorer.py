@@ -17,6 +17,7 @@ from controlplane.persistence.backups.tables import (
     restore_sequences,
     restore_table,
     table_names,
+    truncate_change_log,
     truncate_tables,
 )
 from controlplane.ports.artifacts import ArtifactStore
@@ -140,6 +141,7 @@ def _restore_database(manifest: BackupManifest, *, folder: Path) -> int:
     truncate_tables(table_names())
     rows = sum(restore_table(table, folder=folder) for table in manifest.tables)
     restore_sequences(manifest.sequences)
+    truncate_change_log()
     _check_deferred_constraints()
     _migrate_to(to=MigrationExecutor(connection).loader.graph.leaf_nodes())
     return rows

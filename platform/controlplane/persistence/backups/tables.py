@@ -14,8 +14,10 @@ from psycopg import sql
 
 from controlplane.persistence.backups.manifest import BackupTableFile, file_checksum
 
-#: Written by migrations, so that it shows the real state.
-LEFT_OUT = frozenset({"django_migrations"})
+#: Positions in it are valid in one database only.
+_CHANGE_LOG = "outbox_resource_change"
+#: The first is written by migrations, so that it shows the real state.
+LEFT_OUT = frozenset({"django_migrations", _CHANGE_LOG})
 _CHUNK = 1 << 20
 
 
@@ -78,6 +80,14 @@ def truncate_tables(names: Sequence[str]) -> None:
         cursor.execute("SET LOCAL ninefold.audit_retention TO 'on'")
         cursor.execute(sql.SQL("TRUNCATE {} CASCADE").format(_identifier_list(names)))
         cursor.execute("SET LOCAL ninefold.audit_retention TO 'off'")
+
+
+def truncate_change_log() -> None:
+    """Delete what triggers have logged while rows were restored."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [_CHANGE_LOG])
+        if cursor.fetchone() == (True,):
+            cursor.execute(f"TRUNCATE {_CHANGE_LOG}")
 
 
 def read_sequences() -> dict[str, tuple[int, bool]]:

@@ -1,0 +1,15 @@
+from django.db import migrations
+
+from controlplane.outbox.resource_changes import ChangeLogTrigger
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("accounts", "0006_granted_administrator"),
+        ("outbox", "0002_resource_changes"),
+    ]
+
+    operations = [
+        ChangeLogTrigger("accounts_team", owner="'team:' || ROW.id"),
+        ChangeLogTrigger("accounts_personaltoken", owner="'user:' || ROW.user_id"),
+    ]
