@@ -9,7 +9,7 @@ follows from rendering it with and without the answer.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +44,14 @@ def load_tokenizer(folder: Path, *, require_chat_template: bool = True) -> Any:
     return tokenizer
 
 
-def load_model(folder: Path, *, precision: str) -> Any:
-    """The causal language model on its device.
+def load_model(folder: Path, *, precision: str, auto_class: Any = AutoModelForCausalLM) -> Any:
+    """The model on its device; a causal language model unless another class is given.
 
     :raises InvalidTaskInput: if the folder is not one that this engine can load.
     """
     disable_progress_bar()
     try:
-        model = AutoModelForCausalLM.from_pretrained(
+        model = auto_class.from_pretrained(
             folder,
             dtype=torch_dtype(precision),
             trust_remote_code=False,
@@ -110,12 +110,17 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def prompt_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Token ids up to where the assistant begins to answer.
+def prompt_ids(
+    tokenizer: Any,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+) -> list[int]:
+    """Token ids up to where the assistant begins to answer; ``tools`` are definitions of functions.
 
     :raises InvalidTaskInput: if the chat template refuses the messages.
     """
-    return _apply_chat_template(tokenizer, messages, add_generation_prompt=True)
+    return _apply_chat_template(tokenizer, messages, add_generation_prompt=True, tools=tools)
 
 
 def conversation_ids(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[int], int]:
@@ -129,11 +134,18 @@ def conversation_ids(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[
 
 
 def _apply_chat_template(
-    tokenizer: Any, messages: Sequence[Message], *, add_generation_prompt: bool
+    tokenizer: Any,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    add_generation_prompt: bool,
+    tools: Sequence[Mapping[str, Any]] = (),
 ) -> list[int]:
     try:
         ids = tokenizer.apply_chat_template(
-            list(messages), add_generation_prompt=add_generation_prompt, return_dict=False
+            list(messages),
+            tools=list(tools) or None,
+            add_generation_prompt=add_generation_prompt,
+            return_dict=False,
         )
     except jinja2.exceptions.TemplateError as error:
         raise InvalidTaskInput(

@@ -57,7 +57,7 @@ class TaskFolders:
 
     def model(self) -> Path:
         """:raises InvalidTaskInput: if there is no model, or not one in safetensors."""
-        folder = self._input_folder("model")
+        folder = self.input_folder("model")
         if not (folder / "config.json").is_file():
             raise InvalidTaskInput("the model has no config.json")
         if not any(folder.glob("*.safetensors")):
@@ -120,14 +120,15 @@ class TaskFolders:
         return path.is_file() and path.stat().st_size > 0
 
     def _split_path(self, split: str) -> Path:
-        folder = self._input_folder("dataset")
+        folder = self.input_folder("dataset")
         path = folder / f"{split}.jsonl"
         if not path.is_file():
             found = ", ".join(sorted(each.stem for each in folder.glob("*.jsonl"))) or "none"
             raise InvalidTaskInput(f"the dataset has no split {split!r}; its splits: {found}")
         return path
 
-    def _input_folder(self, name: str) -> Path:
+    def input_folder(self, name: str) -> Path:
+        """:raises InvalidTaskInput: if there is no such input."""
         folder = self.inputs / name
         if not folder.is_dir():
             raise InvalidTaskInput(f"the input {name!r} is missing")

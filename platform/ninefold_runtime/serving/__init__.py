@@ -1,11 +1,20 @@
-"""Serving one model behind OpenAI's interface: a small ASGI application over transformers' ``generate``.
+"""Serving one model behind OpenAI's interface: a small ASGI application over the libraries of its kind.
 
 ::
 
-    server           loads the model, generates in one thread, drains on SIGTERM    torch
-    app              routes, key, streams, disconnects, metrics                     asyncio
-    requests         parsing of requests, errors that name the field                pure
-    text_generation  interface between app and generator; tokens to text            pure
+    server                loads the model by its kind, listens, drains on SIGTERM          torch
+    model_kinds           the kind of a model by its files                                 pure
+    app                   routes, key, errors, metrics                                     asyncio
+    work_queue            one computing thread behind a bounded queue                      asyncio
+    request_fields        parsing of fields, errors that name the field                    pure
+
+    text_operations       chat and completions: responses and streams                      asyncio
+      generation_requests, tool_calls, structured_output: parsing                          pure
+      text_generation     interface to the generator; tokens to text                       pure
+      transformers_generator, answer_parsing                                               torch
+
+    embeddings, reranking, transcriptions, images                   one operation each; their libraries are
+                                                                    imported when such a model is loaded
 
 One request runs at a time: on one card a second one would only make the first slower, and what is
 fair between them is the queue's order.

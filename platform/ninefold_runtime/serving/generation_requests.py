@@ -1,19 +1,35 @@
-"""What a request asks for, taken from its JSON, or the one thing that is wrong with it.
-
-A field that this server does not support is refused by name rather than ignored, unless its value asks
-for nothing (``n: 1``, ``logprobs: false``): a client must never believe that it got what it did not get.
-"""
+"""What a request for text asks for, taken from its JSON, or the one thing that is wrong with it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Message = dict[str, str]
+from ninefold_runtime.serving import request_fields
+from ninefold_runtime.serving.request_fields import (
+    LARGEST_INTEGER,
+    RequestRejected,
+    parse_boolean,
+    parse_integer,
+    parse_number,
+    parse_text,
+)
+from ninefold_runtime.serving.structured_output import parse_response_format
+from ninefold_runtime.serving.tool_calls import ToolUse, parse_tool_use
 
-_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+#: A message as chat templates read it.
+Message = dict[str, Any]
+Prompt = str | tuple[int, ...]
+
+_ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
 _SHARED = frozenset(
     {
         "model",
@@ -24,63 +40,37 @@ _SHARED = frozenset(
         "max_tokens",
         "stop",
         "seed",
-        "user",
+        "n",
+        "logprobs",
     }
 )
-_CHAT = _SHARED | {"messages", "max_completion_tokens"}
-_COMPLETION = _SHARED | {"prompt"}
+_CHAT = _SHARED | {
+    "messages",
+    "max_completion_tokens",
+    "top_logprobs",
+    "response_format",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+}
+_COMPLETION = _SHARED | {"prompt", "echo"}
 #: Values of unsupported fields that ask for nothing.
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "n": (1,),
     "best_of": (1,),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "echo": (False,),
     "suffix": ("",),
     "frequency_penalty": (0,),
     "presence_penalty": (0,),
     "logit_bias": ({},),
-    "tools": ([],),
     "functions": ([],),
-    "tool_choice": ("none", "auto"),
-    "parallel_tool_calls": (True, False),
-    "response_format": ({"type": "text"},),
-    "store": (False,),
-    "metadata": ({},),
+    "function_call": ("none", "auto"),
     "modalities": (["text"],),
-    "service_tier": ("auto", "default"),
 }
+#: Fields of a message that templates do not need.
+_IGNORED_IN_MESSAGES = frozenset({"name", "reasoning_content", "annotations"})
 _MOST_STOPS = 4
-_LARGEST_SEED = 2**63 - 1
-
-
-class RequestRejected(Exception):
-    """An answer in OpenAI's error shape."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int = 400,
-        kind: str = "invalid_request_error",
-        param: str | None = None,
-        code: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.kind = kind
-        self.param = param
-        self.code = code
-
-    def body(self) -> dict[str, Any]:
-        return {
-            "error": {
-                "message": str(self),
-                "type": self.kind,
-                "param": self.param,
-                "code": self.code,
-            }
-        }
+_MOST_CHOICES = 128
+_MOST_PROMPTS = 2048
+_MOST_ALTERNATIVES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,111 +87,115 @@ class SamplingParameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextRequest:
-    """A chat or a completion; exactly one of ``messages`` and ``prompt`` is given."""
+    """A chat or completions; exactly one of ``messages`` and ``prompts`` is given."""
 
     model: str
     messages: tuple[Message, ...] | None
-    prompt: str | None
+    prompts: tuple[Prompt, ...] | None
     sampling: SamplingParameters
+    #: Answers to each prompt.
+    choices: int
+    #: The number of alternatives whose log probabilities are returned beside each token's; None without any.
+    logprobs: int | None
+    #: Whether the answer begins with the prompt.
+    echo: bool
+    tools: ToolUse | None
+    #: What the answer must match, in Lark's notation; None for anything.
+    grammar: str | None
     stream: bool
     include_usage: bool
 
 
 def parse_chat_request(body: bytes) -> TextRequest:
     """:raises RequestRejected: naming the field that is wrong, missing or not supported."""
-    fields = _supported_fields(body, supported=_CHAT)
+    fields = request_fields.parse_object(body)
+    request_fields.check_fields(fields, supported=_CHAT, neutral=_NEUTRAL)
+    tools, grammar = parse_tool_use(fields), parse_response_format(fields)
+    if tools is not None:
+        if grammar is not None:
+            raise RequestRejected(
+                "response_format and tools cannot be combined; set tool_choice to none or "
+                "response_format to text",
+                param="response_format",
+            )
+        grammar = tools.grammar()
     return _build_request(
-        fields, messages=_parse_messages(fields), prompt=None, default_tokens=None
+        fields,
+        messages=_parse_messages(fields),
+        prompts=None,
+        default_tokens=None,
+        logprobs=_parse_chat_logprobs(fields),
+        tools=tools,
+        grammar=grammar,
     )
 
 
 def parse_completion_request(body: bytes) -> TextRequest:
     """:raises RequestRejected: naming the field that is wrong, missing or not supported."""
-    fields = _supported_fields(body, supported=_COMPLETION)
-    # OpenAI's default for this endpoint is 16 tokens.
-    return _build_request(fields, messages=None, prompt=_parse_prompt(fields), default_tokens=16)
+    fields = request_fields.parse_object(body)
+    # Clients of chats send false where completions have a number.
+    if fields.get("logprobs") is False:
+        fields["logprobs"] = None
+    request_fields.check_fields(fields, supported=_COMPLETION, neutral=_NEUTRAL)
+    return _build_request(
+        fields,
+        messages=None,
+        prompts=_parse_prompts(fields),
+        # OpenAI's default for this endpoint is 16 tokens.
+        default_tokens=16,
+        logprobs=parse_integer(fields, "logprobs", least=0, most=_MOST_ALTERNATIVES),
+        tools=None,
+        grammar=None,
+    )
 
 
 def _build_request(
     fields: Mapping[str, Any],
     *,
     messages: tuple[Message, ...] | None,
-    prompt: str | None,
+    prompts: tuple[Prompt, ...] | None,
     default_tokens: int | None,
+    logprobs: int | None,
+    tools: ToolUse | None,
+    grammar: str | None,
 ) -> TextRequest:
-    stream = _parse_boolean(fields, "stream")
+    stream = parse_boolean(fields, "stream")
     options = fields.get("stream_options") or {}
-    if not isinstance(options, dict) or set(options) - {"include_usage"}:
+    if not isinstance(options, dict) or set(options) - {"include_usage", "include_obfuscation"}:
         raise RequestRejected("stream_options may hold include_usage only", param="stream_options")
     if options and not stream:
         raise RequestRejected("stream_options needs stream to be true", param="stream_options")
+    echo = parse_boolean(fields, "echo")
     chosen = "max_completion_tokens" if fields.get("max_completion_tokens") else "max_tokens"
-    limit = _parse_number(fields, chosen, least=1, most=_LARGEST_SEED, whole=True)
-    seed = _parse_number(fields, "seed", least=-_LARGEST_SEED, most=_LARGEST_SEED, whole=True)
+    limit = parse_integer(fields, chosen, least=0 if echo else 1)
     return TextRequest(
-        model=_parse_text(fields, "model"),
+        model=parse_text(fields, "model"),
         messages=messages,
-        prompt=prompt,
+        prompts=prompts,
         sampling=SamplingParameters(
-            temperature=_parse_number(fields, "temperature", least=0, most=2),
-            top_p=_parse_number(fields, "top_p", least=0, most=1),
-            seed=None if seed is None else int(seed),
-            max_tokens=default_tokens if limit is None else int(limit),
+            temperature=parse_number(fields, "temperature", least=0, most=2),
+            top_p=parse_number(fields, "top_p", least=0, most=1),
+            seed=parse_integer(fields, "seed", least=-LARGEST_INTEGER),
+            max_tokens=default_tokens if limit is None else limit,
             stops=_parse_stop_strings(fields),
         ),
+        choices=parse_integer(fields, "n", least=1, most=_MOST_CHOICES) or 1,
+        logprobs=logprobs,
+        echo=echo,
+        tools=tools,
+        grammar=grammar,
         stream=stream,
-        include_usage=_parse_boolean(options, "include_usage"),
+        include_usage=parse_boolean(options, "include_usage"),
     )
 
 
-def _supported_fields(body: bytes, *, supported: frozenset[str]) -> dict[str, Any]:
-    try:
-        fields = json.loads(body)
-    except UnicodeDecodeError as error:
-        raise RequestRejected(
-            f"the body is not UTF-8: {error.reason} at byte {error.start}"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise RequestRejected(f"the body is not JSON: {error}") from error
-    if not isinstance(fields, dict):
-        raise RequestRejected("the body must be a JSON object")
-    for name, value in fields.items():
-        if name in supported or value is None or value in _NEUTRAL.get(name, ()):
-            continue
-        known = name in _NEUTRAL
-        what = f"{name} = {json.dumps(value)[:80]}" if known else f"the field {name!r}"
-        raise RequestRejected(
-            f"{what} is not supported by this server", param=name, code="unsupported_parameter"
-        )
-    return fields
-
-
-def _parse_text(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str) or not value:
-        raise RequestRejected(f"{name} must be a non-empty string", param=name)
-    return value
-
-
-def _parse_boolean(fields: Mapping[str, Any], name: str) -> bool:
-    value = fields.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise RequestRejected(f"{name} must be true or false, not {value!r}", param=name)
-    return bool(value)
-
-
-def _parse_number(
-    fields: Mapping[str, Any], name: str, *, least: float, most: float, whole: bool = False
-) -> float | None:
-    value = fields.get(name)
-    if value is None:
-        return None
-    right_type = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-    if not right_type or not least <= value <= most:
-        kind = "a whole number" if whole else "a number"
-        bounds = f"from {least:g}" if most == _LARGEST_SEED else f"from {least:g} to {most:g}"
-        raise RequestRejected(f"{name} must be {kind} {bounds}, not {value!r}", param=name)
-    return int(value) if whole else float(value)
+def _parse_chat_logprobs(fields: Mapping[str, Any]) -> int | None:
+    alternatives = parse_integer(fields, "top_logprobs", least=0, most=_MOST_ALTERNATIVES)
+    if parse_boolean(fields, "logprobs"):
+        return alternatives or 0
+    if alternatives:
+        raise RequestRejected("top_logprobs needs logprobs to be true", param="top_logprobs")
+    return None
 
 
 def _parse_stop_strings(fields: Mapping[str, Any]) -> tuple[str, ...]:
@@ -218,13 +212,19 @@ def _parse_stop_strings(fields: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(stops)
 
 
-def _parse_prompt(fields: Mapping[str, Any]) -> str:
-    value = fields.get("prompt")
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if not isinstance(value, str) or not value:
-        raise RequestRejected("prompt must be one non-empty string", param="prompt")
-    return value
+def _parse_prompts(fields: Mapping[str, Any]) -> tuple[Prompt, ...]:
+    value: Any = fields.get("prompt")
+    several = isinstance(value, list) and not request_fields.is_token_list(value)
+    prompts = value if several else [value]
+    if not prompts or len(prompts) > _MOST_PROMPTS:
+        raise RequestRejected(f"prompt must have from 1 to {_MOST_PROMPTS} prompts", param="prompt")
+    for prompt in prompts:
+        if not (isinstance(prompt, str) and prompt) and not request_fields.is_token_list(prompt):
+            raise RequestRejected(
+                "prompt must be a non-empty string, a list of tokens, or a list of either",
+                param="prompt",
+            )
+    return tuple(prompt if isinstance(prompt, str) else tuple(prompt) for prompt in prompts)
 
 
 def _parse_messages(fields: Mapping[str, Any]) -> tuple[Message, ...]:
@@ -242,18 +242,47 @@ def _parse_message(value: Any, *, at: str) -> Message:
         raise RequestRejected(
             f"{at}.role must be one of {', '.join(_ROLES)}, not {role!r}", param=f"{at}.role"
         )
-    if unknown := sorted(
-        name for name in value if name not in ("role", "content", "name") and value[name]
-    ):
+    own = {"assistant": "tool_calls", "tool": "tool_call_id"}.get(role, "")
+    known = {"role", "content", own} | _IGNORED_IN_MESSAGES
+    if unknown := sorted(name for name in value if name not in known and value[name]):
         raise RequestRejected(
             f"{at}.{unknown[0]} is not supported by this server",
             param=f"{at}.{unknown[0]}",
             code="unsupported_parameter",
         )
-    return {
-        "role": _ROLES[role],
-        "content": _parse_content(value.get("content"), at=f"{at}.content"),
-    }
+    message: Message = {"role": _ROLES[role]}
+    if value.get(own):
+        message[own] = (
+            _parse_past_calls(value[own], at=f"{at}.{own}") if own == "tool_calls" else value[own]
+        )
+    # An assistant that only called tools has no content.
+    empty = value.get("content") is None and "tool_calls" in message
+    content = "" if empty else _parse_content(value.get("content"), at=f"{at}.content")
+    return message | {"content": content}
+
+
+def _parse_past_calls(value: Any, *, at: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list):
+        raise RequestRejected(f"{at} must be a list of tool calls", param=at)
+    calls = []
+    for index, call in enumerate(value):
+        function: Any = call.get("function") if isinstance(call, dict) else None
+        try:
+            name, arguments = function["name"], json.loads(function["arguments"] or "{}")
+        except (TypeError, KeyError, ValueError) as error:
+            raise RequestRejected(
+                f"{at}[{index}] must have a function with a name and arguments in JSON",
+                param=f"{at}[{index}]",
+            ) from error
+        # Chat templates write the arguments as JSON themselves.
+        calls.append(
+            {
+                "id": call.get("id"),
+                "type": "function",
+                "function": {"name": name, "arguments": arguments},
+            }
+        )
+    return calls
 
 
 def _parse_content(value: Any, *, at: str) -> str:
@@ -279,13 +308,4 @@ def context_length_exceeded_error(*, tokens: int, context: int, param: str) -> R
         "Please shorten it so that there is room for an answer.",
         param=param,
         code="context_length_exceeded",
-    )
-
-
-def unknown_model_error(name: str, *, served: Sequence[str]) -> RequestRejected:
-    return RequestRejected(
-        f"The model {name!r} does not exist here; this server has {', '.join(served)}.",
-        status=404,
-        param="model",
-        code="model_not_found",
     )

@@ -1,4 +1,4 @@
-"""Interface between the application and the text generator, and the way from tokens to text.
+"""Interface between the text operations and the generator, and the way from tokens to text.
 
 A token need not end where a character ends, and a stop string need not begin where a token begins. Both
 are solved by holding back: bytes until they make a character, text until it can no longer
@@ -8,76 +8,111 @@ become a stop string.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from ninefold_runtime.serving.generation_requests import Message, SamplingParameters
+from ninefold_runtime.serving.tool_calls import ToolCall, ToolUse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLogprob:
+    """A token and the natural logarithm of its probability, before any sampling parameter or grammar."""
+
+    token: bytes
+    #: None for the first token of a prompt, which nothing predicts.
+    logprob: float | None
+    #: The likeliest tokens at this place, likeliest first.
+    alternatives: tuple[tuple[bytes, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
-    """More text of the answer."""
+    """More text of the answer with that index."""
 
     text: str
+    index: int = 0
+    #: Whether the model thinks aloud rather than answers.
+    is_reasoning: bool = False
+    #: Of the tokens since the last event of this answer.
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallDelta:
+    """A whole call of a tool."""
+
+    call: ToolCall
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceFinished:
+    """One answer is complete."""
+
+    #: ``stop``, ``length`` or ``tool_calls``, as in OpenAI's interface.
+    reason: str
+    index: int = 0
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationFinished:
-    """The answer is complete."""
+    """All answers are complete."""
 
-    #: ``stop`` or ``length``, as in OpenAI's interface.
-    reason: str
     prompt_tokens: int
     completion_tokens: int
 
 
+Event = TextDelta | ToolCallDelta | ChoiceFinished | GenerationFinished
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationFailed:
-    """The answer will never be complete."""
-
-    message: str
-
-
-Event = TextDelta | GenerationFinished | GenerationFailed
-
-
-class QueueFull(Exception):
-    """As many requests wait as may."""
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
 class GenerationRequest:
-    """One request on its way. ``on_event`` is called from the generating thread."""
+    """Prompts as tokens, and what is wanted for each. The answers to the first prompt come first."""
 
-    prompt: Sequence[int]
+    prompts: Sequence[Sequence[int]]
     sampling: SamplingParameters
-    on_event: Callable[[Event], None]
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    choices: int = 1
+    #: As in ``TextRequest``.
+    logprobs: int | None = None
+    echo: bool = False
+    grammar: str | None = None
+    #: Whether the answer is a message of a chat, with tool calls and reasoning to be told from its text.
+    is_chat: bool = False
+    tools: ToolUse | None = None
 
 
 class TextGenerator(Protocol):
-    """What the application needs of a model."""
+    """What the operations need of a model."""
 
     @property
     def context_length(self) -> int: ...
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
-        """:raises RequestRejected: if the model's chat template refuses the messages."""
+    def encode_chat(
+        self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]]
+    ) -> list[int]:
+        """:raises RequestRejected: if the model's chat template refuses the messages or has no tools."""
         ...
 
     def encode_text(self, text: str) -> list[int]: ...
 
-    def submit(self, ticket: GenerationRequest) -> None:
-        """:raises QueueFull: if too many wait already."""
+    def check_tokens(self, tokens: Sequence[int]) -> None:
+        """:raises RequestRejected: if the model does not have one of the tokens."""
         ...
 
-    def cancel(self, ticket: GenerationRequest) -> None:
-        """Nobody waits for the answer any more. Tolerates an ended one."""
+    def check_grammar(self, grammar: str, *, param: str) -> None:
+        """:raises RequestRejected: if the grammar is not one that answers can be constrained to."""
         ...
 
-    def load(self) -> tuple[int, int]:
-        """Requests that run, and that wait."""
+    def generate(
+        self,
+        request: GenerationRequest,
+        emit: Callable[[Event], None],
+        cancelled: threading.Event,
+    ) -> None:
+        """Emit the answers as they come. Called from one thread only."""
         ...
 
 

@@ -4,63 +4,91 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from ninefold_runtime.serving.app import EngineApp
 from ninefold_runtime.serving.generation_requests import Message
+from ninefold_runtime.serving.metrics import EngineMetrics
+from ninefold_runtime.serving.operations import OperationContext, ServedModel
+from ninefold_runtime.serving.request_fields import RequestRejected
 from ninefold_runtime.serving.text_generation import (
+    ChoiceFinished,
     Event,
-    GenerationFailed,
     GenerationFinished,
     GenerationRequest,
-    QueueFull,
     TextDelta,
+    TokenLogprob,
+    ToolCallDelta,
 )
+from ninefold_runtime.serving.text_operations import TextOperations
+from ninefold_runtime.serving.tool_calls import ToolCall
+from ninefold_runtime.serving.work_queue import WorkQueue
 
 KEY = "engine-key"
-DONE = GenerationFinished(reason="stop", prompt_tokens=3, completion_tokens=2)
+STOP = ChoiceFinished(reason="stop")
+DONE = GenerationFinished(prompt_tokens=3, completion_tokens=2)
+FAILURE = RuntimeError("the card fell off the bus")
 
 
 class ScriptedGenerator:
-    """Answers each ticket with the events it was given; none means that it never answers."""
+    """Emits the events it was given, or raises them; none means that it goes on until it is cancelled."""
 
     context_length = 16
 
-    def __init__(self, *events: Event, full: bool = False) -> None:
+    def __init__(self, *events: Event | Exception) -> None:
         self._events = events
-        self._full = full
-        self.tickets: list[GenerationRequest] = []
-        self.submitted = asyncio.Event()
+        self.requests: list[GenerationRequest] = []
+        self.began = threading.Event()
+        self.was_cancelled = threading.Event()
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+    def encode_chat(
+        self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]]
+    ) -> list[int]:
         return list(range(sum(len(message["content"]) for message in messages)))
 
     def encode_text(self, text: str) -> list[int]:
         return list(range(len(text)))
 
-    def submit(self, ticket: GenerationRequest) -> None:
-        if self._full:
-            raise QueueFull("4 requests wait already")
-        self.tickets.append(ticket)
-        self.submitted.set()
+    def check_tokens(self, tokens: Sequence[int]) -> None:
+        pass
+
+    def check_grammar(self, grammar: str, *, param: str) -> None:
+        if "unsupported" in grammar:
+            raise RequestRejected("the JSON schema is not supported", param=param)
+
+    def generate(
+        self,
+        request: GenerationRequest,
+        emit: Callable[[Event], None],
+        cancelled: threading.Event,
+    ) -> None:
+        self.requests.append(request)
+        self.began.set()
         for event in self._events:
-            ticket.on_event(event)
-
-    def cancel(self, ticket: GenerationRequest) -> None:
-        ticket.cancelled.set()
-
-    def load(self) -> tuple[int, int]:
-        return 1, 2
+            if isinstance(event, Exception):
+                raise event
+            emit(event)
+        if DONE not in self._events:
+            assert cancelled.wait(timeout=120)
+            self.was_cancelled.set()
 
 
 class Client:
     """One request, spoken in ASGI."""
 
-    def __init__(self, generator: ScriptedGenerator) -> None:
-        self.app = EngineApp(generator=generator, model_name="parser", key=KEY)
+    def __init__(self, generator: ScriptedGenerator, *, queue_size: int = 4) -> None:
+        self.context = OperationContext(
+            model_name="parser", queue=WorkQueue(size=queue_size), metrics=EngineMetrics()
+        )
+        operations = TextOperations(generator, context=self.context).routes()
+        model = ServedModel(
+            operations=operations, description="scripted", context_length=generator.context_length
+        )
+        self.app = EngineApp(model=model, context=self.context, key=KEY)
         self.leaves = asyncio.Event()
         self.sent: list[dict[str, Any]] = []
 
@@ -80,7 +108,7 @@ class Client:
 
         headers = [(b"authorization", f"Bearer {key}".encode())] if key is not None else []
         scope = {"type": "http", "method": method, "path": path, "headers": headers}
-        await asyncio.wait_for(self.app(scope, receive, send), timeout=5)
+        await asyncio.wait_for(self.app(scope, receive, send), timeout=120)
         return int(self.sent[0]["status"]) if self.sent else 0
 
     def body(self) -> bytes:
@@ -107,7 +135,7 @@ def run(scenario: Callable[[], Any]) -> None:
 
 def test_a_whole_answer_has_openais_shape() -> None:
     async def scenario() -> None:
-        client = Client(ScriptedGenerator(TextDelta(text="he"), TextDelta(text="llo"), DONE))
+        client = Client(ScriptedGenerator(TextDelta(text="he"), TextDelta(text="llo"), STOP, DONE))
         assert await client.call("POST", "/v1/chat/completions", chat()) == 200
         answer = client.json()
         assert answer["object"] == "chat.completion"
@@ -124,7 +152,7 @@ def test_a_whole_answer_has_openais_shape() -> None:
 
 def test_a_streamed_answer_ends_with_usage_and_done() -> None:
     async def scenario() -> None:
-        client = Client(ScriptedGenerator(TextDelta(text="he"), TextDelta(text="llo"), DONE))
+        client = Client(ScriptedGenerator(TextDelta(text="he"), TextDelta(text="llo"), STOP, DONE))
         body = chat(stream=True, stream_options={"include_usage": True})
         assert await client.call("POST", "/v1/chat/completions", body) == 200
         *chunks, last = client.events()
@@ -140,7 +168,7 @@ def test_a_streamed_answer_ends_with_usage_and_done() -> None:
 
 def test_usage_is_not_streamed_unless_it_is_asked_for() -> None:
     async def scenario() -> None:
-        client = Client(ScriptedGenerator(TextDelta(text="x"), DONE))
+        client = Client(ScriptedGenerator(TextDelta(text="x"), STOP, DONE))
         body = {"model": "parser", "prompt": "abc", "stream": True}
         await client.call("POST", "/v1/completions", body)
         events = client.events()
@@ -154,7 +182,7 @@ def test_usage_is_not_streamed_unless_it_is_asked_for() -> None:
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/chat/completions", "/metrics", "/nowhere"])
 def test_nothing_but_health_answers_without_the_key(path: str, key: str | None) -> None:
     async def scenario() -> None:
-        client = Client(ScriptedGenerator(DONE))
+        client = Client(ScriptedGenerator(STOP, DONE))
         assert await client.call("GET", path, key=key) == 401
         assert client.json()["error"]["code"] == "invalid_api_key"
         health = Client(ScriptedGenerator())
@@ -165,7 +193,7 @@ def test_nothing_but_health_answers_without_the_key(path: str, key: str | None) 
 
 def test_a_prompt_as_long_as_the_context_is_refused() -> None:
     async def scenario() -> None:
-        client = Client(ScriptedGenerator(DONE))
+        client = Client(ScriptedGenerator(STOP, DONE))
         body = chat(messages=[{"role": "user", "content": "x" * 16}])
         assert await client.call("POST", "/v1/chat/completions", body) == 400
         error = client.json()["error"]
@@ -178,7 +206,7 @@ def test_a_prompt_as_long_as_the_context_is_refused() -> None:
 
 def test_another_models_name_is_not_found() -> None:
     async def scenario() -> None:
-        client = Client(ScriptedGenerator(DONE))
+        client = Client(ScriptedGenerator(STOP, DONE))
         assert await client.call("POST", "/v1/chat/completions", chat(model="gpt")) == 404
         assert client.json()["error"]["code"] == "model_not_found"
 
@@ -200,10 +228,18 @@ def test_the_model_is_listed() -> None:
 
 def test_a_full_queue_says_when_to_come_back() -> None:
     async def scenario() -> None:
-        client = Client(ScriptedGenerator(full=True))
-        assert await client.call("POST", "/v1/chat/completions", chat()) == 503
-        assert client.json()["error"]["code"] == "engine_overloaded"
-        assert (b"retry-after", b"1") in client.sent[0]["headers"]
+        generator = ScriptedGenerator()
+        client = Client(generator, queue_size=0)
+        call = asyncio.create_task(client.call("POST", "/v1/chat/completions", chat()))
+        await asyncio.to_thread(generator.began.wait, 120)
+        for stream in (False, True):
+            client.sent.clear()
+            body = chat(stream=stream)
+            assert await client.call("POST", "/v1/chat/completions", body) == 503
+            assert client.json()["error"]["code"] == "engine_overloaded"
+            assert (b"retry-after", b"1") in client.sent[0]["headers"]
+        client.leaves.set()
+        await call
 
     run(scenario)
 
@@ -214,25 +250,23 @@ def test_a_client_that_leaves_cancels_the_generation(stream: bool) -> None:
         generator = ScriptedGenerator(TextDelta(text="x"))
         client = Client(generator)
         call = asyncio.create_task(client.call("POST", "/v1/chat/completions", chat(stream=stream)))
-        await asyncio.wait_for(generator.submitted.wait(), 5)
-        assert not generator.tickets[0].cancelled.is_set()
+        await asyncio.to_thread(generator.began.wait, 120)
+        assert not generator.was_cancelled.is_set()
         client.leaves.set()
         await call
-        assert generator.tickets[0].cancelled.is_set()
+        assert await asyncio.to_thread(generator.was_cancelled.wait, 120)
 
     run(scenario)
 
 
 def test_a_failure_before_the_answer_is_an_error_and_within_it_the_last_event() -> None:
     async def scenario() -> None:
-        whole = Client(ScriptedGenerator(GenerationFailed(message="generation failed")))
+        whole = Client(ScriptedGenerator(FAILURE))
         assert await whole.call("POST", "/v1/chat/completions", chat()) == 500
         assert whole.json()["error"]["type"] == "server_error"
-        streamed = Client(
-            ScriptedGenerator(TextDelta(text="x"), GenerationFailed(message="generation failed"))
-        )
+        streamed = Client(ScriptedGenerator(TextDelta(text="x"), FAILURE))
         await streamed.call("POST", "/v1/chat/completions", chat(stream=True))
-        assert streamed.events()[-1]["error"]["message"] == "generation failed"
+        assert streamed.events()[-1]["error"]["message"] == "inference failed: RuntimeError"
 
     run(scenario)
 
@@ -245,15 +279,123 @@ def test_the_wrong_method_is_refused() -> None:
     run(scenario)
 
 
+def test_an_operation_of_another_kind_of_model_is_not_found() -> None:
+    async def scenario() -> None:
+        client = Client(ScriptedGenerator())
+        assert await client.call("POST", "/v1/embeddings", {"input": "x"}) == 404
+        assert "/v1/completions" in client.json()["error"]["message"]
+
+    run(scenario)
+
+
 def test_metrics_count_what_was_answered() -> None:
     async def scenario() -> None:
-        client = Client(ScriptedGenerator(TextDelta(text="x"), DONE))
+        client = Client(ScriptedGenerator(TextDelta(text="x"), STOP, DONE))
         await client.call("POST", "/v1/chat/completions", chat())
         client.sent.clear()
         await client.call("GET", "/metrics")
         text = client.body().decode()
         assert 'requests_total{operation="chat/completions",status="200"} 1' in text
         assert "ninefold_engine_completion_tokens_total 2" in text
-        assert "ninefold_engine_requests_waiting 2" in text
+        assert "ninefold_engine_requests_waiting 0" in text
+
+    run(scenario)
+
+
+CALL = ToolCallDelta(call=ToolCall(name="get_weather", arguments='{"city":"西宁"}'))
+
+
+def test_tool_calls_and_reasoning_have_the_shapes_that_clients_read() -> None:
+    async def scenario() -> None:
+        events = (
+            TextDelta(text="hm", is_reasoning=True),
+            CALL,
+            CALL,
+            ChoiceFinished(reason="tool_calls"),
+            DONE,
+        )
+        whole = Client(ScriptedGenerator(*events))
+        await whole.call("POST", "/v1/chat/completions", chat())
+        choice = whole.json()["choices"][0]
+        assert choice["finish_reason"] == "tool_calls"
+        message = choice["message"]
+        assert (message["content"], message["reasoning_content"]) == (None, "hm")
+        assert [call["function"]["name"] for call in message["tool_calls"]] == ["get_weather"] * 2
+        assert len({call["id"] for call in message["tool_calls"]}) == 2
+
+        streamed = Client(ScriptedGenerator(*events))
+        await streamed.call("POST", "/v1/chat/completions", chat(stream=True))
+        deltas = [event["choices"][0]["delta"] for event in streamed.events()]
+        assert deltas[1] == {"reasoning_content": "hm"}
+        calls = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
+        assert [call["index"] for call in calls] == [0, 1]
+        assert calls[0]["function"] == {"name": "get_weather", "arguments": '{"city":"西宁"}'}
+
+    run(scenario)
+
+
+def test_log_probabilities_have_both_shapes_of_openai() -> None:
+    tokens = (
+        TokenLogprob(token=b"a", logprob=None),
+        TokenLogprob(token=b"\xe8", logprob=-0.5, alternatives=((b"\xe8", -0.5), (b"b", -1.0))),
+        TokenLogprob(token=b"\xa5\xbf", logprob=-0.25, alternatives=()),
+    )
+
+    async def scenario() -> None:
+        events = (TextDelta(text="a西", logprobs=tokens), STOP, DONE)
+        completion = Client(ScriptedGenerator(*events))
+        body = {"model": "parser", "prompt": "a", "logprobs": 2}
+        await completion.call("POST", "/v1/completions", body)
+        found = completion.json()["choices"][0]["logprobs"]
+        assert found == {
+            "tokens": ["a", "bytes:\\xe8", "bytes:\\xa5\\xbf"],
+            "token_logprobs": [None, -0.5, -0.25],
+            "top_logprobs": [None, {"bytes:\\xe8": -0.5, "b": -1.0}, {}],
+            "text_offset": [0, 1, 1],
+        }
+        talk = Client(ScriptedGenerator(*events))
+        await talk.call("POST", "/v1/chat/completions", chat(logprobs=True, top_logprobs=2))
+        content = talk.json()["choices"][0]["logprobs"]["content"]
+        assert content[1]["bytes"] == [0xE8]
+        assert [other["token"] for other in content[1]["top_logprobs"]] == ["bytes:\\xe8", "b"]
+
+    run(scenario)
+
+
+def test_several_answers_keep_their_index() -> None:
+    async def scenario() -> None:
+        events: list[Event] = []
+        for index in (0, 1):
+            events += [
+                TextDelta(text=f"answer {index}", index=index),
+                ChoiceFinished(reason="stop", index=index),
+            ]
+        client = Client(ScriptedGenerator(*events, DONE))
+        await client.call("POST", "/v1/chat/completions", chat(n=2))
+        choices = client.json()["choices"]
+        assert [(each["index"], each["message"]["content"]) for each in choices] == [
+            (0, "answer 0"),
+            (1, "answer 1"),
+        ]
+
+    run(scenario)
+
+
+def test_what_a_request_asks_for_reaches_the_generator() -> None:
+    async def scenario() -> None:
+        generator = ScriptedGenerator(STOP, DONE)
+        client = Client(generator)
+        body = {"model": "parser", "prompt": ["ab", [1, 2, 3]], "echo": True, "logprobs": 1, "n": 2}
+        assert await client.call("POST", "/v1/completions", body) == 200
+        (asked,) = generator.requests
+        assert [list(prompt) for prompt in asked.prompts] == [[0, 1], [1, 2, 3]]
+        assert (asked.choices, asked.logprobs, asked.echo) == (2, 1, True)
+
+        client.sent.clear()
+        schema = {"type": "json_schema", "json_schema": {"schema": {"unsupported": 1}}}
+        assert (
+            await client.call("POST", "/v1/chat/completions", chat(response_format=schema)) == 400
+        )
+        assert client.json()["error"]["param"] == "response_format"
 
     run(scenario)

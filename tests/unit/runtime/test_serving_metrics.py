@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ninefold_runtime.serving.app import EngineMetrics
+from ninefold_runtime.serving.metrics import EngineMetrics
 
 
 def test_requests_tokens_and_durations_are_counted() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ninefold_runtime.serving import generation_requests
-from ninefold_runtime.serving.generation_requests import RequestRejected
+from ninefold_runtime.serving import embeddings, generation_requests, reranking
+from ninefold_runtime.serving.request_fields import RequestRejected
+from ninefold_runtime.serving.tool_calls import ToolChoice
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
@@ -50,15 +51,25 @@ def test_values_that_ask_for_nothing_are_accepted() -> None:
     _chat(n=1, logprobs=False, tools=[], frequency_penalty=0, response_format={"type": "text"})
 
 
+def test_fields_that_official_clients_send_for_the_provider_are_ignored() -> None:
+    request = _chat(
+        metadata={"run": "7"},
+        store=True,
+        user="u",
+        reasoning_effort="low",
+        service_tier="flex",
+        parallel_tool_calls=False,
+        prompt_cache_key="k",
+    )
+    assert request == _chat()
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("n", 2),
-        ("logprobs", True),
-        ("tools", [{"type": "function"}]),
         ("frequency_penalty", 0.5),
         ("logit_bias", {"5": 1}),
-        ("response_format", {"type": "json_object"}),
+        ("modalities", ["audio"]),
         ("best_guess", 1),
     ],
 )
@@ -89,6 +100,11 @@ def test_a_field_that_is_not_supported_is_refused_by_name(field: str, value: Any
         ("messages", "hello"),
         ("model", ""),
         ("stream_options", {"include_usage": True}),
+        ("n", 0),
+        ("top_logprobs", 3),
+        ("response_format", {"type": "json_schema"}),
+        ("response_format", {"type": "yaml"}),
+        ("tool_choice", "required"),
     ],
 )
 def test_a_wrong_value_is_refused_by_the_name_of_its_field(field: str, value: Any) -> None:
@@ -101,10 +117,10 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_field(field: str, value: An
 @pytest.mark.parametrize(
     ("message", "param"),
     [
-        ({"role": "tool", "content": "x"}, "messages[0].role"),
+        ({"role": "robot", "content": "x"}, "messages[0].role"),
         ({"role": "user", "content": 5}, "messages[0].content"),
         ({"role": "user", "content": [{"type": "image_url"}]}, "messages[0].content[0]"),
-        ({"role": "assistant", "content": "x", "tool_calls": [1]}, "messages[0].tool_calls"),
+        ({"role": "assistant", "content": "x", "tool_calls": [1]}, "messages[0].tool_calls[0]"),
         ("hello", "messages[0]"),
     ],
 )
@@ -120,18 +136,143 @@ def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
         generation_requests.parse_chat_request(body)
 
 
-def test_a_completion_takes_one_prompt_and_sixteen_tokens() -> None:
+def test_a_completion_takes_prompts_and_sixteen_tokens() -> None:
     request = generation_requests.parse_completion_request(
         b'{"model": "m", "prompt": ["abc"], "stop": "x"}'
     )
-    assert request.prompt == "abc"
+    assert request.prompts == ("abc",)
     assert request.sampling.max_tokens == 16
     assert request.sampling.stops == ("x",)
 
 
-@pytest.mark.parametrize("prompt", ["", [], ["a", "b"], [1, 2], None])
+@pytest.mark.parametrize("prompt", ["", [], [""], [1, "b"], [[]], [True], None])
 def test_any_other_prompt_is_refused(prompt: Any) -> None:
-    with pytest.raises(RequestRejected, match="one non-empty string"):
+    with pytest.raises(RequestRejected) as refused:
         generation_requests.parse_completion_request(
             json.dumps({"model": "m", "prompt": prompt}).encode()
         )
+    assert refused.value.param == "prompt"
+
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"$ref": "#/$defs/city"}},
+            "required": ["city"],
+            "$defs": {"city": {"type": "string"}},
+        },
+    },
+}
+CLOCK = {"type": "function", "function": {"name": "get_time"}}
+
+
+def test_a_forced_call_is_constrained_and_read_back() -> None:
+    required = _chat(tools=[WEATHER, CLOCK], tool_choice="required")
+    assert required.tools is not None
+    assert required.grammar is not None
+    assert 'call_0: "{\\"name\\":\\"get_weather\\",' in required.grammar
+    calls = required.tools.parse_forced(
+        '[{"name":"get_weather","arguments":{"city":"西宁"}},{"name":"get_time","arguments":{}}]'
+    )
+    assert [(call.name, call.arguments) for call in calls] == [
+        ("get_weather", '{"city": "西宁"}'),
+        ("get_time", "{}"),
+    ]
+    # An answer that was cut off has no call.
+    assert required.tools.parse_forced('[{"name":"get_weat') == ()
+
+    named = _chat(
+        tools=[WEATHER, CLOCK],
+        tool_choice={"type": "function", "function": {"name": "get_time"}},
+    )
+    assert named.tools is not None
+    assert named.tools.choice is ToolChoice.NAMED
+    assert [tool["function"]["name"] for tool in named.tools.definitions] == ["get_time"]
+
+
+def test_the_model_decides_unless_a_call_is_forced_or_forbidden() -> None:
+    free = _chat(tools=[WEATHER])
+    assert free.tools is not None
+    assert free.tools.choice is ToolChoice.AUTO
+    assert free.grammar is None
+    assert _chat(tools=[WEATHER], tool_choice="none").tools is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "param"),
+    [
+        ({"tools": [{"type": "function"}]}, "tools[0]"),
+        ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name"),
+        (
+            {"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "x"}}},
+            "tool_choice",
+        ),
+        ({"tools": [WEATHER], "response_format": {"type": "json_object"}}, "response_format"),
+    ],
+)
+def test_tools_that_cannot_be_used_are_refused(changes: dict[str, Any], param: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        _chat(**changes)
+    assert refused.value.param == param
+
+
+def test_past_calls_reach_the_template_as_objects() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "get_time", "arguments": "{}"}}
+    request = _chat(
+        messages=[
+            {"role": "user", "content": "when?"},
+            {"role": "assistant", "content": None, "tool_calls": [call], "refusal": None},
+            {"role": "tool", "content": "noon", "tool_call_id": "c"},
+        ]
+    )
+    assert request.messages is not None
+    assert request.messages[1]["content"] == ""
+    assert request.messages[1]["tool_calls"][0]["function"]["arguments"] == {}
+    assert request.messages[2] == {"role": "tool", "content": "noon", "tool_call_id": "c"}
+
+
+def test_an_embedding_request_takes_texts_and_tokens() -> None:
+    body = {"model": "m", "encoding_format": "base64", "dimensions": 8, "user": "u"}
+    for given, read in (("a", ("a",)), (["a", "b"], ("a", "b")), ([1, 2], ((1, 2),))):
+        request = embeddings.parse_embedding_request(json.dumps(body | {"input": given}).encode())
+        assert request.inputs == read
+    assert request.is_base64
+    assert request.dimensions == 8
+    assert embeddings.parse_embedding_request(b'{"model":"m","input":[[1],"b"]}').inputs == (
+        (1,),
+        "b",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "param"),
+    [
+        ({"input": []}, "input"),
+        ({"input": ["a", ""]}, "input"),
+        ({"input": None}, "input"),
+        ({"encoding_format": "int8"}, "encoding_format"),
+        ({"dimensions": 0}, "dimensions"),
+        ({"truncate": True}, "truncate"),
+    ],
+)
+def test_a_wrong_embedding_request_is_refused(changes: dict[str, Any], param: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        embeddings.parse_embedding_request(
+            json.dumps({"model": "m", "input": "a"} | changes).encode()
+        )
+    assert refused.value.param == param
+
+
+def test_a_rerank_request_takes_texts_and_objects() -> None:
+    request = reranking.parse_rerank_request(
+        b'{"model":"m","query":"q","documents":["a",{"text":"b"}],"top_n":1}'
+    )
+    assert request.documents == ("a", "b")
+    assert request.top_n == 1
+    assert request.return_documents
+    with pytest.raises(RequestRejected) as refused:
+        reranking.parse_rerank_request(b'{"model":"m","query":"q","documents":["a",{"title":"b"}]}')
+    assert refused.value.param == "documents[1]"
