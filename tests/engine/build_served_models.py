@@ -8,20 +8,37 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import soundfile
 import torch
+from diffusers import (
+    AutoencoderKL,
+    LatentConsistencyModelPipeline,
+    LCMScheduler,
+    UNet2DConditionModel,
+)
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
-from tokenizers import BertWordPieceTokenizer
+from tokenizers import BertWordPieceTokenizer, pre_tokenizers
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
     BertConfig,
     BertForSequenceClassification,
     BertModel,
+    CLIPTextConfig,
+    CLIPTextModel,
+    CLIPTokenizer,
     PreTrainedTokenizerFast,
+    WhisperConfig,
+    WhisperFeatureExtractor,
+    WhisperForConditionalGeneration,
+    WhisperProcessor,
+    WhisperTokenizer,
 )
 
 from ninefold_runtime.samples import tiny_models
@@ -52,8 +69,20 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 TEXTS = ["the quick brown fox", "a lazy dog", "what is the weather today in the city"]
+SPEECH = " hello world"
 QUERY = "weather today"
 PROMPT = "请把下面的地址拆分：青海省西宁市 lazy dog"
+
+
+def _learn(model: Any, *, lr: float, **example: Any) -> None:
+    """Train the model until it knows the example by heart."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    loss = torch.tensor(torch.inf)
+    while loss > 0.05:
+        loss = model(**example).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 def build_text(folder: Path) -> dict[str, Any]:
@@ -68,13 +97,7 @@ def build_text(folder: Path) -> dict[str, Any]:
     answer = [*tokenizer.encode(ANSWER), tokenizer.eos_token_id]
     tokens = torch.tensor([prompt + answer])
     labels = torch.tensor([[-100] * len(prompt) + answer])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    loss = torch.tensor(torch.inf)
-    while loss > 0.05:
-        loss = model(input_ids=tokens, labels=labels).loss
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
+    _learn(model, lr=3e-3, input_ids=tokens, labels=labels)
     model.eval().save_pretrained(folder)
     prompt_tokens = tokenizer.encode(PROMPT)
     with torch.inference_mode():
@@ -143,10 +166,132 @@ def build_reranking(folder: Path) -> dict[str, Any]:
     }
 
 
+def build_transcription(folder: Path) -> dict[str, Any]:
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = WhisperTokenizer(
+        vocab={letter: number for number, letter in enumerate([*letters, "<|endoftext|>"])},
+        merges=[],
+    )
+    times = [f"<|{number * 0.02:.2f}|>" for number in range(1501)]
+    special = ["startoftranscript", "en", "zh", "translate", "transcribe", "startoflm"]
+    special += ["startofprev", "nospeech", "notimestamps"]
+    tokenizer.add_special_tokens({"additional_special_tokens": [f"<|{name}|>" for name in special]})
+    tokenizer.add_tokens(times)
+    number = tokenizer.convert_tokens_to_ids
+    model = WhisperForConditionalGeneration(
+        WhisperConfig(
+            vocab_size=len(tokenizer),
+            d_model=32,
+            encoder_layers=1,
+            decoder_layers=1,
+            encoder_attention_heads=2,
+            decoder_attention_heads=2,
+            encoder_ffn_dim=64,
+            decoder_ffn_dim=64,
+            max_target_positions=64,
+            num_mel_bins=16,
+            decoder_start_token_id=number("<|startoftranscript|>"),
+            pad_token_id=number("<|endoftext|>"),
+            bos_token_id=number("<|endoftext|>"),
+            eos_token_id=number("<|endoftext|>"),
+            suppress_tokens=None,
+            begin_suppress_tokens=None,
+        )
+    ).eval()
+    settings = model.generation_config
+    # Otherwise the loader makes another one of the model's configuration.
+    settings._from_model_config = False
+    settings.no_timestamps_token_id = number("<|notimestamps|>")
+    settings.lang_to_id = {f"<|{code}|>": number(f"<|{code}|>") for code in ("en", "zh")}
+    settings.task_to_id = {name: number(f"<|{name}|>") for name in ("translate", "transcribe")}
+    settings.is_multilingual = True
+    settings.max_length = 48
+    settings.prev_sot_token_id = number("<|startofprev|>")
+    features = WhisperFeatureExtractor(feature_size=16)
+    WhisperProcessor(features, tokenizer).save_pretrained(folder)
+
+    rate = 16_000
+    tone = 0.3 * np.sin(np.arange(2 * rate) * 2 * np.pi * 440 / rate)
+    soundfile.write(folder.with_name("tone.wav"), tone, rate, subtype="FLOAT")
+    # The same at another rate and in two channels.
+    double = 0.3 * np.sin(np.arange(4 * rate) * 2 * np.pi * 440 / (2 * rate))
+    soundfile.write(folder.with_name("double.flac"), np.stack([double, double], axis=1), 2 * rate)
+    soundfile.write(folder.with_name("long.wav"), np.tile(tone, 20), rate)
+    audio = features(tone, sampling_rate=rate, return_tensors="pt").input_features
+    begin, end = number("<|0.00|>"), number("<|2.00|>")
+    spoken = tokenizer.encode(SPEECH, add_special_tokens=False)
+    answer = [number("<|en|>"), number("<|transcribe|>"), begin, *spoken, end]
+    _learn(
+        model,
+        lr=1e-2,
+        input_features=audio,
+        labels=torch.tensor([[*answer, tokenizer.eos_token_id]]),
+    )
+    model.eval().save_pretrained(folder)
+    return {"text": SPEECH.strip(), "begin": 0.0, "end": 2.0}
+
+
+def build_images(folder: Path) -> dict[str, Any]:
+    tokens = ["<|startoftext|>", "<|endoftext|>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    tokens += [f"{token}</w>" for token in tokens[2:]]
+    tokenizer = CLIPTokenizer(
+        vocab={token: number for number, token in enumerate(tokens)}, merges=[], model_max_length=16
+    )
+    pipe = LatentConsistencyModelPipeline(
+        vae=AutoencoderKL(
+            block_out_channels=(8, 16),
+            down_block_types=("DownEncoderBlock2D",) * 2,
+            up_block_types=("UpDecoderBlock2D",) * 2,
+            norm_num_groups=4,
+            sample_size=32,
+        ),
+        text_encoder=CLIPTextModel(
+            CLIPTextConfig(
+                vocab_size=len(tokens),
+                hidden_size=16,
+                intermediate_size=32,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                max_position_embeddings=16,
+                bos_token_id=0,
+                eos_token_id=1,
+            )
+        ),
+        tokenizer=tokenizer,
+        unet=UNet2DConditionModel(
+            block_out_channels=(8, 16),
+            down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+            up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+            layers_per_block=1,
+            cross_attention_dim=16,
+            attention_head_dim=4,
+            norm_num_groups=4,
+            sample_size=32,
+            time_cond_proj_dim=8,
+        ),
+        # Four steps by default.
+        scheduler=LCMScheduler(steps_offset=1, clip_sample=False),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+    pipe.save_pretrained(folder)
+    image = pipe("a red cube", width=32, height=48, generator=torch.Generator().manual_seed(5))
+    return {"prompt": "a red cube", "pixels": np.asarray(image.images[0]).tolist()}
+
+
+BUILDERS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "text": build_text,
+    "embedding": build_embedding,
+    "reranking": build_reranking,
+    "transcription": build_transcription,
+    "images": build_images,
+}
+
+
 def main(out: Path) -> None:
     torch.manual_seed(7)
-    builders = {"text": build_text, "embedding": build_embedding, "reranking": build_reranking}
-    expected = {name: build(out / name) for name, build in builders.items()}
+    expected = {name: build(out / name) for name, build in BUILDERS.items()}
     (out / "expected.json").write_text(json.dumps(expected), encoding="utf-8")
 
 

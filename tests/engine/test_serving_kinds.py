@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import jsonschema_rs
 import numpy as np
 import openai
 import pytest
+from PIL import Image
 
 from tests.engine.conftest import LIMIT_SECONDS, runtime_environment
 from tests.engine.servers import MODEL, Server, running_server
@@ -285,3 +287,80 @@ def test_documents_are_ranked_as_the_cross_encoder_ranks_them(
     status, body = server.post("/v1/rerank", query="dog", documents=["dog", "lazy dog " * 40])
     assert (status, body["error"]["code"]) == (400, "context_length_exceeded")
     assert body["error"]["message"].startswith("documents[1] has")
+
+
+@of_kind("transcription")
+def test_audio_is_transcribed_with_the_times_of_its_segments(
+    server: Server, models: Path, expected: Any
+) -> None:
+    known = expected["transcription"]
+    with server.client() as client:
+
+        def transcribe(name: str, **fields: Any) -> Any:
+            with (models / name).open("rb") as file:
+                return client.audio.transcriptions.create(model=MODEL, file=file, **fields)
+
+        found = transcribe("tone.wav", language="en")
+        assert found.text == known["text"]
+        assert found.usage.seconds == 2
+        assert transcribe("tone.wav", language="en", response_format="text") == f"{found.text}\n"
+
+        for name, language in (("tone.wav", "en"), ("double.flac", openai.omit)):
+            verbose = transcribe(name, response_format="verbose_json", language=language)
+            assert (verbose.task, verbose.language) == ("transcribe", "english")
+            assert (verbose.text, verbose.duration) == (known["text"], 2.0)
+            (segment,) = verbose.segments
+            assert (segment.start, segment.end) == (known["begin"], known["end"])
+            assert segment.text.strip() == known["text"]
+        # Longer than the window of the model.
+        long = transcribe("long.wav", response_format="verbose_json", language="en")
+        assert long.duration == 40.0
+        assert long.text.count(known["text"]) == len(long.segments) > 1
+        assert long.segments[-1].end > 30
+        assert transcribe("tone.wav", prompt="a world", temperature=0.5).usage.seconds == 2
+
+        for wrong, param in (
+            ({"language": "xx"}, "language"),
+            ({"response_format": "srt"}, "response_format"),
+            ({"temperature": 2}, "temperature"),
+            ({"stream": True}, "stream"),
+        ):
+            with pytest.raises(openai.BadRequestError) as refused:
+                transcribe("tone.wav", **wrong)
+            assert refused.value.param == param
+        with pytest.raises(openai.BadRequestError, match="cannot be read as audio"):
+            transcribe("expected.json")
+    status, body = server.post("/v1/audio/transcriptions", file="x")
+    assert (status, "multipart/form-data" in body["error"]["message"]) == (400, True)
+
+
+@of_kind("images")
+def test_an_image_is_that_of_the_pipeline_with_its_seed(server: Server, expected: Any) -> None:
+    known = expected["images"]
+    with server.client() as client:
+
+        def generate(**fields: Any) -> list[Any]:
+            response = client.images.generate(model=MODEL, prompt=known["prompt"], **fields)
+            images = []
+            for each in response.data or []:
+                content = base64.b64decode(each.b64_json or "")
+                with Image.open(io.BytesIO(content)) as image:
+                    assert image.format == "PNG"
+                    images.append(np.asarray(image))
+            return images
+
+        first, second = generate(size="32x48", n=2, extra_body={"seed": 5})
+        np.testing.assert_allclose(first, known["pixels"], atol=1)
+        assert not np.array_equal(first, second)
+        (again,) = generate(size="32x48", response_format="b64_json", extra_body={"seed": 6})
+        assert np.array_equal(again, second)
+        assert generate()[0].shape == (64, 64, 3)
+        for fields, param in (
+            ({"size": "33x48"}, "size"),
+            ({"response_format": "url"}, "response_format"),
+            ({"n": 11}, "n"),
+            ({"quality": "hd"}, "quality"),
+        ):
+            with pytest.raises(openai.BadRequestError) as refused:
+                generate(**fields)
+            assert refused.value.param == param

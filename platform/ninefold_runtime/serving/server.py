@@ -81,4 +81,10 @@ def load_model(
         from ninefold_runtime.serving.reranking import load_reranking
 
         return load_reranking(folder, precision=precision, context=context)
-    raise InvalidTaskInput(f"models for {kind.value} are not served")
+    if kind is ModelKind.TRANSCRIPTION:
+        from ninefold_runtime.serving.transcriptions import load_transcription
+
+        return load_transcription(folder, precision=precision, context=context)
+    from ninefold_runtime.serving.images import load_image_generation
+
+    return load_image_generation(folder, precision=precision, context=context)

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from ninefold_runtime.serving import embeddings, generation_requests, reranking
+from ninefold_runtime.serving import (
+    embeddings,
+    generation_requests,
+    images,
+    reranking,
+    transcriptions,
+)
 from ninefold_runtime.serving.request_fields import RequestRejected
 from ninefold_runtime.serving.tool_calls import ToolChoice
 
@@ -276,3 +282,61 @@ def test_a_rerank_request_takes_texts_and_objects() -> None:
     with pytest.raises(RequestRejected) as refused:
         reranking.parse_rerank_request(b'{"model":"m","query":"q","documents":["a",{"title":"b"}]}')
     assert refused.value.param == "documents[1]"
+
+
+@pytest.mark.parametrize(
+    ("form", "param"),
+    [
+        ({"language": ""}, None),
+        ({"response_format": "verbose_json", "timestamp_granularities[]": "segment"}, None),
+        ({"stream": "false", "user": "u"}, None),
+        ({"response_format": "vtt"}, "response_format"),
+        ({"timestamp_granularities[]": "word"}, "timestamp_granularities[]"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"temperature": "nan"}, "temperature"),
+        ({"stream": "true"}, "stream"),
+        ({"chunking_strategy": "auto"}, "chunking_strategy"),
+        ({"model": ""}, "model"),
+    ],
+)
+def test_the_fields_of_a_transcription(form: dict[str, str], param: str | None) -> None:
+    fields = {"model": "m"} | form
+    if param is None:
+        assert transcriptions.parse_transcription_request(fields, b"RIFF").language is None
+        return
+    with pytest.raises(RequestRejected) as refused:
+        transcriptions.parse_transcription_request(fields, b"RIFF")
+    assert refused.value.param == param
+
+
+def test_a_transcription_needs_a_file_of_at_most_25_mebibytes() -> None:
+    for audio, status in ((b"", 400), (b"x" * (25 * 2**20 + 1), 413)):
+        with pytest.raises(RequestRejected) as refused:
+            transcriptions.parse_transcription_request({"model": "m"}, audio)
+        assert (refused.value.status, refused.value.param) == (status, "file")
+
+
+@pytest.mark.parametrize(
+    ("changes", "param"),
+    [
+        ({}, None),
+        ({"n": 2, "size": "512x768", "quality": "auto", "user": "u"}, None),
+        ({"size": "auto", "output_format": "png", "background": None}, None),
+        ({"size": "512"}, "size"),
+        ({"size": "4096x4096"}, "size"),
+        ({"size": "100x100"}, "size"),
+        ({"n": 0}, "n"),
+        ({"prompt": ""}, "prompt"),
+        ({"seed": -1}, "seed"),
+        ({"output_format": "webp"}, "output_format"),
+        ({"style": "vivid"}, "style"),
+    ],
+)
+def test_the_fields_of_an_image(changes: dict[str, Any], param: str | None) -> None:
+    body = json.dumps({"model": "m", "prompt": "a cube"} | changes).encode()
+    if param is None:
+        assert images.parse_image_request(body).count == changes.get("n", 1)
+        return
+    with pytest.raises(RequestRejected) as refused:
+        images.parse_image_request(body)
+    assert refused.value.param == param
