@@ -157,7 +157,13 @@ def runtime_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if name not in _PRODUCT_FIELDS}
 
 
-OPERATIONS = {ModelKind.TEXT: frozenset({Operation.CHAT, Operation.COMPLETIONS})}
+OPERATIONS = {
+    ModelKind.TEXT: frozenset({Operation.CHAT, Operation.COMPLETIONS}),
+    ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
+    ModelKind.RERANKER: frozenset({Operation.RERANK}),
+    ModelKind.TRANSCRIPTION: frozenset({Operation.TRANSCRIPTIONS}),
+    ModelKind.IMAGE: frozenset({Operation.IMAGES}),
+}
 
 #: Measured in ``tests/engine/test_sizing.py``: prompts go through whole, one request at a time, and nothing is
 #: recorded; attention over a compressed cache writes its scores down.
