@@ -5,7 +5,7 @@ from controlplane.outbox.resource_changes import ChangeLogTrigger
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0006_granted_administrator"),
+        ("accounts", "0008_device_authorization"),
         ("outbox", "0002_resource_changes"),
     ]
 
