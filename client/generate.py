@@ -28,6 +28,8 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 _INTERNAL_PREFIXES = ("/api/v1/attempts/", "/api/v1/gateway/")
 #: Watches are in ``ninefold_client.watch``; generated functions return one response.
 _WATCH_PARAMETERS = {"watch", "send_initial_events", "Last-Event-ID"}
+#: Of streams and of calls by the server.
+_UNUSED_SCHEMAS = ("WatchEvent", "WebhookEvent", "AlertWebhookEvent")
 _REASON_FIELDS = {"code", "params", "message"}
 _CONFIGURATION = {
     "package_name_override": "generated",
@@ -60,7 +62,9 @@ def client_document(document: dict[str, Any]) -> dict[str, Any]:
     Error responses become exceptions, a body keeps its first content type, reasons are one schema, and objects
     with declared fields have no others.
     """
-    document["components"]["schemas"].pop("WatchEvent", None)
+    document.pop("webhooks", None)
+    for name in _UNUSED_SCHEMAS:
+        document["components"]["schemas"].pop(name, None)
     document["components"]["schemas"] = {
         name: _simplified(schema) for name, schema in document["components"]["schemas"].items()
     }
