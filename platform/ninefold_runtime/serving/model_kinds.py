@@ -1,12 +1,12 @@
 """The kind of a model, recognised by the files of its folder.
 
 ============================================== ======================================================
-``model_index.json``                           image generation (diffusers)
+``model_index.json``                           image (diffusers)
 ``config.json``, first of ``architectures``
 …``ForSequenceClassification``, one label      reranking
-…``ForCausalLM``                               text generation
+…``ForCausalLM``                               text
 ``Whisper…ForConditionalGeneration``           transcription
-…``ForConditionalGeneration`` with images      text generation
+…``ForConditionalGeneration`` with images      text
 ``modules.json``, or …``Model``                embedding (sentence-transformers)
 ============================================== ======================================================
 
@@ -23,14 +23,14 @@ from typing import Any
 from ninefold_runtime.exit_codes import InvalidTaskInput
 
 
-class ModelKind(StrEnum):
+class ServedKind(StrEnum):
     """What a model is served for."""
 
-    TEXT_GENERATION = "text-generation"
+    TEXT = "text"
     EMBEDDING = "embedding"
-    RERANKING = "reranking"
+    RERANKER = "reranker"
     TRANSCRIPTION = "transcription"
-    IMAGE_GENERATION = "image-generation"
+    IMAGE = "image"
 
 
 _SERVED = (
@@ -39,7 +39,7 @@ _SERVED = (
 )
 
 
-def model_kind(folder: Path) -> ModelKind:
+def model_kind(folder: Path) -> ServedKind:
     """What the model is served for.
 
     :raises InvalidTaskInput: if this server has no operation for it, or its files cannot be read.
@@ -47,43 +47,43 @@ def model_kind(folder: Path) -> ModelKind:
     if not any(folder.rglob("*.safetensors")):
         raise InvalidTaskInput("the model has no *.safetensors file; other formats are not loaded")
     if (folder / "model_index.json").is_file():
-        return ModelKind.IMAGE_GENERATION
+        return ServedKind.IMAGE
     is_pipeline = (folder / "modules.json").is_file()
     if is_pipeline:
         _check_modules(folder)
     if not (folder / "config.json").is_file():
         if is_pipeline:
-            return ModelKind.EMBEDDING
+            return ServedKind.EMBEDDING
         raise InvalidTaskInput("the model has no config.json")
     return _kind_of_config(_read_json(folder / "config.json"), is_pipeline=is_pipeline)
 
 
 def is_vision_language(folder: Path) -> bool:
-    """Whether a model for text generation reads images too."""
+    """Whether a model for text reads images too."""
     architecture = _architecture(_read_json(folder / "config.json"))
     return architecture.endswith("ForConditionalGeneration")
 
 
-def _kind_of_config(config: dict[str, Any], *, is_pipeline: bool) -> ModelKind:
+def _kind_of_config(config: dict[str, Any], *, is_pipeline: bool) -> ServedKind:
     architecture = _architecture(config)
     if architecture.endswith("ForSequenceClassification"):
         labels = config.get("num_labels") or len(config.get("id2label") or (0, 1))
         if labels == 1:
-            return ModelKind.RERANKING
+            return ServedKind.RERANKER
         raise InvalidTaskInput(
             f"{architecture} with {labels} labels is not served; a reranker has 1 label"
         )
     if is_pipeline:
-        return ModelKind.EMBEDDING
+        return ServedKind.EMBEDDING
     if architecture.endswith("ForCausalLM"):
-        return ModelKind.TEXT_GENERATION
+        return ServedKind.TEXT
     if architecture.endswith("ForConditionalGeneration"):
         if architecture.startswith("Whisper"):
-            return ModelKind.TRANSCRIPTION
+            return ServedKind.TRANSCRIPTION
         if "vision_config" in config:
-            return ModelKind.TEXT_GENERATION
+            return ServedKind.TEXT
     if architecture.endswith("Model"):
-        return ModelKind.EMBEDDING
+        return ServedKind.EMBEDDING
     raise InvalidTaskInput(
         f"{architecture or 'a model without architectures in its config.json'} is not served; "
         f"this server has {_SERVED}"

@@ -12,7 +12,7 @@ from ninefold_runtime import model_loading
 from ninefold_runtime.exit_codes import InvalidTaskInput
 from ninefold_runtime.serving.app import EngineApp
 from ninefold_runtime.serving.metrics import EngineMetrics
-from ninefold_runtime.serving.model_kinds import ModelKind, model_kind
+from ninefold_runtime.serving.model_kinds import ServedKind, model_kind
 from ninefold_runtime.serving.operations import OperationContext, ServedModel
 from ninefold_runtime.serving.work_queue import WorkQueue
 from ninefold_runtime.specs import ServeSpec
@@ -35,7 +35,7 @@ def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) 
         )
     folder = folders.input_folder("model")
     kind = model_kind(folder)
-    print(f"loading {spec.model_name} for {kind.value}", flush=True)
+    print(f"loading {spec.model_name}, kind: {kind.value}", flush=True)
     context = OperationContext(
         model_name=spec.model_name,
         queue=WorkQueue(size=spec.queue_size),
@@ -63,25 +63,25 @@ def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) 
 
 
 def load_model(
-    kind: ModelKind, folder: Path, *, precision: str, context: OperationContext
+    kind: ServedKind, folder: Path, *, precision: str, context: OperationContext
 ) -> ServedModel:
     """The model with its operations. Only the libraries of its kind are imported.
 
     :raises InvalidTaskInput: if it cannot be loaded.
     """
-    if kind is ModelKind.TEXT_GENERATION:
+    if kind is ServedKind.TEXT:
         from ninefold_runtime.serving.transformers_generator import load_text_generation
 
         return load_text_generation(folder, precision=precision, context=context)
-    if kind is ModelKind.EMBEDDING:
+    if kind is ServedKind.EMBEDDING:
         from ninefold_runtime.serving.embeddings import load_embedding
 
         return load_embedding(folder, precision=precision, context=context)
-    if kind is ModelKind.RERANKING:
+    if kind is ServedKind.RERANKER:
         from ninefold_runtime.serving.reranking import load_reranking
 
         return load_reranking(folder, precision=precision, context=context)
-    if kind is ModelKind.TRANSCRIPTION:
+    if kind is ServedKind.TRANSCRIPTION:
         from ninefold_runtime.serving.transcriptions import load_transcription
 
         return load_transcription(folder, precision=precision, context=context)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ninefold_runtime.exit_codes import InvalidTaskInput
-from ninefold_runtime.serving.model_kinds import ModelKind, model_kind
+from ninefold_runtime.serving.model_kinds import ServedKind, model_kind
 
 POOLING = [{"idx": 0, "type": "sentence_transformers.models.Transformer"}]
 
@@ -29,28 +29,28 @@ def _config(architecture: str, **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("files", "kind"),
     [
-        (_config("Qwen2ForCausalLM"), ModelKind.TEXT_GENERATION),
+        (_config("Qwen2ForCausalLM"), ServedKind.TEXT),
         (
             _config("Qwen2_5_VLForConditionalGeneration", vision_config={}),
-            ModelKind.TEXT_GENERATION,
+            ServedKind.TEXT,
         ),
-        (_config("WhisperForConditionalGeneration"), ModelKind.TRANSCRIPTION),
+        (_config("WhisperForConditionalGeneration"), ServedKind.TRANSCRIPTION),
         (
             _config("XLMRobertaForSequenceClassification", id2label={"0": "LABEL_0"}),
-            ModelKind.RERANKING,
+            ServedKind.RERANKER,
         ),
-        (_config("BertForSequenceClassification", num_labels=1), ModelKind.RERANKING),
-        (_config("BertModel"), ModelKind.EMBEDDING),
-        (_config("Qwen3Model"), ModelKind.EMBEDDING),
-        (_config("Qwen3ForCausalLM") | {"modules.json": POOLING}, ModelKind.EMBEDDING),
+        (_config("BertForSequenceClassification", num_labels=1), ServedKind.RERANKER),
+        (_config("BertModel"), ServedKind.EMBEDDING),
+        (_config("Qwen3Model"), ServedKind.EMBEDDING),
+        (_config("Qwen3ForCausalLM") | {"modules.json": POOLING}, ServedKind.EMBEDDING),
         (
             {"0_Transformer/model.safetensors": "", "modules.json": POOLING},
-            ModelKind.EMBEDDING,
+            ServedKind.EMBEDDING,
         ),
-        ({"unet/model.safetensors": "", "model_index.json": {}}, ModelKind.IMAGE_GENERATION),
+        ({"unet/model.safetensors": "", "model_index.json": {}}, ServedKind.IMAGE),
     ],
 )
-def test_a_served_model_is_recognised(tmp_path: Path, files: Any, kind: ModelKind) -> None:
+def test_a_served_model_is_recognised(tmp_path: Path, files: Any, kind: ServedKind) -> None:
     assert model_kind(_folder(tmp_path, files)) is kind
 
 
