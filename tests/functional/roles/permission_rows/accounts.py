@@ -57,7 +57,7 @@ PAGES = (
     page("/password/reset/sent", may=EVERYBODY),
     page("/password/set/MQ/set-password", may=EVERYBODY),
     page("/device"),
-    action_row("/device", body={"user_code": "BCDF-GHJK", "decision": "deny"}),
+    action_row("/device"),
     page("/profile"),
     action_row("/profile/details", body={"language": "", "time_zone": ""}),
     page("/profile/password"),
