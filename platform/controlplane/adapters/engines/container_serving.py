@@ -298,7 +298,7 @@ class ContainerServingEngine(ContainerEngine):
 
 def _check_extra_arguments(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
     """Arguments that would change the address, the key or the model of the server are refused."""
-    for argument in spec["extra_args"]:
+    for argument in spec["extra_args"] or ():
         name = argument.partition("=")[0].lower().replace("_", "-")
         if name in RESERVED_ARGUMENTS:
             yield FieldFinding(

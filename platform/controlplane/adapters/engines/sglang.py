@@ -173,7 +173,7 @@ class SglangEngine(ContainerServingEngine):
         if settings.nodes > 1:
             argv += ["--nnodes", str(settings.nodes), "--node-rank", "{index}"]
             argv += ["--dist-init-addr", f"{{leader}}:{settings.master_port}"]
-        argv += spec["extra_args"]
+        argv += spec["extra_args"] or ()
         return ServingCommand(
             argv=tuple(argv),
             files={_START: container_commands.read_bundled_program("start_sglang")},

@@ -77,7 +77,7 @@ def serve_command(settings: ServingSettings) -> list[str]:
     argv += _feature_switch(settings, "prefix_cache", "enable-prefix-caching")
     argv += _feature_switch(settings, "chunked_prefill", "enable-chunked-prefill")
     argv += _kind_arguments(settings)
-    return argv + list(spec["extra_args"])
+    return argv + list(spec["extra_args"] or ())
 
 
 def _kind_arguments(settings: ServingSettings) -> list[str]:

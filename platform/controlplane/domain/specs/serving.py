@@ -169,7 +169,8 @@ SERVE = (
         help="Arguments of the engine's server that have no field here, such as --max-num-batched-tokens=8192. "
         "They are passed unchanged and not checked.",
         kind=FieldKind.TEXTS,
-        default=[],
+        default=None,
+        optional=True,
     ),
     SpecField(
         name="engine_version",

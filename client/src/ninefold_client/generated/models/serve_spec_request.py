@@ -51,7 +51,7 @@ class ServeSpecRequest:
     parallel: None | ServeSpecRequestParallelPlan | Unset = UNSET
     tool_call_parser: str | Unset = "auto"
     reasoning_parser: str | Unset = "off"
-    extra_args: list[str] | Unset = UNSET
+    extra_args: list[str] | None | Unset = UNSET
     engine_version: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,8 +109,13 @@ class ServeSpecRequest:
 
         reasoning_parser = self.reasoning_parser
 
-        extra_args: list[str] | Unset = UNSET
-        if not isinstance(self.extra_args, Unset):
+        extra_args: list[str] | None | Unset
+        if isinstance(self.extra_args, Unset):
+            extra_args = UNSET
+        elif isinstance(self.extra_args, list):
+            extra_args = self.extra_args
+
+        else:
             extra_args = self.extra_args
 
         engine_version: None | str | Unset
@@ -242,7 +247,22 @@ class ServeSpecRequest:
 
         reasoning_parser = d.pop("reasoning_parser", UNSET)
 
-        extra_args = cast(list[str], d.pop("extra_args", UNSET))
+        def _parse_extra_args(data: object) -> list[str] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                extra_args_type_0 = cast(list[str], data)
+
+                return extra_args_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[str] | None | Unset, data)
+
+        extra_args = _parse_extra_args(d.pop("extra_args", UNSET))
 
         def _parse_engine_version(data: object) -> None | str | Unset:
             if data is None:
