@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -17,8 +19,17 @@ expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")
-def product() -> Iterator[Product]:
-    with running_product(from_nothing=True, NINEFOLD_LOCAL_CARDS="4") as running:
+def model_root() -> Iterator[Path]:
+    """The folder that the product imports models from; every account may read it."""
+    with TemporaryDirectory(prefix="ninefold-models-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def product(model_root: Path) -> Iterator[Product]:
+    settings = {"NINEFOLD_LOCAL_CARDS": "4", "NINEFOLD_MODEL_ROOTS": str(model_root)}
+    with running_product(from_nothing=True, **settings) as running:
         yield running
 
 

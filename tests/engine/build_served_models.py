@@ -1,7 +1,7 @@
 """Tiny models of every kind that the product's server has, with what their libraries compute for them.
 
-Run by the engine's Python: ``build_served_models.py FOLDER``. The text model is trained until it knows one
-answer, a call of a tool, by heart; all others have random weights.
+Run by the engine's Python: ``build_served_models.py FOLDER [KIND …]``. The text model is trained until it knows
+one answer, a call of a tool, by heart; all others have random weights.
 """
 
 from __future__ import annotations
@@ -289,11 +289,11 @@ BUILDERS: dict[str, Callable[[Path], dict[str, Any]]] = {
 }
 
 
-def main(out: Path) -> None:
+def main(out: Path, names: list[str]) -> None:
     torch.manual_seed(7)
-    expected = {name: build(out / name) for name, build in BUILDERS.items()}
+    expected = {name: BUILDERS[name](out / name) for name in names or BUILDERS}
     (out / "expected.json").write_text(json.dumps(expected), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

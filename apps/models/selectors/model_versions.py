@@ -32,6 +32,8 @@ from apps.models.selectors.storage import (
 )
 from controlplane.domain.quantization import MetricComparison, compare_metrics
 from controlplane.domain.registry.versions import (
+    CONFIG_FILE,
+    PIPELINE_FILE,
     ModelShape,
     ModelState,
     parse_licence,
@@ -104,7 +106,9 @@ def importable_folders() -> list[dict[str, Any]]:
     folders = [
         config.parent
         for root in settings.NINEFOLD_MODEL_ROOTS
-        for config in sorted(Path(root).glob("*/config.json"))
+        for config in sorted(
+            (*Path(root).glob(f"*/{CONFIG_FILE}"), *Path(root).glob(f"*/{PIPELINE_FILE}"))
+        )
     ]
     return [{"name": folder.name, "path": str(folder)} for folder in folders]
 

@@ -34,6 +34,7 @@ from apps.models.services.catalog import version_columns_from_config
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import (
+    CONFIG_FILE,
     MODEL,
     UNSAFE_SUFFIXES,
     GateDecision,
@@ -43,9 +44,11 @@ from controlplane.domain.registry.versions import (
     ModelState,
     check_files,
     check_tokenizer,
+    config_path,
     count_safetensors_parameters,
     parse_model_config,
     strip_remote_code,
+    weight_paths,
 )
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
@@ -75,24 +78,20 @@ def read_model_files(files: Sequence[File]) -> tuple[ModelConfig, int]:
 
     :raises ModelRefused: if the files are not a model.
     """
-    check_files(frozenset(path for path, _, _ in files))
     store = selectors.artifact_store()
     digests = {path: digest for path, digest, _ in files}
-    with store.open(digests["config.json"]) as stream:
-        config = _parse_model_config_stream(stream)
+    check_files(digests)
+    described = config_path(digests)
+    with store.open(digests[described]) as stream:
+        config = parse_model_config(_read_json(stream, described), path=described)
     if _TOKENIZER in digests:
         with store.open(digests[_TOKENIZER]) as stream:
             check_tokenizer(_read_json(stream, _TOKENIZER))
     parameters = 0
-    for path, digest in digests.items():
-        if path.endswith(".safetensors") and "/" not in path:
-            with store.open(digest) as stream:
-                parameters += _count_parameters(stream, path)
+    for path in weight_paths(digests):
+        with store.open(digests[path]) as stream:
+            parameters += _count_parameters(stream, path)
     return config, parameters
-
-
-def _parse_model_config_stream(stream: IO[bytes]) -> ModelConfig:
-    return parse_model_config(_read_json(stream, "config.json"))
 
 
 def _read_json(stream: IO[bytes], path: str) -> Any:
@@ -111,15 +110,17 @@ def _read_json(stream: IO[bytes], path: str) -> Any:
 
 def _strip_remote_code(files: Sequence[File]) -> list[File]:
     """The files with a ``config.json`` without remote code; the architecture is known without it."""
-    digest = next(digest for path, digest, _ in files if path == "config.json")
+    digest = next((digest for path, digest, _ in files if path == CONFIG_FILE), None)
+    if digest is None:
+        return list(files)
     store = selectors.artifact_store()
     with store.open(digest) as stream:
-        config = _read_json(stream, "config.json")
+        config = _read_json(stream, CONFIG_FILE)
     if not config.get("auto_map"):
         return list(files)
     blob = store.put([json.dumps(strip_remote_code(config), indent=2).encode()])
-    stripped = ("config.json", blob.digest, blob.size)
-    return [stripped if file[0] == "config.json" else file for file in files]
+    stripped = (CONFIG_FILE, blob.digest, blob.size)
+    return [stripped if file[0] == CONFIG_FILE else file for file in files]
 
 
 def _parse_json(content: bytes, path: str) -> Any:
@@ -201,16 +202,17 @@ def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
         raise ModelRefused(
             Reason("model_version.folder.not_a_folder", "{path} is not a folder", path=path)
         )
-    files = _files_below(folder)
-    check_files(frozenset(file.name for file in files if file.parent == folder))
-    with (folder / "config.json").open("rb") as stream:
-        config = _parse_model_config_stream(stream)
+    names = [file.relative_to(folder).as_posix() for file in _files_below(folder)]
+    check_files(names)
+    described = config_path(names)
+    with (folder / described).open("rb") as stream:
+        config = parse_model_config(_read_json(stream, described), path=described)
     if (folder / _TOKENIZER).is_file():
         with (folder / _TOKENIZER).open("rb") as stream:
             check_tokenizer(_read_json(stream, _TOKENIZER))
-    for weights in sorted(folder.glob("*.safetensors")):
-        with weights.open("rb") as stream:
-            _count_parameters(stream, weights.name)
+    for weights in weight_paths(names):
+        with (folder / weights).open("rb") as stream:
+            _count_parameters(stream, weights)
     return folder, config
 
 

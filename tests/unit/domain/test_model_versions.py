@@ -17,6 +17,7 @@ from controlplane.domain.registry.versions import (
     parse_licence,
     parse_model_config,
     parse_model_shape,
+    weight_paths,
 )
 
 QWEN = {"architectures": ["Qwen2ForCausalLM"], "max_position_embeddings": 512}
@@ -212,3 +213,17 @@ def test_invalid_values_count_as_missing(config: object) -> None:
 )
 def test_the_licence_is_parsed_from_the_front_matter(card: str, licence: str) -> None:
     assert parse_licence(card) == licence
+
+
+def test_a_pipeline_of_models_is_described_by_its_index_and_has_weights_in_its_parts() -> None:
+    names = ["model_index.json", "unet/config.json", "unet/model.safetensors"]
+    check_files(names)
+    assert weight_paths(names) == ["unet/model.safetensors"]
+    with pytest.raises(ModelRefused, match=r"no \.safetensors weights"):
+        check_files(["config.json", "unet/model.safetensors"])
+    index = {"_class_name": "LatentConsistencyModelPipeline", "unet": ["diffusers", "X"]}
+    config = parse_model_config(index, path="model_index.json")
+    assert (config.architecture, config.context_length) == ("LatentConsistencyModelPipeline", 0)
+    for name in (None, ["my_code", "Pipeline"], "x" * 200):
+        with pytest.raises(ModelRefused, match="_class_name"):
+            parse_model_config({"_class_name": name}, path="model_index.json")

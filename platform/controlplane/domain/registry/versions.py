@@ -13,7 +13,7 @@ its facts and its lineage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -99,6 +99,9 @@ class ModelShape:
     family: str
 
 
+CONFIG_FILE = "config.json"
+#: Describes a pipeline of several models, as diffusers writes it.
+PIPELINE_FILE = "model_index.json"
 #: File formats that can execute code when loaded; safetensors cannot.
 UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".py")
 #: Upper limits that no model reaches; larger values are errors or attacks.
@@ -138,8 +141,13 @@ NATIVE_MODEL_TYPES = frozenset(
 _CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len")
 
 
-def parse_model_config(config: Any) -> ModelConfig:
-    """:raises ModelRefused: if a required field is missing or invalid."""
+def parse_model_config(config: Any, *, path: str = CONFIG_FILE) -> ModelConfig:
+    """The configuration in a file of that path.
+
+    :raises ModelRefused: if a required field is missing or invalid.
+    """
+    if path == PIPELINE_FILE:
+        return _parse_pipeline_index(config)
     if not isinstance(config, Mapping):
         raise ModelRefused(
             Reason("model_version.config.not_an_object", "config.json must be a JSON object")
@@ -181,6 +189,20 @@ def parse_model_config(config: Any) -> ModelConfig:
         format=written,
         raw=strip_remote_code(config),
     )
+
+
+def _parse_pipeline_index(index: Any) -> ModelConfig:
+    """The configuration of a diffusers pipeline; one whose class is not part of diffusers is refused."""
+    name = index.get("_class_name") if isinstance(index, Mapping) else None
+    if not isinstance(name, str) or not _is_printable_name(name):
+        raise ModelRefused(
+            Reason(
+                "model_version.pipeline.class_missing",
+                "model_index.json must name a pipeline of diffusers as its _class_name, got {value}",
+                value=repr(str(name)[:MAX_ARCHITECTURE_LENGTH]),
+            )
+        )
+    return ModelConfig(architecture=name, context_length=0, raw=dict(index))
 
 
 def strip_remote_code(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -339,13 +361,33 @@ def _context_length(config: Mapping[str, Any]) -> int:
     return 0
 
 
-def check_files(names: frozenset[str]) -> None:
-    """:raises ModelRefused: unless there are a ``config.json`` and safetensors weights."""
-    if "config.json" not in names:
-        raise ModelRefused(
-            Reason("model_version.config.missing", "there is no config.json in the folder")
+def config_path(names: Collection[str]) -> str:
+    """The file that describes a model: ``config.json``, or ``model_index.json`` of a pipeline of models.
+
+    :raises ModelRefused: if there is neither.
+    """
+    for name in (CONFIG_FILE, PIPELINE_FILE):
+        if name in names:
+            return name
+    raise ModelRefused(
+        Reason(
+            "model_version.config.missing",
+            "there is no config.json in the folder, and no model_index.json of a diffusers pipeline",
         )
-    if not any(name.endswith(".safetensors") for name in names):
+    )
+
+
+def weight_paths(names: Collection[str]) -> list[str]:
+    """The safetensors files of a model: in its folder, those of a pipeline in the folders of its parts."""
+    parts = config_path(names) == PIPELINE_FILE
+    return sorted(
+        name for name in names if name.endswith(".safetensors") and (parts or "/" not in name)
+    )
+
+
+def check_files(names: Collection[str]) -> None:
+    """:raises ModelRefused: unless there are a file that describes the model and safetensors weights."""
+    if not weight_paths(names):
         unsafe = sorted(name for name in names if name.endswith(UNSAFE_SUFFIXES))
         if unsafe:
             raise ModelRefused(
