@@ -6,6 +6,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
@@ -127,12 +128,28 @@ def check_broker() -> str:
     return OK
 
 
-def check_artifact_store(store: ArtifactStore) -> str:
+#: A store on a network may not respond for tens of seconds; probes of load balancers wait for less.
+ARTIFACT_STORE_SECONDS = 5.0
+_artifact_store_checks = ThreadPoolExecutor(1, thread_name_prefix="artifact-store-check")
+
+
+def check_artifact_store(store: ArtifactStore, *, seconds: float = ARTIFACT_STORE_SECONDS) -> str:
     """Write and delete a blob.
 
     :raises ArtifactError: if it cannot be stored.
+    :raises HealthCheckFailed: if the store does not respond in time.
     """
-    store.delete(store.put([secrets.token_bytes(32)]).digest)
+
+    def write_and_delete() -> None:
+        store.delete(store.put([secrets.token_bytes(32)]).digest)
+
+    check = _artifact_store_checks.submit(write_and_delete)
+    try:
+        check.result(timeout=seconds)
+    except TimeoutError:
+        # One that waits behind an earlier check has nothing to tell.
+        check.cancel()
+        raise HealthCheckFailed(f"no response within {seconds:g} s") from None
     return OK
 
 

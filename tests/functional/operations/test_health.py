@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
+from threading import Event
 
 import pytest
 from django.db.migrations.recorder import MigrationRecorder
@@ -11,6 +13,8 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.console.web.prometheus_metrics import READINESS
+from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
+from controlplane.ports.artifacts import Blob
 from controlplane.web import health_checks
 
 
@@ -97,3 +101,22 @@ def test_what_answers_for_health_is_never_cached_and_takes_no_posts(
 ) -> None:
     assert "no-store" in client.get(path)["Cache-Control"]
     assert client.post(path).status_code == 405
+
+
+def test_an_artifact_store_that_does_not_respond_is_given_up(tmp_path: Path) -> None:
+    class SilentStore(FilesystemArtifacts):
+        def put(self, chunks: Iterable[bytes], *, expected: str | None = None) -> Blob:
+            answered.wait()
+            return super().put(chunks, expected=expected)
+
+    answered = Event()
+    store = SilentStore(tmp_path)
+    try:
+        for _ in range(3):
+            with pytest.raises(
+                health_checks.HealthCheckFailed, match=r"no response within 0\.01 s"
+            ):
+                health_checks.check_artifact_store(store, seconds=0.01)
+    finally:
+        answered.set()
+    assert health_checks.check_artifact_store(store) == health_checks.OK
