@@ -12,4 +12,6 @@ class Migration(migrations.Migration):
     operations = [
         ChangeLogTrigger("accounts_team", owner="'team:' || ROW.id"),
         ChangeLogTrigger("accounts_personaltoken", owner="'user:' || ROW.user_id"),
+        ChangeLogTrigger("accounts_user"),
+        ChangeLogTrigger("accounts_applyset", owner="'team:' || ROW.team_id"),
     ]

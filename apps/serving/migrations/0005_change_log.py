@@ -10,6 +10,14 @@ _DEPLOYMENT = (
 )
 
 
+_ROUTE = (
+    "(SELECT {} FROM serving_route AS route"
+    " JOIN serving_deployment AS deployment ON deployment.id = route.deployment_id"
+    " WHERE route.id = ROW.{})"
+)
+_ROUTE_TEAM = "'team:' || deployment.team_id"
+
+
 class Migration(migrations.Migration):
     dependencies = [
         ("serving", "0004_reasons_as_data"),
@@ -26,5 +34,14 @@ class Migration(migrations.Migration):
             uid=_DEPLOYMENT.format("deployment.uid"),
             owner=_DEPLOYMENT.format("'team:' || deployment.team_id"),
             columns=("state",),
+        ),
+        ChangeLogTrigger("serving_route", owner=_ROUTE.format(_ROUTE_TEAM, "id")),
+        # The weights are part of a route.
+        ChangeLogTrigger(
+            "serving_routebackend",
+            source="serving_route",
+            uid=_ROUTE.format("route.uid", "route_id"),
+            owner=_ROUTE.format(_ROUTE_TEAM, "route_id"),
+            columns=("weight",),
         ),
     ]

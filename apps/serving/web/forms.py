@@ -193,7 +193,7 @@ class RevisionConfigurationForm(StyledForm):
         spec: dict[str, Any] = {}
         for path, placed in SPEC_FIELDS.items():
             value = self.cleaned_data.get(placed.name)
-            if value not in (None, "") and not self.fields[placed.name].disabled:
+            if value not in (None, "", []) and not self.fields[placed.name].disabled:
                 set_value_at_path(spec, path, value)
         return spec
 

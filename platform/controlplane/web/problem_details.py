@@ -245,6 +245,9 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     "another-under-way": ProblemType(
         "409", _("Another defragmentation plan is in progress; wait until it ends or dismiss it.")
     ),
+    "apply-set-conflict": ProblemType(
+        "409", _("The apply set has changed, or an object belongs to another one; see detail.")
+    ),
     "authentication-failed": ProblemType(
         "401", _("The token or password is wrong, has expired or was revoked.")
     ),

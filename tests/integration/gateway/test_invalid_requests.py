@@ -111,7 +111,7 @@ def test_another_content_type_a_body_too_large_a_wrong_method_and_an_unknown_pat
         assert post(gateway, {"model": "parser", "messages": user_message("x" * 3000)})[0] == 413
         status, headers, _ = gateway.request("GET", "/v1/chat/completions")
         assert (status, headers["allow"]) == (405, "POST")
-        assert gateway.status("/v1/embeddings") == 404
+        assert gateway.status("/v1/moderations") == 404
     finally:
         gateway.stop()
 

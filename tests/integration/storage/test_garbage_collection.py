@@ -219,6 +219,7 @@ def test_every_column_with_blob_digests_is_referenced(company: Company) -> None:
     elsewhere = {
         "apikey.digest",
         "catalogmodel.digest",
+        "deviceauthorization.digest",
         "gatewaysnapshot.digest",
         "nodetoken.digest",
         "personaltoken.digest",

@@ -140,11 +140,8 @@ def parser_names(spec: Mapping[str, Any], *, model: ModelFacts | None, engine: s
     """The parsers of a spec for ``vllm`` or ``sglang``: named in it, or those of the model's family."""
     family = next((each for each in FAMILIES if model is not None and each.includes(model)), None)
     known = getattr(family, engine) if family is not None else ParserNames()
+    tools, reasoning = spec["tool_call_parser"], spec["reasoning_parser"]
     return ParserNames(
-        tools=_choose(spec["tool_call_parser"], known.tools),
-        reasoning=_choose(spec["reasoning_parser"], known.reasoning),
+        tools=known.tools if tools is None else "" if tools == OFF else tools,
+        reasoning=known.reasoning if reasoning == AUTO else reasoning or "",
     )
-
-
-def _choose(given: str, known: str) -> str:
-    return {AUTO: known, OFF: ""}.get(given, given)

@@ -150,18 +150,20 @@ SERVE = (
     SpecField(
         name="tool_call_parser",
         label="Tool call parser",
-        help="Name of the engine's parser of tool calls. auto: that of the model's family, if there is one. "
+        help="Name of the engine's parser of tool calls. Empty: that of the model's family, if there is one. "
         "off: tool calls stay in the text.",
         kind=FieldKind.TEXT,
-        default="auto",
+        default=None,
+        optional=True,
     ),
     SpecField(
         name="reasoning_parser",
         label="Reasoning parser",
         help="Name of the engine's parser that separates reasoning from the answer. auto: that of the model's "
-        "family; only for models that always reason. off: reasoning stays in the text.",
+        "family; only for models that always reason. Empty: reasoning stays in the text.",
         kind=FieldKind.TEXT,
-        default="off",
+        default=None,
+        optional=True,
     ),
     SpecField(
         name="extra_args",

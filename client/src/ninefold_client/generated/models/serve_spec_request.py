@@ -49,8 +49,8 @@ class ServeSpecRequest:
     chunked_prefill: ServeSpecRequestChunkedPrefill | Unset = "auto"
     graphs: ServeSpecRequestGraphMode | Unset = "auto"
     parallel: None | ServeSpecRequestParallelPlan | Unset = UNSET
-    tool_call_parser: str | Unset = "auto"
-    reasoning_parser: str | Unset = "off"
+    tool_call_parser: None | str | Unset = UNSET
+    reasoning_parser: None | str | Unset = UNSET
     extra_args: list[str] | None | Unset = UNSET
     engine_version: None | str | Unset = UNSET
 
@@ -105,9 +105,17 @@ class ServeSpecRequest:
         else:
             parallel = self.parallel
 
-        tool_call_parser = self.tool_call_parser
+        tool_call_parser: None | str | Unset
+        if isinstance(self.tool_call_parser, Unset):
+            tool_call_parser = UNSET
+        else:
+            tool_call_parser = self.tool_call_parser
 
-        reasoning_parser = self.reasoning_parser
+        reasoning_parser: None | str | Unset
+        if isinstance(self.reasoning_parser, Unset):
+            reasoning_parser = UNSET
+        else:
+            reasoning_parser = self.reasoning_parser
 
         extra_args: list[str] | None | Unset
         if isinstance(self.extra_args, Unset):
@@ -243,9 +251,23 @@ class ServeSpecRequest:
 
         parallel = _parse_parallel(d.pop("parallel", UNSET))
 
-        tool_call_parser = d.pop("tool_call_parser", UNSET)
+        def _parse_tool_call_parser(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
 
-        reasoning_parser = d.pop("reasoning_parser", UNSET)
+        tool_call_parser = _parse_tool_call_parser(d.pop("tool_call_parser", UNSET))
+
+        def _parse_reasoning_parser(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        reasoning_parser = _parse_reasoning_parser(d.pop("reasoning_parser", UNSET))
 
         def _parse_extra_args(data: object) -> list[str] | None | Unset:
             if data is None:
