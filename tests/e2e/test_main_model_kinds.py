@@ -65,8 +65,8 @@ def test_each_kind_is_deployed_with_defaults_and_answers_through_the_gateway(
         ranked: Any = api.post("/rerank", body={"model": "kind-reranking", **body}, cast_to=object)
         assert [each["index"] for each in ranked["results"]] == expected["reranking"]["order"]
         with (model_root / "tone.wav").open("rb") as sound:
-            heard = api.audio.transcriptions.create(model="kind-transcription", file=sound)
-        assert heard.text == "hello world"
+            transcript = api.audio.transcriptions.create(model="kind-transcription", file=sound)
+        assert transcript.text == "hello world"
         drawn = api.images.generate(model="kind-images", prompt="a red cube", size="64x64")
         assert drawn.data is not None
         assert b64decode(drawn.data[0].b64_json or "").startswith(b"\x89PNG")

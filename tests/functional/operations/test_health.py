@@ -104,13 +104,13 @@ def test_what_answers_for_health_is_never_cached_and_takes_no_posts(
 
 
 def test_an_artifact_store_that_does_not_respond_is_given_up(tmp_path: Path) -> None:
-    class SilentStore(FilesystemArtifacts):
+    class UnresponsiveStore(FilesystemArtifacts):
         def put(self, chunks: Iterable[bytes], *, expected: str | None = None) -> Blob:
             answered.wait()
             return super().put(chunks, expected=expected)
 
     answered = Event()
-    store = SilentStore(tmp_path)
+    store = UnresponsiveStore(tmp_path)
     try:
         for _ in range(3):
             with pytest.raises(
