@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from base64 import b64decode
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from openai import OpenAI
 
 from controlplane.adapters.engines.transformers.engine import TransformersEngine
 from tests.e2e.main_job import talking_client
@@ -48,30 +51,46 @@ def expected(model_root: Path) -> Any:
 def test_each_kind_is_deployed_with_defaults_and_answers_through_the_gateway(
     product: Product, client: RestClient, model_root: Path, expected: Any
 ) -> None:
+    """One after the other, because other tests use the product's cards too."""
     team = client.get("teams")["results"][0]["uid"]
-    deployed = {
-        kind: _deploy(client, team=team, kind=kind, folder=model_root / kind) for kind in KINDS
-    }
-    for kind, deployment in deployed.items():
-        ready = _until(client, f"deployments/{deployment['uid']}")
-        assert ready["revisions"][0]["operations"] == KINDS[kind]
     key = client.post("keys", {"team": team, "name": "kinds of models"})["text"]
-    with talking_client(product.gateway, key=key, model="kind-transcription") as api:
-        texts, vectors = expected["embedding"]["texts"], expected["embedding"]["vectors"]
-        answer = api.embeddings.create(model="kind-embedding", input=texts)
-        for vector, found in zip(vectors, answer.data, strict=True):
-            assert found.embedding == pytest.approx(vector, abs=1e-5)
-        body = {name: expected["reranking"][name] for name in ("query", "documents")}
-        ranked: Any = api.post("/rerank", body={"model": "kind-reranking", **body}, cast_to=object)
-        assert [each["index"] for each in ranked["results"]] == expected["reranking"]["order"]
-        with (model_root / "tone.wav").open("rb") as sound:
-            transcript = api.audio.transcriptions.create(model="kind-transcription", file=sound)
-        assert transcript.text == "hello world"
-        drawn = api.images.generate(model="kind-images", prompt="a red cube", size="64x64")
-        assert drawn.data is not None
-        assert b64decode(drawn.data[0].b64_json or "").startswith(b"\x89PNG")
-    for deployment in deployed.values():
-        client.post(f"deployments/{deployment['uid']}/stop")
+    checks: dict[str, Callable[[OpenAI, str], None]] = {
+        "embedding": partial(_check_embeddings, expected["embedding"]),
+        "reranking": partial(_check_reranking, expected["reranking"]),
+        "transcription": partial(_check_transcription, model_root / "tone.wav"),
+        "images": _check_images,
+    }
+    for kind, check in checks.items():
+        deployment = _deploy(client, team=team, kind=kind, folder=model_root / kind)
+        path = f"deployments/{deployment['uid']}"
+        assert _until(client, path, "ready")["revisions"][0]["operations"] == KINDS[kind]
+        with talking_client(product.gateway, key=key, model=deployment["name"]) as api:
+            check(api, deployment["name"])
+        client.post(f"{path}/stop")
+        _until(client, path, "stopped")
+
+
+def _check_embeddings(expected: Mapping[str, Any], api: OpenAI, model: str) -> None:
+    answer = api.embeddings.create(model=model, input=expected["texts"])
+    for vector, found in zip(expected["vectors"], answer.data, strict=True):
+        assert found.embedding == pytest.approx(vector, abs=1e-5)
+
+
+def _check_reranking(expected: Mapping[str, Any], api: OpenAI, model: str) -> None:
+    body = {"model": model, "query": expected["query"], "documents": expected["documents"]}
+    ranked: Any = api.post("/rerank", body=body, cast_to=object)
+    assert [each["index"] for each in ranked["results"]] == expected["order"]
+
+
+def _check_transcription(sound: Path, api: OpenAI, model: str) -> None:
+    transcript = api.audio.transcriptions.create(model=model, file=sound)
+    assert transcript.text == "hello world"
+
+
+def _check_images(api: OpenAI, model: str) -> None:
+    drawn = api.images.generate(model=model, prompt="a red cube", size="64x64")
+    assert drawn.data is not None
+    assert b64decode(drawn.data[0].b64_json or "").startswith(b"\x89PNG")
 
 
 def _deploy(client: RestClient, *, team: str, kind: str, folder: Path) -> Any:
@@ -79,15 +98,15 @@ def _deploy(client: RestClient, *, team: str, kind: str, folder: Path) -> Any:
     version = client.post(
         "model-versions/import", {"team": team, "name": name, "path": str(folder)}
     )
-    _until(client, f"model-versions/{version['uid']}")
+    _until(client, f"model-versions/{version['uid']}", "ready")
     return client.post("deployments", {"team": team, "name": name, "model_version": version["uid"]})
 
 
-def _until(client: RestClient, path: str) -> Any:
-    """The object at the path once it is ready."""
+def _until(client: RestClient, path: str, state: str) -> Any:
+    """The object at the path once it is in the state."""
     return wait_until(
         lambda: client.get(path),
-        lambda one: one["state"] == "ready",
+        lambda one: one["state"] == state,
         within=WITHIN,
-        what=f"{path} ready",
+        what=f"{path} {state}",
     )

@@ -8,7 +8,8 @@ from tests.e2e.main_pipeline import SIZES, MainPipeline
 from tests.e2e.product import Product
 from tests.e2e.rest_client import RestClient
 
-pytestmark = [pytest.mark.product, pytest.mark.engine]
+# Each of its steps is in the tests of engines and workflows; the whole takes minutes.
+pytestmark = [pytest.mark.full, pytest.mark.product, pytest.mark.engine]
 
 
 def test_a_pipeline_leads_from_a_base_model_to_a_quantized_one_that_answers(

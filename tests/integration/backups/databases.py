@@ -91,10 +91,12 @@ def elsewhere(name: str, home: Path) -> Iterator[Elsewhere]:
 
 
 def rows_of(database: str) -> dict[str, list[tuple[object, ...]]]:
+    """Of all tables but that of migrations and the log of changes, which backups leave out."""
     with _connected(database) as other:
         found = other.execute(
             "SELECT relname FROM pg_class WHERE relkind = 'r'"
-            " AND relnamespace = 'public'::regnamespace AND relname <> 'django_migrations'"
+            " AND relnamespace = 'public'::regnamespace "
+            " AND relname NOT IN ('django_migrations', 'outbox_resource_change')"
         ).fetchall()
         names = [str(name) for (name,) in found]
         return {

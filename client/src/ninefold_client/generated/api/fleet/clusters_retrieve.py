@@ -29,16 +29,16 @@ def clusters_retrieve(
         try:
             if not isinstance(data, dict):
                 raise TypeError()
-            componentsschemas_cluster_for_reader_type_0 = ClusterDetail.from_dict(data)
+            response_200_type_0 = ClusterDetail.from_dict(data)
 
-            return componentsschemas_cluster_for_reader_type_0
+            return response_200_type_0
         except (TypeError, ValueError, AttributeError, KeyError):
             pass
         if not isinstance(data, dict):
             raise TypeError()
-        componentsschemas_cluster_for_reader_type_1 = Cluster.from_dict(data)
+        response_200_type_1 = Cluster.from_dict(data)
 
-        return componentsschemas_cluster_for_reader_type_1
+        return response_200_type_1
 
     response_200 = _parse_response_200(response.json())
 
