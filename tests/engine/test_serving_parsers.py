@@ -116,10 +116,10 @@ def test_sglang_reads_every_command(engine_python: Path) -> None:
 def test_vllm_has_every_parser_that_a_family_is_given(version: str) -> None:
     root = published.modules(f"vllm=={version}") / "vllm"
     tools = set(
-        re.findall(r'^    "(.+)": \($', (root / "tool_parsers/__init__.py").read_text(), re.M)
+        re.findall(r'^    "(.+)": \(', (root / "tool_parsers/__init__.py").read_text(), re.M)
     )
     reasoning = set(
-        re.findall(r'^    "(.+)": \($', (root / "reasoning/__init__.py").read_text(), re.M)
+        re.findall(r'^    "(.+)": \(', (root / "reasoning/__init__.py").read_text(), re.M)
     )
     assert {family.vllm.tools for family in FAMILIES} - {""} <= tools
     assert {family.vllm.reasoning for family in FAMILIES} - {""} <= reasoning
