@@ -39,7 +39,7 @@ def apply_set_create(*, name: str, team: Team | None, actor: User) -> ApplySet:
             row = ApplySet.objects.create(name=name, team=team, created_by=actor)
     except IntegrityError:
         raise ApplySetConflict(
-            _("an apply set named %(name)s already exists; change that one") % {"name": name}
+            _("an apply set named %(name)s already exists") % {"name": name}
         ) from None
     record_audit_entry(actor=actor, action="apply_set.create", team=team, uid=row.uid, name=name)
     return row
@@ -78,7 +78,7 @@ def apply_set_change(
             )
     except IntegrityError:
         raise ApplySetConflict(
-            _("another apply took over an object of this set meanwhile; run yours again")
+            _("an object of this apply set was added to another set concurrently; run apply again")
         ) from None
     row.version += 1
     row.save(update_fields=["version", "changed_at"])

@@ -152,7 +152,9 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 
 class DatasetChangeSerializer(StrictSerializer[Any]):
     name = serializers.SlugField(
-        required=False, max_length=80, help_text="New name. References by the old one end."
+        required=False,
+        max_length=80,
+        help_text="New name. The old name can no longer be used as a reference.",
     )
     description = serializers.CharField(required=False, allow_blank=True, max_length=4000)
 

@@ -78,7 +78,9 @@ def revisions_of(deployment: Deployment) -> QuerySet[Revision]:
     )
     backends = Prefetch("backends", queryset=Backend.objects.prefetch_related(live))
     return (
-        deployment.revisions.select_related("model_version__line", "created_by")
+        deployment.revisions.select_related(
+            "model_version__line", "model_version__artifact", "created_by"
+        )
         .prefetch_related(backends)
         .order_by("-number")
     )

@@ -77,7 +77,7 @@ _STATUSES: dict[int, tuple[str, str]] = {
     403: ("The caller's roles or the token's scopes do not allow it.", "permission-refused"),
     404: ("There is no such object that the caller may see.", "not-found"),
     409: ("The state of the object does not allow it.", "illegal-transition"),
-    410: ("The position of Last-Event-ID is too old.", "watch-position-expired"),
+    410: ("Last-Event-ID has expired.", "watch-position-expired"),
     413: ("The body is larger than the endpoint accepts.", "too-large"),
     415: ("The body is of another media type than the endpoint accepts.", "unsupported-media-type"),
     422: ("The request is well-formed and cannot be carried out as it stands.", "refused"),

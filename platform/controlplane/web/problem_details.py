@@ -363,7 +363,7 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     "unsupported-media-type": ProblemType("415", _("Send the body as application/json.")),
     "watch-position-expired": ProblemType(
         "410",
-        _("The position of Last-Event-ID is too old; watch without it and read the list again."),
+        _("Last-Event-ID has expired; read the list again and watch without it."),
     ),
     "webhook-refused": ProblemType("422", _("The webhook is not valid; see errors.")),
 }

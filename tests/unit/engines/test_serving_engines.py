@@ -196,8 +196,9 @@ def test_extra_arguments_are_passed_but_for_those_of_the_product() -> None:
     spec = {"extra_args": ["--max-num-batched-tokens=8192"]}
     for name in ("vllm", "sglang"):
         assert argv_of(name, spec, PLAIN)[-1] == "--max-num-batched-tokens=8192"
-        refused = findings(name, {"extra_args": ["--api_key=x"]})
-        assert "--api-key cannot be set here" in refused["extra_args"]
+        for argument in ("--api_key=x", "--api-k=x", "--trust-remote", "--port"):
+            refused = findings(name, {"extra_args": [argument]})
+            assert "cannot be set here" in refused["extra_args"]
     assert "configuration file" in findings("mindie", spec, chip="ascend-910b3")["extra_args"]
 
 

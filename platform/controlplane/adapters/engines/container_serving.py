@@ -300,7 +300,8 @@ def _check_extra_arguments(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
     """Arguments that would change the address, the key or the model of the server are refused."""
     for argument in spec["extra_args"] or ():
         name = argument.partition("=")[0].lower().replace("_", "-")
-        if name in RESERVED_ARGUMENTS:
+        # Parsers of engines accept the beginning of a name for the whole.
+        if name.startswith("-") and any(each.startswith(name) for each in RESERVED_ARGUMENTS):
             yield FieldFinding(
                 field="extra_args",
                 message=Reason(
