@@ -25,8 +25,11 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from apps.accounts import selectors, services
 from apps.accounts.models import (
+    ApplySet,
+    ApplySetObject,
     AuditEntry,
     CompanyRoleBinding,
+    DeviceAuthorization,
     ExternalIdentity,
     IdempotencyRecord,
     Membership,
@@ -363,3 +366,41 @@ class IdempotencyRecordAdmin(ScopedReadOnlyAdmin[IdempotencyRecord]):
     @admin.display(description="fingerprint")
     def fingerprint_shortened(self, record: IdempotencyRecord) -> str:
         return shorten_digest(record.fingerprint)
+
+
+@admin.register(DeviceAuthorization)
+class DeviceAuthorizationAdmin(ScopedReadOnlyAdmin[DeviceAuthorization]):
+    """Sign-ins of the command line. The codes are those of whoever signs in, so they are not shown."""
+
+    list_display = ("created_at", "user", "decision", "host", "remote_address", "expires_at")
+    list_filter = ("decision",)
+    search_fields = ("user__username", "host")
+    list_select_related = ("user",)
+    ordering = ("-id",)
+    fields = (
+        "uid",
+        "user",
+        "decision",
+        "scopes",
+        "host",
+        "remote_address",
+        "created_at",
+        "expires_at",
+        "polled_at",
+    )
+
+
+class ApplySetObjectInline(BaseInline[ApplySetObject, ApplySet]):
+    model = ApplySetObject
+    extra = 0
+    fields = ("kind", "name", "object_uid")
+
+
+@admin.register(ApplySet)
+class ApplySetAdmin(ScopedReadOnlyAdmin[ApplySet]):
+    team_path = "team"
+    list_display = ("name", "team", "version", "created_by", "changed_at")
+    list_filter = ("team",)
+    search_fields = ("name", "uid")
+    list_select_related = ("team", "created_by")
+    inlines = (ApplySetObjectInline,)

@@ -19,6 +19,7 @@ from tests.integration.company import Company
 
 FLEET = {"fleet.Cluster", "fleet.Node", "fleet.Card"}
 TEAMS_THINGS = {
+    "accounts.ApplySet",
     "accounts.AuditEntry",
     "accounts.Membership",
     "accounts.Team",
