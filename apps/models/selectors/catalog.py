@@ -54,6 +54,7 @@ from controlplane.domain.catalog.entries import (
 from controlplane.domain.catalog.parsing import Catalog, read_catalog
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import Reason
+from controlplane.domain.serving.model_kinds import KIND_MARKERS, ModelKind
 from controlplane.ports import adapter_registry
 from controlplane.ports.chips import ChipPlugin
 from controlplane.ports.engines import Engine, EngineProfile, EngineTask, ModelFacts
@@ -234,8 +235,15 @@ TASKS: Mapping[CatalogTask, EngineTask] = {
     CatalogTask.SERVE: EngineTask.SERVE,
     CatalogTask.QUANTIZE: EngineTask.QUANTIZE,
 }
-#: Modalities that engines render: text generation.
-_RENDERED_MODALITIES = frozenset({Modality.LLM, Modality.VLM})
+#: Modalities that engines serve, and as which kind of model. Training and quantization are for text only.
+_MODEL_KINDS: Mapping[Modality, ModelKind] = {
+    Modality.LLM: ModelKind.TEXT,
+    Modality.VLM: ModelKind.TEXT,
+    Modality.EMBEDDING: ModelKind.EMBEDDING,
+    Modality.RERANK: ModelKind.RERANKER,
+    Modality.ASR: ModelKind.TRANSCRIPTION,
+    Modality.IMAGE: ModelKind.IMAGE,
+}
 #: The field whose every choice is tried before a task counts as not rendered.
 _ALTERNATIVE_FIELDS: Mapping[EngineTask, str] = {
     EngineTask.FINETUNE: "method",
@@ -286,10 +294,8 @@ def _rendering_refusal(
             "the plug-in of this engine does not support the task {task}",
             task=asked,
         )
-    if entry.modality not in _RENDERED_MODALITIES:
-        return Reason(
-            "engine.modality.not_supported", "only models that generate text are supported"
-        )
+    if refusal := _kind_refusal(entry, asked):
+        return refusal
     chips = plugin.chips()
     running = [chip for chip in chips if not plug_in.unsupported_reason(asked, chip)]
     if not running:
@@ -301,6 +307,32 @@ def _rendering_refusal(
     return _refusal_unless_any_accepted(
         _refusal_on_chip(chip, entry, task=asked, engine=plug_in) for chip in running
     )
+
+
+def _kind_refusal(entry: CatalogEntry, task: EngineTask) -> str:
+    """Why no engine is asked about a model of this kind; or empty."""
+    kind = _MODEL_KINDS.get(entry.modality)
+    if task is not EngineTask.SERVE:
+        if kind is ModelKind.TEXT:
+            return ""
+        return Reason(
+            "engine.modality.not_supported", "only models that generate text are supported"
+        )
+    if kind is None:
+        return Reason(
+            "engine.modality.not_served",
+            "models of the kind {modality} are not served; the kinds are {kinds}",
+            modality=entry.modality,
+            kinds=", ".join(sorted(set(_MODEL_KINDS.values()))),
+        )
+    if catalog_model_facts(entry).kind is not kind:
+        return Reason(
+            "engine.modality.architecture_not_served",
+            "a {kind} model of the architecture {architecture} is not served",
+            kind=kind,
+            architecture=entry.architecture,
+        )
+    return ""
 
 
 def _refusal_on_chip(chip: Chip, entry: CatalogEntry, *, task: EngineTask, engine: Engine) -> str:
@@ -343,12 +375,14 @@ def catalog_model_facts(entry: CatalogEntry) -> ModelFacts:
         "max_position_embeddings": entry.context_length,
     }
     known = {name: value for name, value in config.items() if value is not None}
+    marker = KIND_MARKERS.get(_MODEL_KINDS.get(entry.modality, ModelKind.TEXT))
     return ModelFacts(
         name=entry.title,
         architecture=entry.architecture,
         context_length=entry.context_length or 0,
         parameters=entry.parameters or 0,
         config={**_NOT_IN_CATALOG, **known, "architectures": [entry.architecture]},
+        files=frozenset({marker} if marker else ()),
     )
 
 

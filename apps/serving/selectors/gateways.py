@@ -19,6 +19,7 @@ from apps.models import selectors as registry_selectors
 from apps.serving.models import (
     ApiKey,
     Backend,
+    Deployment,
     Gateway,
     GatewayCall,
     GatewaySnapshot,
@@ -130,6 +131,17 @@ def revision_operations(revision: Revision) -> tuple[Operation, ...]:
     profile = adapter_registry.engine_by_name(revision.engine).profile()
     kind = registry_selectors.engine_model_facts(revision.model_version).kind
     return _in_order(profile.operations.get(kind, ()) if kind is not None else ())
+
+
+def newest_operations(deployments: Sequence[Deployment]) -> dict[int, tuple[Operation, ...]]:
+    """The operations of the newest revision of each deployment, by primary key; one query."""
+    newest = (
+        Revision.objects.filter(deployment__in=deployments)
+        .select_related("model_version__line", "model_version__artifact")
+        .order_by("deployment_id", "-number")
+        .distinct("deployment")
+    )
+    return {revision.deployment_id: revision_operations(revision) for revision in newest}
 
 
 def _in_order(operations: Collection[Operation]) -> tuple[Operation, ...]:

@@ -46,6 +46,7 @@ from controlplane.domain.serving.lifecycle import (
     DeploymentState,
     ReplicaState,
 )
+from controlplane.domain.serving.model_kinds import Operation
 from controlplane.web.pages import PageTab, render_page
 from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
@@ -155,10 +156,9 @@ def action_blockers(request: AuthenticatedRequest, found: Deployment) -> Deploym
         DeploymentState.STOPPING: _("The deployment is stopping. Wait until it is stopped."),
         DeploymentState.STOPPED: _("The deployment is stopped. Start it first."),
     }.get(state, "")
-    ready = found.ready_replicas  # type: ignore[attr-defined] # an annotation of the selector
     stop = unavailable if not DEPLOYMENT.allows(state, DeploymentEvent.STOP) else ""
     return DeploymentActionBlockers(
-        playground="" if ready else unavailable or _("No replica is ready."),
+        playground=_playground_blocker(found, unavailable=unavailable),
         change=role or ("" if DEPLOYMENT.allows(state, DeploymentEvent.CHANGE) else unavailable),
         stop=role
         or (_("The deployment is already stopped.") if state is DeploymentState.STOPPED else stop),
@@ -171,6 +171,17 @@ def action_blockers(request: AuthenticatedRequest, found: Deployment) -> Deploym
         delete=role
         or ("" if state is DeploymentState.STOPPED else _("Stop the deployment first.")),
     )
+
+
+def _playground_blocker(found: Deployment, *, unavailable: str) -> str:
+    operations = selectors.newest_operations([found]).get(found.pk, ())
+    if operations and Operation.CHAT not in operations:
+        return _(
+            "The playground is for models that chat. This one serves %(operations)s; its page has "
+            "example requests."
+        ) % {"operations": ", ".join(operations)}
+    ready = found.ready_replicas  # type: ignore[attr-defined] # an annotation of the selector
+    return "" if ready else unavailable or _("No replica is ready.")
 
 
 def visible_deployment_or_404(request: AuthenticatedRequest, uid: str) -> Deployment:

@@ -39,6 +39,7 @@ from apps.serving.web.deployments import action_blockers
 from apps.serving.web.forms import PlaygroundForm
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.serving.lifecycle import DeploymentState
+from controlplane.domain.serving.model_kinds import Operation
 from controlplane.persistence.encryption import DecryptionFailed, decrypt, encrypt
 from controlplane.persistence.reasons import reason_from_json
 from controlplane.web.reasons import render_reason
@@ -181,8 +182,13 @@ def playground(request: AuthenticatedRequest) -> HttpResponse:
 
 
 def _deployments_ready_first(request: AuthenticatedRequest) -> list[Deployment]:
-    """Ready deployments that the user may call, then other ready ones, then the rest; by name."""
-    rows = selectors.deployments_visible(request.user).order_by("name")
+    """Deployments that chat: ready ones that the user may call, other ready ones, then the rest; by name.
+
+    Those whose engine is not installed are listed too.
+    """
+    visible = list(selectors.deployments_visible(request.user).order_by("name"))
+    operations = selectors.newest_operations(visible)
+    rows = [row for row in visible if Operation.CHAT in (operations[row.pk] or (Operation.CHAT,))]
     roles = accounts.roles_by_team(request.user)
 
     def rank(row: Deployment) -> tuple[bool, bool]:

@@ -13,6 +13,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.services import token_digest
+from apps.models.models import ModelVersion
 from apps.serving.models import ApiKey
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
@@ -217,3 +218,17 @@ def test_the_playground_opens_on_a_deployment_that_answers(
     states = [row.state for row in context["deployments"]]
     assert states == sorted(states, key=lambda state: state != "ready")
     assert pending in context["deployments"]
+
+
+def test_a_deployment_that_does_not_chat_is_not_listed(
+    browser: Client, filled: FilledCompany
+) -> None:
+    embedding = factories.deployment(
+        actor=filled.user, team=filled.team, queue=filled.queue, model=filled.base, name="vectors"
+    )
+    ModelVersion.objects.filter(pk=filled.base.pk).update(architecture="BertModel")
+    page = browser.get(f"/playground?deployment={embedding.uid}")
+    assert embedding not in page.context["deployments"]
+    assert page.context["missing"]
+    own = browser.get(f"/deployments/{embedding.uid}").context["blockers"].playground
+    assert "serves embeddings" in own

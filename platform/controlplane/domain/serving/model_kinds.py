@@ -6,7 +6,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 
@@ -33,10 +33,11 @@ class Operation(StrEnum):
     SPEECH = "speech"
 
 
-#: Written by sentence-transformers beside the weights.
-_POOLING_MODULES = "modules.json"
-#: Written by diffusers.
-_DIFFUSERS = "model_index.json"
+#: Kinds that a file tells, whatever the architecture: what sentence-transformers and diffusers write.
+KIND_MARKERS: Mapping[ModelKind, str] = {
+    ModelKind.EMBEDDING: "modules.json",
+    ModelKind.IMAGE: "model_index.json",
+}
 _TRANSCRIPTION = ("WhisperForConditionalGeneration", "Qwen3ASRForConditionalGeneration")
 _GENERATIVE = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
 #: Architectures that generate although they are named as encoders are.
@@ -50,10 +51,10 @@ def model_kind(architecture: str, *, files: Collection[str] = ()) -> ModelKind |
     :param files: paths of its files. Embedding models may have the architecture of a generative one.
     """
     rules = (
-        (_DIFFUSERS in files, ModelKind.IMAGE),
+        (KIND_MARKERS[ModelKind.IMAGE] in files, ModelKind.IMAGE),
         (architecture in _TRANSCRIPTION, ModelKind.TRANSCRIPTION),
         (architecture.endswith("ForSequenceClassification"), ModelKind.RERANKER),
-        (_POOLING_MODULES in files, ModelKind.EMBEDDING),
+        (KIND_MARKERS[ModelKind.EMBEDDING] in files, ModelKind.EMBEDDING),
         (
             architecture.endswith(_GENERATIVE) or architecture in _GENERATIVE_MODELS,
             ModelKind.TEXT,
