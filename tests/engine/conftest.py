@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -20,6 +19,7 @@ from controlplane.adapters.engines.transformers import TransformersEngine
 from controlplane.adapters.engines.transformers.engine import runtime_spec
 from controlplane.ports.engines import EngineTask
 from ninefold_runtime.samples import addresses, tiny_models
+from tests.engine.preloaded_runtime import ForkedProcess, start_runtime
 
 PROJECT = Path(__file__).resolve().parents[2]
 LIMIT_SECONDS = 600.0
@@ -75,7 +75,7 @@ def complete_spec(task: EngineTask, **values: Any) -> dict[str, Any]:
 class Run:
     """One process of the runtime, with its output line by line as it comes."""
 
-    process: subprocess.Popen[str]
+    process: ForkedProcess
     work: Path
     lines: list[str] = field(default_factory=list)
 
@@ -85,7 +85,6 @@ class Run:
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
         with self.process.stdout as lines:
             for line in lines:
                 self._queue.put(line.rstrip("\n"))
@@ -147,20 +146,11 @@ def start(engine_python: Path, tmp_path: Path) -> Iterator[Start]:
         work.mkdir(exist_ok=True)
         path = tmp_path / "spec.json"
         path.write_text(json.dumps(spec), encoding="utf-8")
-        process = subprocess.Popen(
-            [
-                str(engine_python),
-                "-m",
-                "ninefold_runtime",
-                task.value,
-                "--spec",
-                str(path),
-                *arguments,
-            ],
-            env=runtime_environment(work, inputs) | dict(environment or {}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+        process = start_runtime(
+            engine_python,
+            task=task.value,
+            arguments=["--spec", str(path), *arguments],
+            environment=runtime_environment(work, inputs) | dict(environment or {}),
         )
         run = Run(process=process, work=work)
         runs.append(run)
@@ -188,13 +178,14 @@ def runtime_environment(work: Path, inputs: Path) -> dict[str, str]:
 
 
 def build_tiny_model(engine_python: Path, name: str, *, folder: Path) -> None:
-    subprocess.run(
-        [str(engine_python), "-m", "ninefold_runtime", "tiny-model", name, "--out", str(folder)],
-        env=runtime_environment(folder.parent, folder.parent),
-        check=True,
-        capture_output=True,
-        timeout=LIMIT_SECONDS,
+    process = start_runtime(
+        engine_python,
+        task="tiny-model",
+        arguments=[name, "--out", str(folder)],
+        environment=runtime_environment(folder.parent, folder.parent),
     )
+    run = Run(process=process, work=folder)
+    assert run.finish() == 0, run.text()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import openai
 
 from controlplane.ports.engines import EngineTask
 from tests.engine.conftest import LIMIT_SECONDS, Run, complete_spec, runtime_environment
+from tests.engine.preloaded_runtime import start_runtime
 
 KEY = "engine-key"
 MODEL = "parser"
@@ -70,15 +70,11 @@ def running_server(python: Path, model: Path, *, folder: Path) -> Iterator[Serve
     values = complete_spec(EngineTask.SERVE, model_name=MODEL, queue_size=1)
     spec.write_text(json.dumps(values), encoding="utf-8")
     port = _free_port()
-    process = subprocess.Popen(
-        [
-            *(str(python), "-m", "ninefold_runtime", "serve"),
-            *("--spec", str(spec), "--port", str(port)),
-        ],
-        env=runtime_environment(work, inputs) | {"NINEFOLD_ENGINE_KEY": KEY},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+    process = start_runtime(
+        python,
+        task="serve",
+        arguments=["--spec", str(spec), "--port", str(port)],
+        environment=runtime_environment(work, inputs) | {"NINEFOLD_ENGINE_KEY": KEY},
     )
     server = Server(run=Run(process=process, work=work), port=port)
     try:
