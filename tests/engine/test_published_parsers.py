@@ -15,6 +15,9 @@ from controlplane.ports.launches import Launch
 from tests.engine import published
 from tests.unit.engines.training_requests import QWEN3_8B, rendered
 
+# Their packages take minutes to install, and what is rendered for them is compared by unit tests too.
+pytestmark = pytest.mark.full
+
 ROW = {
     "messages": [
         {"role": "user", "content": "2 + 2?"},
@@ -104,7 +107,7 @@ def by_llamafactory(
     return dict(zip([*CASES_OF_LLAMAFACTORY, ("", "merge", "")], answers, strict=True))
 
 
-@pytest.fixture(scope="module", params=[pytest.param("4.3.0", marks=pytest.mark.full), "4.6.0"])
+@pytest.fixture(scope="module", params=["4.3.0", "4.6.0"])
 def by_swift(
     request: pytest.FixtureRequest,
     engine_python: Path,

@@ -27,7 +27,7 @@ _UNDONE_BY_THE_SERVER = ("ROLLBACK TO SAVEPOINT", "RELEASE SAVEPOINT")
 
 
 #: A worker dies at one step in so many; `make test-full` lets it die at each, which takes many minutes.
-EVERY = int(os.environ.get("NINEFOLD_DEATHS_EVERY", "7"))
+EVERY = int(os.environ.get("NINEFOLD_DEATHS_EVERY", "17"))
 
 
 class Killed(BaseException):

@@ -58,7 +58,7 @@ class GatewayProcess:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 raise AssertionError(f"the gateway ended: {self.log.read_text()}")

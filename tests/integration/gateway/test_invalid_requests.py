@@ -65,35 +65,32 @@ def test_a_revoked_key_stops_working_when_the_next_snapshot_arrives(
     wait_until(refused, seconds=3, what="the revocation")
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "param", "code"),
-    [
-        (b'{"model": "parser",\n "messages": [}', 400, None, "invalid_json"),
-        (b"\xff", 400, None, "invalid_json"),
-        (b"[]", 400, None, "invalid_json"),
-        (b'{"model": NaN}', 400, None, "invalid_json"),
-        (b"[" * 100_000, 400, None, "invalid_json"),
-        (b'{"messages": []}', 400, "model", "missing_required_parameter"),
-        (b'{"model": "parser"}', 400, "messages", "missing_required_parameter"),
-        (b'{"model": "parser", "messages": ["hi"]}', 400, "messages[0]", "invalid_type"),
-        (
-            b'{"model":"parser","messages":[{"role":"user","content":"x"}],"max_tokens":513}',
-            400,
-            "max_tokens",
-            "context_length_exceeded",
-        ),
-    ],
+INVALID_BODIES = (
+    (b'{"model": "parser",\n "messages": [}', None, "invalid_json"),
+    (b"\xff", None, "invalid_json"),
+    (b"[]", None, "invalid_json"),
+    (b'{"model": NaN}', None, "invalid_json"),
+    (b"[" * 100_000, None, "invalid_json"),
+    (b'{"messages": []}', "model", "missing_required_parameter"),
+    (b'{"model": "parser"}', "messages", "missing_required_parameter"),
+    (b'{"model": "parser", "messages": ["hi"]}', "messages[0]", "invalid_type"),
+    (
+        b'{"model":"parser","messages":[{"role":"user","content":"x"}],"max_tokens":513}',
+        "max_tokens",
+        "context_length_exceeded",
+    ),
 )
-def test_invalid_body_is_refused_with_parameter(
-    gateway: GatewayProcess, body: bytes, status: int, param: str | None, code: str
+
+
+def test_an_invalid_body_is_refused_with_its_parameter(
+    gateway: GatewayProcess, subtests: pytest.Subtests
 ) -> None:
-    answered, _, content = post(gateway, body)
-    assert answered == status
-    assert (content["error"]["param"], content["error"]["code"]) == (param, code)
-
-
-def test_broken_json_is_refused_with_its_position(gateway: GatewayProcess) -> None:
-    _, _, content = post(gateway, b'{"model": "parser",\n "messages": [}')
+    for body, param, code in INVALID_BODIES:
+        with subtests.test(body=body[:80]):
+            status, _, content = post(gateway, body)
+            assert status == 400
+            assert (content["error"]["param"], content["error"]["code"]) == (param, code)
+    _, _, content = post(gateway, INVALID_BODIES[0][0])
     assert "line 2, column 15" in content["error"]["message"]
 
 
@@ -116,28 +113,30 @@ def test_another_content_type_a_body_too_large_a_wrong_method_and_an_unknown_pat
         gateway.stop()
 
 
-@pytest.mark.parametrize(
-    ("engine_status", "status", "code"),
-    [(400, 400, "too_large"), (401, 502, "upstream_error"), (429, 429, "engine_overloaded"),
-     (500, 502, "upstream_error"), (503, 503, "engine_not_ready"), (302, 502, "upstream_error")],
-)  # fmt: skip
+#: Status of the engine → status and code of the answer.
+ENGINE_ERRORS = {
+    400: (400, "too_large"),
+    401: (502, "upstream_error"),
+    429: (429, "engine_overloaded"),
+    500: (502, "upstream_error"),
+    503: (503, "engine_not_ready"),
+    302: (502, "upstream_error"),
+}
+
+
 @pytest.mark.parametrize("stream", [False, True])
-def test_engine_error_is_mapped_and_redacted(
-    gateway: GatewayProcess,
-    engine: FakeEngine,
-    engine_status: int,
-    status: int,
-    code: str,
-    stream: bool,
+def test_an_engine_error_is_mapped_and_redacted(
+    gateway: GatewayProcess, engine: FakeEngine, subtests: pytest.Subtests, stream: bool
 ) -> None:
-    answered, headers, content = post(
-        gateway,
-        {"model": "parser", "messages": user_message(f"status {engine_status}"), "stream": stream},
-    )
-    assert (answered, content["error"]["code"]) == (status, code)
-    assert ("retry-after" in headers) == (status in (429, 503))
-    for hidden in (MODEL, str(engine.port), "127.0.0.1", CREDENTIAL):
-        assert hidden not in json.dumps(content)
+    for engine_status, expected in ENGINE_ERRORS.items():
+        with subtests.test(status=engine_status):
+            messages = user_message(f"status {engine_status}")
+            body = {"model": "parser", "messages": messages, "stream": stream}
+            status, headers, content = post(gateway, body)
+            assert (status, content["error"]["code"]) == expected
+            assert ("retry-after" in headers) == (status in (429, 503))
+            for hidden in (MODEL, str(engine.port), "127.0.0.1", CREDENTIAL):
+                assert hidden not in json.dumps(content)
 
 
 def test_an_answer_that_is_not_json_is_an_engine_error(gateway: GatewayProcess) -> None:
