@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from controlplane.domain.serving import model_kinds
 from ninefold_runtime.exit_codes import InvalidTaskInput
 from ninefold_runtime.serving.model_kinds import ServedKind, model_kind
 
@@ -52,6 +53,10 @@ def _config(architecture: str, **fields: Any) -> dict[str, Any]:
 )
 def test_a_served_model_is_recognised(tmp_path: Path, files: Any, kind: ServedKind) -> None:
     assert model_kind(_folder(tmp_path, files)) is kind
+    architectures = files.get("config.json", {}).get("architectures", [""])
+    planned = model_kinds.model_kind(architectures[0], files=files)
+    assert planned is not None
+    assert planned.value == kind.value, "the control plane decides otherwise"
 
 
 @pytest.mark.parametrize(
