@@ -42,7 +42,7 @@ def _engine_mounts() -> list[Mapping[str, str]]:
 
 @contextmanager
 def _registered(
-    client: RestClient, product: Product, live: LiveCluster
+    client: RestClient, product: Product, live: LiveCluster, *, shared_volumes: bool
 ) -> Iterator[dict[str, Any]]:
     """The test cluster in the product, as an administrator registers it; its work goes there alone."""
     port = urlsplit(product.web).port
@@ -56,11 +56,12 @@ def _registered(
             **images.PROFILE,
             "mounts": [*images.PROFILE["mounts"], *_engine_mounts()],
             "engines": str(ENGINES),
-            "store": {"host_path": str(product.home / "artifacts")},
-            "work": {"host_path": work},
             "control_url": f"http://{live.node.address}:{reached}",
             "cpu_cards": CARDS,
         }
+        if shared_volumes:
+            options["store"] = {"host_path": str(product.home / "artifacts")}
+            options["work"] = {"host_path": work}
         yield client.post(
             "clusters",
             {
@@ -75,12 +76,20 @@ def _registered(
 
 
 @contextmanager
-def product_on(live: LiveCluster) -> Iterator[tuple[Product, RestClient]]:
-    """It is started for the block, with the cluster registered and its cards seen."""
+def product_on(
+    live: LiveCluster, *, shared_volumes: bool = True, **settings: str
+) -> Iterator[tuple[Product, RestClient]]:
+    """It is started for the block, with the cluster registered and its cards seen.
+
+    :param shared_volumes: mount the artifact store and a folder for checkpoints in pods.
+    :param settings: further variables of the product.
+    """
     allowed = f"127.0.0.1,localhost,{live.node.address}"
-    with running_product(NINEFOLD_ALLOWED_HOSTS=allowed, NINEFOLD_LOCAL_CARDS="1") as product:
+    with running_product(
+        NINEFOLD_ALLOWED_HOSTS=allowed, NINEFOLD_LOCAL_CARDS="1", **settings
+    ) as product:
         client = product.client()
-        with _registered(client, product, live) as cluster:
+        with _registered(client, product, live, shared_volumes=shared_volumes) as cluster:
             wait_until(
                 lambda: client.get(f"clusters/{cluster['uid']}"),
                 lambda seen: seen["cards"] == CARDS,
