@@ -48,7 +48,8 @@ def web_application() -> WsgiServer:
             ),
         ),
         default=RequestThreadPool(name="requests", threads=16),
-        uploads=RequestThreadPool(name="uploads", threads=8),
+        # Completing a direct upload reads the whole file.
+        uploads=RequestThreadPool(name="uploads", threads=8, suffixes=("/uploads/complete",)),
         streams=RequestThreadPool(name="streams", threads=24),
     )
 

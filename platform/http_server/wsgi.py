@@ -50,9 +50,11 @@ class RequestThreadPool:
     threads: int
     #: Requests whose path is one of these, or begins with one that ends in a slash.
     paths: tuple[str, ...] = ()
+    #: Requests whose path ends in one of these.
+    suffixes: tuple[str, ...] = ()
 
     def matches(self, path: str) -> bool:
-        return any(
+        return path.endswith(self.suffixes) or any(
             path.startswith(prefix) if prefix.endswith("/") else path == prefix
             for prefix in self.paths
         )
@@ -123,7 +125,9 @@ class WsgiServer:
                 f"A body of more than {BUFFERED_BODY_BYTES} bytes needs a Content-Length.",
             )
             return
-        slots = self._threads_for_path(scope["path"]) if complete else self._uploads
+        # The lane matches requests that take as long without a large body.
+        large = not complete or self._uploads.lane.matches(scope["path"])
+        slots = self._uploads if large else self._threads_for_path(scope["path"])
         try:
             release_thread = await slots.acquire()
         except TimeoutError:

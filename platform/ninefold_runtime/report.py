@@ -3,7 +3,8 @@
 ::
 
     POST {url}/progress        {"points": [{"step": 10, "loss": 1.2, …}, {"checkpoint": {"step": 10}}]}
-    PUT  {url}/files/{path}    the file, with its SHA-256 in a header
+    PUT  {url}/files/{path}    the file, with its SHA-256 in a header; large ones go to the artifact store
+                               (direct_uploads.py), where it signs URLs
     PUT  {url}/manifest        last: every file with size and digest, and the metrics
 
 Progress is sent by a thread of its own, so that a slow or unreachable control plane never slows training; it is
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote, urlsplit
 
+from ninefold_runtime.direct_uploads import DirectUploadRefused, DirectUploads
 from ninefold_runtime.exit_codes import InvalidTaskInput, ReportNotDelivered
 
 _TIMEOUT_SECONDS = 60.0
@@ -38,6 +40,8 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _POINTS_A_REQUEST = 200
 _MAX_POINTS = 4000
 _CHUNK = 1024 * 1024
+#: Bytes; the URLs of a direct upload are the longest answer.
+_LONGEST_ANSWER = 8 * 1024 * 1024
 
 
 class _ControlPlaneUnavailable(Exception):
@@ -46,6 +50,10 @@ class _ControlPlaneUnavailable(Exception):
 
 class _ReportRejected(Exception):
     """The control plane will never take it."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +145,13 @@ class Reporter:
             self._log(f"{len(files)} files are ready; there is nobody to report to")
             return
         self.flush(within_seconds=30.0)
+        direct = DirectUploads(
+            self._post_upload, log=self._log, first_pause_seconds=self._first_pause
+        )
         for file in files:
             self._log(f"uploading {file['path']} ({file['size']} bytes)")
+            if direct.upload(folder / file["path"], **file):
+                continue
             self._send_until_accepted(
                 "PUT",
                 f"/files/{quote(file['path'])}",
@@ -186,19 +199,44 @@ class Reporter:
                 self._muted = True
         return False
 
+    def _post_upload(self, path: str, body: Mapping[str, Any], timeout: float) -> Mapping[str, Any]:
+        """:raises DirectUploadRefused: if the control plane refuses it, or stays away longer than patience."""
+        try:
+            content = self._send_until_answered(
+                "POST", path, body=_encode_json(body), headers=_JSON, timeout=timeout
+            )
+            answer = json.loads(content)
+        except _ReportRejected as refusal:
+            raise DirectUploadRefused(str(refusal), status=refusal.status) from refusal
+        except (ReportNotDelivered, ValueError) as error:
+            raise DirectUploadRefused(str(error), status=0) from error
+        return answer if isinstance(answer, dict) else {}
+
     def _send_until_accepted(
         self, method: str, path: str, *, body: bytes | Path, headers: Mapping[str, str]
     ) -> None:
+        try:
+            self._send_until_answered(method, path, body=body, headers=headers)
+        except _ReportRejected as refusal:
+            raise ReportNotDelivered(f"the control plane refused {path}: {refusal}") from refusal
+
+    def _send_until_answered(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | Path,
+        headers: Mapping[str, str],
+        timeout: float = _TIMEOUT_SECONDS,
+    ) -> bytes:
+        """:raises _ReportRejected: if it is refused.
+        :raises ReportNotDelivered: if the control plane stays away longer than patience.
+        """
         give_up_at = time.monotonic() + self._patience
         pause = self._first_pause
         while True:
             try:
-                self._send_request(method, path, body=body, headers=headers)
-                return
-            except _ReportRejected as refusal:
-                raise ReportNotDelivered(
-                    f"the control plane refused {path}: {refusal}"
-                ) from refusal
+                return self._send_request(method, path, body=body, headers=headers, timeout=timeout)
             except _ControlPlaneUnavailable as away:
                 if time.monotonic() + pause > give_up_at:
                     raise ReportNotDelivered(
@@ -209,21 +247,33 @@ class Reporter:
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def _send_request(
-        self, method: str, path: str, *, body: bytes | Path, headers: Mapping[str, str]
-    ) -> None:
-        """:raises _ControlPlaneUnavailable: if it may succeed later. :raises _ReportRejected: if it never will."""
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | Path,
+        headers: Mapping[str, str],
+        timeout: float = _TIMEOUT_SECONDS,
+    ) -> bytes:
+        """The body of the answer.
+
+        :raises _ControlPlaneUnavailable: if it may succeed later.
+        :raises _ReportRejected: if it never will.
+        """
         if self._address is None:
-            return
+            return b""
         parts = urlsplit(self._address.url)
         secure = parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_SECONDS)
+        connection = kind(parts.hostname or "", parts.port, timeout=timeout)
         sent = {**headers, "Authorization": f"Bearer {self._address.token}"}
         try:
             with io.BytesIO(body) if isinstance(body, bytes) else body.open("rb") as content:
                 sent["Content-Length"] = str(content.seek(0, os.SEEK_END))
                 content.seek(0)
-                status, text = _exchange_http(connection, method, parts.path + path, content, sent)
+                status, answer = _exchange_http(
+                    connection, method, parts.path + path, content, sent
+                )
         except (ConnectionError, TimeoutError, http.client.HTTPException) as error:
             raise _ControlPlaneUnavailable(f"{type(error).__name__}: {error}") from error
         except OSError as error:
@@ -235,7 +285,9 @@ class Reporter:
         if status >= 500 or status in (408, 425, 429):
             raise _ControlPlaneUnavailable(f"it answered {status}")
         if status >= 300:
-            raise _ReportRejected(f"it answered {status}: {text}")
+            text = _refusal_reason(answer)
+            raise _ReportRejected(f"it answered {status}: {text}", status=status)
+        return answer
 
 
 _JSON = {"Content-Type": "application/json"}
@@ -266,15 +318,15 @@ def _exchange_http(
     target: str,
     body: BinaryIO,
     headers: Mapping[str, str],
-) -> tuple[int, str]:
-    """The status of the response, and its reason as a message."""
+) -> tuple[int, bytes]:
+    """The status of the response, and the start of its body."""
     try:
         connection.request(method, target, body, dict(headers))
     except (BrokenPipeError, ConnectionResetError):
         # A server that refuses a body early closes its side; its answer may still be readable.
         pass
     response = connection.getresponse()
-    return response.status, _refusal_reason(response.read(64 * 1024))
+    return response.status, response.read(_LONGEST_ANSWER)
 
 
 def _refusal_reason(body: bytes) -> str:

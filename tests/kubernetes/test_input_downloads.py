@@ -1,4 +1,4 @@
-"""Inputs that a pod downloads from S3 by presigned URL: a real init container, a real S3 server, injected faults."""
+"""Inputs that a pod downloads by presigned URL: a real init container, a real S3 server, injected faults."""
 
 from __future__ import annotations
 

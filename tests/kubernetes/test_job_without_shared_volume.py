@@ -20,7 +20,7 @@ from tests.e2e.waiting import wait_until
 from tests.kubernetes.clusters import LiveCluster
 from tests.kubernetes.forwarding import forwarded
 from tests.kubernetes.products import product_on
-from tests.s3_servers import s3_url
+from tests.s3_servers import FaultyProxy, s3_url
 
 __all__ = ["s3_url"]
 
@@ -33,16 +33,15 @@ def test_a_job_downloads_its_inputs_trains_and_its_model_version_is_in_the_bucke
     live_cluster: LiveCluster, s3_url: str
 ) -> None:
     bucket = s3_servers.new_bucket(s3_url)
-    port = urlsplit(s3_url).port
-    assert port is not None
-    with forwarded(live_cluster.node.address, port=port) as reached:
+    # Requests of pods pass the proxy; those of the product do not.
+    with FaultyProxy(s3_url) as proxy, _reached(live_cluster, proxy.url) as address:
         settings = {
             "NINEFOLD_ARTIFACTS": "s3",
             "NINEFOLD_S3_BUCKET": bucket,
             "NINEFOLD_S3_PREFIX": PREFIX,
             "NINEFOLD_S3_ENDPOINT_URL": s3_url,
             # Pods reach the service at another address than the product.
-            "NINEFOLD_S3_DOWNLOAD_ENDPOINT_URL": f"http://{live_cluster.node.address}:{reached}",
+            "NINEFOLD_S3_DOWNLOAD_ENDPOINT_URL": address,
             "NINEFOLD_S3_PATH_STYLE": "true",
             **s3_servers.KEYS,
         }
@@ -57,6 +56,7 @@ def test_a_job_downloads_its_inputs_trains_and_its_model_version_is_in_the_bucke
             sample = Path(str(files("ninefold_runtime.samples") / "data" / "addresses.jsonl"))
             dataset = client.upload("datasets", file=sample, name="addresses", team=team)
             inputs = {"model_version": model["uid"], "dataset_version": dataset["uid"]}
+            proxy.inject("cut-request", method="PUT")
             with _pods_seen(live_cluster) as pods:
                 tuned = _succeeded(
                     client,
@@ -83,6 +83,7 @@ def test_a_job_downloads_its_inputs_trains_and_its_model_version_is_in_the_bucke
                     },
                 )
             assert client.get("evaluations", job=checked["uid"])["results"][0]["metrics"]
+            log = client.text(f"jobs/{tuned['uid']}/log")
             artifact = client.get(f"artifacts/{version['artifact']}")
             assert s3_servers.files_below(product.home / "artifacts") == []
     assert version["state"] == "ready"
@@ -93,8 +94,23 @@ def test_a_job_downloads_its_inputs_trains_and_its_model_version_is_in_the_bucke
         content = _stored(s3_url, bucket, key=f"{PREFIX}/sha256/{name[:2]}/{name[2:]}")
         assert hashlib.sha256(content).hexdigest() == name, file
         assert len(content) == file["size"], file
+    # Weights went from pods to the service, the first time not whole; so did those of the sample models.
+    sent = [fault for method, _, fault in proxy.requests if method == "PUT"]
+    assert (sent[0], set(sent[1:])) == ("cut-request", {""})
+    assert "uploading model.safetensors" in log
+    assert "is sent to the control plane instead" not in log
+    assert any(method == "GET" for method, _, _ in proxy.requests)
     roles = {_check_pod(pod) for pod in pods.values() if _has_inputs(pod)}
     assert roles == {"trainer", "evaluator"}
+
+
+@contextmanager
+def _reached(live: LiveCluster, url: str) -> Iterator[str]:
+    """The URL by which pods reach a server on loopback."""
+    port = urlsplit(url).port
+    assert port is not None
+    with forwarded(live.node.address, port=port) as reached:
+        yield f"http://{live.node.address}:{reached}"
 
 
 def _has_inputs(pod: Mapping[str, Any]) -> bool:

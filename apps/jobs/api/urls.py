@@ -3,11 +3,11 @@ from __future__ import annotations
 from django.urls import include, path, re_path
 from rest_framework.routers import SimpleRouter
 
-from apps.jobs.api import attempts, views
+from apps.jobs.api import attempt_uploads, attempts, views
 from controlplane.web.rest import UID
 
 #: Imported for what they register.
-REGISTERS = (attempts, views)
+REGISTERS = (attempt_uploads, attempts, views)
 
 router = SimpleRouter(trailing_slash=False)
 router.register("jobs", views.JobViewSet, basename="job")
@@ -24,6 +24,16 @@ urlpatterns = [
         f"^{_ATTEMPT}/files/(?P<path>.+)$",
         attempts.AttemptFileUploadView.as_view(),
         name="attempt-file",
+    ),
+    re_path(
+        f"^{_ATTEMPT}/uploads$",
+        attempt_uploads.AttemptUploadStartView.as_view(),
+        name="attempt-upload-start",
+    ),
+    re_path(
+        f"^{_ATTEMPT}/uploads/complete$",
+        attempt_uploads.AttemptUploadCompleteView.as_view(),
+        name="attempt-upload-complete",
     ),
     re_path(
         f"^{_ATTEMPT}/manifest$", attempts.AttemptManifestView.as_view(), name="attempt-manifest"

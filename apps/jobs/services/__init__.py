@@ -18,6 +18,11 @@ from apps.jobs.services.attempt_termination import (
     out_of_memory_retry,
     retry_decision,
 )
+from apps.jobs.services.direct_uploads import (
+    AttemptDirectUpload,
+    attempt_direct_upload_complete,
+    attempt_direct_upload_start,
+)
 from apps.jobs.services.job_requests import (
     JobRequest,
     ResolvedRequest,
@@ -59,6 +64,7 @@ from apps.jobs.services.saved_filters import (
 
 __all__ = [
     "DEFAULT_ENGINE",
+    "AttemptDirectUpload",
     "AttemptTermination",
     "CancelOutcome",
     "FilterRefused",
@@ -69,6 +75,8 @@ __all__ = [
     "ResolvedRequest",
     "SpecRefused",
     "attempt_create",
+    "attempt_direct_upload_complete",
+    "attempt_direct_upload_start",
     "attempt_end",
     "attempt_file_receive",
     "attempt_log_store",

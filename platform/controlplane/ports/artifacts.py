@@ -126,3 +126,54 @@ class SigningStore(Protocol):
         :raises StorageUnavailable: if the store does not answer.
         """
         ...
+
+
+class UploadIncomplete(ArtifactError):
+    """Parts of an upload are missing, or its bytes have another digest; it has to be repeated from its start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadPart:
+    """Where one part of a blob can be uploaded without credentials. The URL is a secret until it expires."""
+
+    #: For HTTP PUT of exactly ``size`` bytes.
+    url: str
+    #: First byte of the part in the blob.
+    offset: int
+    #: In bytes.
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedUpload:
+    """A blob that is uploaded in parts by presigned URL."""
+
+    #: Identifies the upload to ``complete_upload``; only the store reads it.
+    reference: str
+    parts: tuple[UploadPart, ...]
+
+
+@runtime_checkable
+class UploadSigningStore(Protocol):
+    """A store that takes blobs by presigned URL, so that large outputs do not pass through the web."""
+
+    #: How long a presigned URL is valid.
+    url_validity: timedelta
+
+    def start_upload(self, *, size: int) -> StartedUpload:
+        """URLs for the parts of a blob of that size, which is at least 1.
+
+        :raises StorageUnavailable: if the store does not answer.
+        """
+        ...
+
+    def complete_upload(self, reference: str, *, digest: str, size: int) -> Blob:
+        """Verify what was uploaded and store it under its digest; until then it is visible to nobody.
+
+        Nothing but ``start_upload`` may have produced the reference. After a failure of the store the same call
+        continues.
+
+        :raises UploadIncomplete: if parts are missing, or size or digest differ; nothing stays behind.
+        :raises StorageUnavailable: if the store does not answer.
+        """
+        ...

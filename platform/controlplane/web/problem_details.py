@@ -361,6 +361,9 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
         "429", _("Too many watches are open; end one, or repeat after Retry-After.")
     ),
     "unsupported-media-type": ProblemType("415", _("Send the body as application/json.")),
+    "upload-incomplete": ProblemType(
+        "409", _("Bytes of the upload are missing or damaged; repeat the upload.")
+    ),
     "watch-position-expired": ProblemType(
         "410",
         _("Last-Event-ID has expired; read the list again and watch without it."),

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ninefold_runtime import direct_uploads
 from ninefold_runtime.exit_codes import ReportNotDelivered
 from ninefold_runtime.report import ReportAddress, Reporter
 
@@ -192,3 +193,27 @@ def test_an_absent_control_plane_slows_nothing(tmp_path: Path) -> None:
         with pytest.raises(ReportNotDelivered, match="ConnectionRefusedError"):
             reporter.deliver(_result(tmp_path / "result"), kind="model", metrics={})
     assert said[0] == "step 0"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [(200, '{"upload": "", "parts": []}'), (404, "an earlier release"), (200, "no JSON")],
+    ids=["no-urls", "not-there", "no-json"],
+)
+def test_large_files_go_through_the_control_plane_where_no_urls_are_signed(
+    plane: ControlPlane, tmp_path: Path, answer: tuple[int, str]
+) -> None:
+    folder = tmp_path / "result"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / name).write_bytes(b"x" * direct_uploads.SMALLEST)
+    plane.answers.append(answer)
+    with _reporter(plane, []) as reporter:
+        reporter.deliver(folder, kind="outputs", metrics={})
+    # The second one is not tried.
+    assert [(method, path) for method, path, _, _ in plane.received] == [
+        ("POST", "/attempts/1/uploads"),
+        ("PUT", "/attempts/1/files/a"),
+        ("PUT", "/attempts/1/files/b"),
+        ("PUT", "/attempts/1/manifest"),
+    ]

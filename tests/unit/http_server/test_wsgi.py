@@ -16,9 +16,9 @@ Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 def server(application: Application, *, threads: int = 1) -> WsgiServer:
     return WsgiServer(
         application,
-        lanes=(RequestThreadPool(name="health", threads=1, paths=("/healthz",)),),
+        lanes=(RequestThreadPool(name="health", threads=1, paths=("/healthz", "/own/")),),
         default=RequestThreadPool(name="requests", threads=threads),
-        uploads=RequestThreadPool(name="uploads", threads=1),
+        uploads=RequestThreadPool(name="uploads", threads=1, suffixes=("/complete",)),
         streams=RequestThreadPool(name="streams", threads=1),
     )
 
@@ -99,8 +99,12 @@ async def test_lanes_do_not_share_threads() -> None:
         return [b"ok"]
 
     app = server(stuck)
-    others = [Client() for _ in range(5)]
-    waiting = [asyncio.ensure_future(client.call(app, scope("/jobs"))) for client in others]
+    others = [Client() for _ in range(6)]
+    paths = ["/jobs"] * 5 + ["/own/complete"]
+    waiting = [
+        asyncio.ensure_future(client.call(app, scope(path)))
+        for client, path in zip(others, paths, strict=True)
+    ]
     try:
         healthy = Client()
         await healthy.call(app, scope("/healthz"))
@@ -108,7 +112,7 @@ async def test_lanes_do_not_share_threads() -> None:
     finally:
         gate.set()
     await asyncio.gather(*waiting)
-    assert [client.status for client in others] == [200] * 5
+    assert [client.status for client in others] == [200] * 6
 
 
 @async_test

@@ -4,7 +4,8 @@
 
     <prefix>/sha256/ab/cdef…   a blob
     <prefix>/aside/ab/cdef…    a copy of a blob that seems unused, until it is discarded
-    <prefix>/incoming/<random> a large blob whose digest is not known before its last byte; copied to its name then
+    <prefix>/incoming/<random> a large blob whose digest is not known before its last byte, or that a job uploads
+                               by presigned URL; copied to its name then
 
 An object appears whole or not at all: by one request, by the completion of a multi-part upload, or by a copy. A
 blob whose digest is known is uploaded to its name and completed after its digest has been verified.
@@ -46,6 +47,7 @@ from controlplane.adapters.artifacts.s3.client import (
     is_missing,
     s3_errors,
 )
+from controlplane.adapters.artifacts.s3.direct_uploads import DirectUpload
 from controlplane.adapters.artifacts.s3.reader import BlobReader
 from controlplane.adapters.artifacts.s3.uploads import (
     MultipartUpload,
@@ -57,6 +59,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import (
     Blob,
     BlobDownload,
+    StartedUpload,
     StorageUnavailable,
     StoredBlob,
 )
@@ -74,7 +77,7 @@ _SETTLED: Final = timedelta(hours=1)
 
 
 class S3Artifacts:
-    """Implements ``controlplane.ports.artifacts.ArtifactStore`` and ``SigningStore``.
+    """Implements the protocols of ``controlplane.ports.artifacts``.
 
     The options are those of ``S3Options``.
     """
@@ -193,6 +196,22 @@ class S3Artifacts:
                 ExpiresIn=int(self.url_validity.total_seconds()),
             )
         return BlobDownload(url=url, size=int(found["ContentLength"]))
+
+    def start_upload(self, *, size: int) -> StartedUpload:
+        """See ``UploadSigningStore``."""
+        seconds = int(self.url_validity.total_seconds())
+        return DirectUpload.start(self._clients, size=size, valid_seconds=seconds)
+
+    def complete_upload(self, reference: str, *, digest: str, size: int) -> Blob:
+        """See ``UploadSigningStore``."""
+        upload, target = DirectUpload(self._clients, reference), self._blob_key(digest)
+        with s3_errors(self.options):
+            upload.complete(size=size)
+            upload.verify(digest=digest, size=size)
+            if not self._copy(upload.key, target):
+                raise _vanished(upload.key)
+            upload.delete()
+        return Blob(digest=digest, size=size)
 
     def delete(self, digest: str) -> None:
         with s3_errors(self.options):

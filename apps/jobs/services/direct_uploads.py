@@ -1,0 +1,104 @@
+"""Output files that attempts upload straight to the artifact store, by presigned URL.
+
+::
+
+    attempt ── start ──▶ web ── creates the upload, signs URLs ──▶ store
+    attempt ── PUT parts ────────────────────────────────────────▶ store
+    attempt ── complete ▶ web ── verifies size and digest, stores ▶ store
+
+Without such a store, and for files that do not arrive, attempts send files to the web (``attempt_file_receive``).
+Both ways end in the same row, which the manifest refers to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.core import signing
+
+from apps.jobs.models import Attempt
+from apps.jobs.services.attempt_reports import (
+    ReportRefused,
+    attempt_upload_record,
+    check_output_path,
+)
+from apps.models import selectors as registry_selectors
+from controlplane.domain.common.reasons import Reason
+from controlplane.ports.artifacts import Blob, UploadIncomplete, UploadPart, UploadSigningStore
+
+_SALT = "attempt-upload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptDirectUpload:
+    """An upload that an attempt may send to the store."""
+
+    #: For ``attempt_direct_upload_complete``.
+    upload: str
+    parts: tuple[UploadPart, ...]
+
+
+def attempt_direct_upload_start(
+    *, attempt: Attempt, path: str, sha256: str, size: int
+) -> AttemptDirectUpload | None:
+    """URLs for the parts of an output file; None if the store signs none.
+
+    :raises ReportRefused: if the path may leave its folder.
+    :raises StorageUnavailable: if the artifact store does not answer.
+    """
+    check_output_path(path)
+    store = registry_selectors.artifact_store()
+    if size == 0 or not isinstance(store, UploadSigningStore):
+        return None
+    started = store.start_upload(size=size)
+    content = {
+        "attempt": attempt.uid,
+        "reference": started.reference,
+        "path": path,
+        "sha256": sha256,
+        "size": size,
+    }
+    return AttemptDirectUpload(upload=signing.dumps(content, salt=_SALT), parts=started.parts)
+
+
+def attempt_direct_upload_complete(*, attempt: Attempt, upload: str) -> tuple[str, Blob]:
+    """Verify and record an uploaded file; its path and what is stored. A repeated call has no effect.
+
+    :raises ReportRefused: if it is not an upload of this attempt, or too old.
+    :raises UploadIncomplete: if parts are missing or damaged; then the upload has to be repeated.
+    :raises StorageUnavailable: if the artifact store does not answer; then the call can be repeated.
+    """
+    store = registry_selectors.artifact_store()
+    content = _content_of(upload, store=store)
+    if content.get("attempt") != attempt.uid or not isinstance(store, UploadSigningStore):
+        raise _unknown_upload()
+    path, size, digest = content["path"], content["size"], f"sha256:{content['sha256']}"
+    try:
+        blob = store.complete_upload(content["reference"], digest=digest, size=size)
+    except UploadIncomplete:
+        # An earlier call whose response was lost has stored it.
+        if not attempt.uploads.filter(path=path, digest=digest, size=size).exists():
+            raise
+        return path, Blob(digest=digest, size=size)
+    attempt_upload_record(attempt=attempt, path=path, digest=digest, size=size)
+    return path, blob
+
+
+def _content_of(upload: str, *, store: object) -> dict[str, Any]:
+    """What was signed; empty if it was not signed here, or is too old."""
+    validity = getattr(store, "url_validity", None)
+    try:
+        found: dict[str, Any] = signing.loads(upload, salt=_SALT, max_age=validity)
+    except signing.BadSignature:
+        return {}
+    return found
+
+
+def _unknown_upload() -> ReportRefused:
+    return ReportRefused(
+        Reason(
+            "attempt.upload.unknown",
+            "upload does not belong to this attempt, or has expired; start it again",
+        )
+    )
