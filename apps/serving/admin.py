@@ -10,6 +10,7 @@ from django.utils import timezone
 from apps.accounts.admin import ScopedReadOnlyAdmin, ScopedTransitionAdmin
 from apps.accounts.models import User
 from apps.serving.models import (
+    AdapterRoute,
     ApiKey,
     Backend,
     Deployment,
@@ -20,6 +21,7 @@ from apps.serving.models import (
     Replica,
     ReplicaTransition,
     Revision,
+    RevisionAdapter,
     Route,
     RouteBackend,
     UsageBatch,
@@ -59,6 +61,22 @@ class RevisionAdmin(ScopedReadOnlyAdmin[Revision]):
     list_filter = ("engine",)
     search_fields = ("deployment__name", "uid")
     list_select_related = ("deployment", "model_version__line", "created_by")
+
+
+@admin.register(RevisionAdapter)
+class RevisionAdapterAdmin(ScopedReadOnlyAdmin[RevisionAdapter]):
+    team_path = "revision__deployment__team"
+    list_display = ("name", "revision", "model_version", "rank")
+    search_fields = ("name", "revision__deployment__name")
+    list_select_related = ("revision__deployment", "model_version__line")
+
+
+@admin.register(AdapterRoute)
+class AdapterRouteAdmin(ScopedReadOnlyAdmin[AdapterRoute]):
+    team_path = "deployment__team"
+    list_display = ("name", "deployment", "created_at")
+    search_fields = ("name", "uid")
+    list_select_related = ("deployment",)
 
 
 @admin.register(Backend)

@@ -74,6 +74,25 @@ class Revision(UidModel):
         return f"{self.deployment} r{self.number}"
 
 
+class RevisionAdapter(models.Model):
+    """A LoRA adapter that a revision serves beside its model, under a model name of its own."""
+
+    revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="adapters")
+    name = models.SlugField(max_length=80)
+    model_version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, related_name="+")
+    #: Greatest rank of its matrices.
+    rank = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ("id",)
+        constraints = (
+            models.UniqueConstraint(fields=("revision", "name"), name="revision_adapter_name"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.model_version})"
+
+
 class Backend(UidModel):
     """A revision on one chip."""
 
@@ -138,6 +157,24 @@ class Route(UidModel):
     name = models.SlugField(max_length=80, unique=True)
     #: The deployment that it was created and is deleted with.
     deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="route")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AdapterRoute(UidModel):
+    """The public model name of a LoRA adapter of a deployment; no route and no other adapter has it.
+
+    Its requests go to the backend of the deployment that has the traffic of the deployment's own route.
+    """
+
+    name = models.SlugField(max_length=80, unique=True)
+    deployment = models.ForeignKey(
+        Deployment, on_delete=models.CASCADE, related_name="adapter_routes"
+    )
+
+    class Meta:
+        ordering = ("name",)
 
     def __str__(self) -> str:
         return self.name

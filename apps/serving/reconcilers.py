@@ -40,7 +40,7 @@ from controlplane.ports.clusters import (
     ObservedLaunch,
     ReplicaPhase,
 )
-from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
+from controlplane.ports.engines import ROLES, EngineTask, RenderRequest, ServedAdapter
 from controlplane.ports.launches import Launch
 
 log = logging.getLogger(__name__)
@@ -286,6 +286,15 @@ def _render_launch(replica: Replica) -> Launch:
                 version=str(revision.model_version),
             )
         )
+    served = list(selectors.revision_adapters(revision))
+    adapters = tuple(
+        ServedAdapter(name=each.name, input=f"adapter-{number}", rank=each.rank)
+        for number, each in enumerate(served, start=1)
+    )
+    adapter_inputs = (
+        registry_selectors.lora_adapter_input(adapter.input, each.model_version)
+        for adapter, each in zip(adapters, served, strict=True)
+    )
     launch = adapter_registry.engine_by_name(revision.engine).render(
         RenderRequest(
             task=EngineTask.SERVE,
@@ -293,7 +302,8 @@ def _render_launch(replica: Replica) -> Launch:
             spec={**revision.spec, "model_name": revision.deployment.name},
             chip=adapter_registry.all_chips()[claim.chip],
             placements=quotas_selectors.placements_of_claim(claim),
-            inputs=(registry_selectors.input_tree("model", artifact),),
+            inputs=(registry_selectors.input_tree("model", artifact), *adapter_inputs),
+            adapters=adapters,
             model=registry_selectors.engine_model_facts(revision.model_version),
             token=selectors.replica_engine_token(replica),
             labels={

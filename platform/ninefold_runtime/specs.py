@@ -1,4 +1,4 @@
-"""The spec of each task, as the control plane writes it: complete, so that nothing has a default here.
+"""The spec of each task, as the control plane writes it: complete, so that no field of a spec has a default here.
 
 Limits and defaults belong to the engine's adapter, which checks a spec before it is queued. What is left
 to check here is that the two sides mean the same fields and types.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -121,6 +121,8 @@ class ServeSpec:
     #: Requests that may wait beside the one that runs.
     queue_size: int
     precision: Literal["auto", "float32", "bfloat16"]
+    #: LoRA adapters: the name that callers use → the name of the input.
+    adapters: dict[str, str] = field(default_factory=dict)
 
 
 def load_spec(path: Path, kind: type[S]) -> S:
@@ -142,16 +144,18 @@ def parse_spec(content: object, kind: type[S], *, at: str = "") -> S:
             f"{at or 'the spec'} must be an object, not {type(content).__name__}"
         )
     hints = get_type_hints(kind)
-    known = {field.name for field in fields(kind)}
+    known = {each.name for each in fields(kind)}
+    optional = {each.name for each in fields(kind) if each.default_factory is not MISSING}
     prefix = f"{at}." if at else ""
-    if missing := sorted(known - set(content)):
+    if missing := sorted(known - optional - set(content)):
         raise InvalidTaskInput(f"the spec lacks {', '.join(prefix + name for name in missing)}")
     if unknown := sorted(set(content) - known):
         raise InvalidTaskInput(
             f"the spec has unknown fields: {', '.join(prefix + name for name in unknown)}"
         )
     values = {
-        name: _parse_value(content[name], hints[name], at=prefix + name) for name in sorted(known)
+        name: _parse_value(content[name], hints[name], at=prefix + name)
+        for name in sorted(known & set(content))
     }
     return kind(**values)
 

@@ -6,10 +6,11 @@ import http.client
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import openai
@@ -60,14 +61,19 @@ class Server:
 
 
 @contextmanager
-def running_server(python: Path, model: Path, *, folder: Path) -> Iterator[Server]:
-    """A server of the model that is ready; one request may wait beside the one that runs."""
+def running_server(
+    python: Path, model: Path, *, folder: Path, adapters: Mapping[str, Path] = MappingProxyType({})
+) -> Iterator[Server]:
+    """A server of the model and LoRA adapters that is ready; one request may wait beside the one that runs."""
     work, inputs = folder / "work", folder / "inputs"
     work.mkdir(parents=True)
     inputs.mkdir()
     (inputs / "model").symlink_to(model)
+    for name, adapter in adapters.items():
+        (inputs / name).symlink_to(adapter)
     spec = folder / "spec.json"
     values = complete_spec(EngineTask.SERVE, model_name=MODEL, queue_size=1)
+    values["adapters"] = {name: name for name in adapters}
     spec.write_text(json.dumps(values), encoding="utf-8")
     port = _free_port()
     process = start_runtime(

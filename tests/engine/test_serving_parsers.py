@@ -14,7 +14,7 @@ import pytest
 
 from controlplane.adapters.engines.tool_parsers import FAMILIES
 from controlplane.ports.adapter_registry import engine_by_name
-from controlplane.ports.engines import ArgumentVerification
+from controlplane.ports.engines import ArgumentVerification, ServedAdapter
 from controlplane.ports.launches import Launch
 from tests.engine import published
 from tests.unit.engines.serving_requests import (
@@ -28,6 +28,12 @@ from tests.unit.engines.serving_requests import (
 )
 
 EMBEDDING = replace(PLAIN, files=frozenset({"modules.json"}))
+#: Names have every character that a route's name may have.
+ADAPTERS = (
+    ServedAdapter(name="formal", input="adapter-1", rank=24),
+    ServedAdapter(name="a-b_c", input="adapter-2", rank=8),
+)
+ADAPTER_FOLDERS = ["/inputs/adapter-1", "/inputs/adapter-2"]
 #: The one package beside torch and transformers whose classes arguments are made of.
 COMPILED = "msgspec==0.22.0"
 
@@ -63,6 +69,8 @@ def launches(name: str) -> Iterator[Launch]:
             yield rendered(name, {"model_name": "assistant"}, chip=chip, model=EMBEDDING)
             reasons = {"model_name": "assistant", "reasoning_parser": "auto"}
             yield rendered(name, reasons, chip=chip)
+            spec = {"model_name": "assistant"}
+            yield rendered(name, spec, chip=chip, adapters=ADAPTERS)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +97,14 @@ def test_vllm_reads_every_command(name: str, version: str, engine_python: Path) 
         assert values["port"] == 8000
         assert values["dtype"] == line[line.index("--dtype") + 1]
         assert values["api_key"] is None, "the key is in no argument"
+        if values["enable_lora"]:
+            assert (values["max_loras"], values["max_lora_rank"]) == (2, 32)
+            modules = zip(ADAPTERS, ADAPTER_FOLDERS, values["lora_modules"], strict=True)
+            for adapter, folder, module in modules:
+                assert f"name={adapter.name!r}, path={folder!r}" in module
+        else:
+            assert values["lora_modules"] is None
+    assert any(values["enable_lora"] for values in read)
     assert {values["max_model_len"] for values in read} == {None, 8192}
     assert {values["enable_prefix_caching"] for values in read} >= {None, True, False}
     assert {values["nnodes"] for values in read} == {1, 2}
@@ -106,6 +122,14 @@ def test_sglang_reads_every_command(engine_python: Path) -> None:
         assert values["served_model_name"] == "assistant"
         assert values["enable_metrics"] is True
         assert values["api_key"] is None, "the key is in no argument"
+    adapted = [values for values in read if values["enable_lora"]]
+    assert {values["lora_backend"] for values in adapted} == {"csgmv", "ascend"}
+    for values in adapted:
+        assert (values["max_loras_per_batch"], values["max_lora_rank"]) == (3, 24)
+        assert values["lora_paths"] == [
+            f"{adapter.name}={folder}"
+            for adapter, folder in zip(ADAPTERS, ADAPTER_FOLDERS, strict=True)
+        ]
     assert {values["context_length"] for values in read} == {None, 8192}
     assert {values["device"] for values in read} == {"cuda", "npu"}
     assert {values["quantization"] for values in read} == {None, "modelslim"}

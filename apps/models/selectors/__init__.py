@@ -7,6 +7,11 @@ from apps.models.selectors.datasets import (
     datasets_with_newest_version,
     datasets_with_versions,
 )
+from apps.models.selectors.lora_adapters import (
+    lora_adapter_input,
+    lora_adapters_of,
+    lora_config_facts,
+)
 from apps.models.selectors.model_versions import (
     ComparedEvaluation,
     ComparedMetric,
@@ -52,6 +57,9 @@ __all__ = [
     "importable_folders",
     "input_tree",
     "launch_with_downloads",
+    "lora_adapter_input",
+    "lora_adapters_of",
+    "lora_config_facts",
     "model_lines_visible",
     "model_version_ancestors",
     "model_versions_usable",

@@ -13,7 +13,16 @@ from apps.accounts.api.serializers import TeamOwnedSerializer, validate_future
 from apps.models import selectors as registry
 from apps.quotas.api.queue_references import queue_reference_field, require_queue_of_team
 from apps.serving import selectors
-from apps.serving.models import ApiKey, Backend, Deployment, GatewayCall, Replica, Revision
+from apps.serving.models import (
+    ApiKey,
+    Backend,
+    Deployment,
+    GatewayCall,
+    Replica,
+    Revision,
+    RevisionAdapter,
+)
+from apps.serving.selectors.lora_adapters import MAX_ADAPTERS, AdapterConfiguration
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS, RevisionConfiguration
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
@@ -88,6 +97,15 @@ class DeploymentBackendSerializer(serializers.ModelSerializer[Backend]):
         fields = ("uid", "chips", "replicas")
 
 
+class RevisionAdapterSerializer(serializers.ModelSerializer[RevisionAdapter]):
+    name = serializers.CharField(help_text="Model name at the gateway.")
+    model_version = ObjectReference()
+
+    class Meta:
+        model = RevisionAdapter
+        fields = ("name", "model_version", "rank")
+
+
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
     model_version = ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
@@ -96,6 +114,9 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
         help_text="Operations of the model at the gateway."
     )
     chips = serializers.ListField(child=serializers.CharField())
+    adapters = RevisionAdapterSerializer(
+        many=True, help_text="LoRA adapters that are served beside the model."
+    )
     backends = DeploymentBackendSerializer(many=True)
 
     class Meta:
@@ -109,6 +130,7 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
             "operations",
             "chips",
             "cards",
+            "adapters",
             "created_by",
             "created_at",
             "backends",
@@ -141,6 +163,16 @@ class DeploymentDetailSerializer(DeploymentSerializer):
         return list(RevisionSerializer(revisions, many=True).data)
 
 
+class AdapterRequestSerializer(StrictSerializer[Any]):
+    name = serializers.SlugField(
+        max_length=80, help_text="Model name at the gateway; unique in the company."
+    )
+    model_version = VisibleUidField(
+        visible=registry.model_versions_visible,
+        help_text="A version that was fine-tuned with LoRA from the deployed one.",
+    )
+
+
 class RevisionConfigurationSerializer(StrictSerializer[Any]):
     """What a revision serves, and how."""
 
@@ -160,6 +192,12 @@ class RevisionConfigurationSerializer(StrictSerializer[Any]):
     cards = serializers.IntegerField(
         required=False, min_value=1, max_value=MOST_CARDS, help_text="Cards of one replica."
     )
+    adapters = serializers.ListField(
+        child=AdapterRequestSerializer(),
+        required=False,
+        max_length=MAX_ADAPTERS,
+        help_text="LoRA adapters to serve beside the model, each under a model name of its own.",
+    )
 
     def configuration(self, attrs: Mapping[str, Any]) -> RevisionConfiguration:
         """The fields above as one value."""
@@ -167,6 +205,9 @@ class RevisionConfigurationSerializer(StrictSerializer[Any]):
         given = {name: attrs[name] for name in names if name in attrs}
         if "chips" in given:
             given["chips"] = tuple(given["chips"])
+        given["adapters"] = tuple(
+            AdapterConfiguration(**adapter) for adapter in attrs.get("adapters", ())
+        )
         return RevisionConfiguration(**given)
 
 

@@ -32,6 +32,7 @@ from apps.serving.selectors.gateways import (
     snapshot_propagation,
     valid_api_keys_filter,
 )
+from apps.serving.selectors.lora_adapters import revision_adapters
 from apps.serving.selectors.usage import (
     usage_totals,
     usage_visible,
@@ -58,6 +59,7 @@ __all__ = [
     "replica_engine_token",
     "replica_log",
     "replicas_visible",
+    "revision_adapters",
     "revision_operations",
     "revisions_of",
     "snapshot_propagation",

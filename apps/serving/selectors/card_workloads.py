@@ -50,8 +50,8 @@ class ServingStorageConsumer(ReferencingConsumer):
     """Implements ``apps.models.selectors.storage_consumers.StorageConsumer``.
 
     A deployment stores nothing of its own: replicas write to their cluster's scratch space. It needs the model
-    of each of its revisions: it can be rolled back to any of them until it is deleted, and a stopped one can be
-    started again.
+    and the LoRA adapters of each of its revisions: it can be rolled back to any of them until it is deleted, and
+    a stopped one can be started again.
     """
 
     def holds(
@@ -60,12 +60,13 @@ class ServingStorageConsumer(ReferencingConsumer):
         at: datetime,  # noqa: ARG002 - the protocol has it
         of: Collection[int] | None = None,
     ) -> Mapping[int, StorageHold]:
-        live = Revision.objects.filter(
-            deployment__deleted_at=None, model_version__artifact__isnull=False
-        )
-        if of is not None:
-            live = live.filter(model_version__artifact__in=of)
-        rows = live.values_list("model_version__artifact", "deployment__name", "number")
+        live = Revision.objects.filter(deployment__deleted_at=None)
+        rows: list[tuple[int, str, int]] = []
+        for path in ("adapters__model_version__artifact", "model_version__artifact"):
+            holding = live.filter(**{f"{path}__isnull": False})
+            if of is not None:
+                holding = holding.filter(**{f"{path}__in": of})
+            rows += holding.order_by("pk").values_list(path, "deployment__name", "number")
         return {
             key: StorageHold(
                 reason=Reason(
@@ -76,7 +77,7 @@ class ServingStorageConsumer(ReferencingConsumer):
                 ),
                 firm=True,
             )
-            for key, name, number in rows.order_by("pk")
+            for key, name, number in rows
         }
 
 

@@ -18,6 +18,7 @@ from apps.accounts import selectors as accounts
 from apps.fleet import selectors as fleet
 from apps.quotas.models import Allocation
 from apps.serving.models import (
+    AdapterRoute,
     Backend,
     Deployment,
     DeploymentTransition,
@@ -81,7 +82,7 @@ def revisions_of(deployment: Deployment) -> QuerySet[Revision]:
         deployment.revisions.select_related(
             "model_version__line", "model_version__artifact", "created_by"
         )
-        .prefetch_related(backends)
+        .prefetch_related(backends, "adapters__model_version__line")
         .order_by("-number")
     )
 
@@ -107,7 +108,11 @@ def replica_log(replica: Replica, *, offset: int, limit: int) -> LogChunk:
 
 def first_available_route_name(wanted: str) -> str:
     """``wanted``, or ``wanted-2``, ``-3``, … : the first that no route has."""
-    taken = set(Route.objects.filter(name__startswith=wanted).values_list("name", flat=True))
+    taken = {
+        name
+        for routes in (Route, AdapterRoute)
+        for name in routes.objects.filter(name__startswith=wanted).values_list("name", flat=True)
+    }
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(1))
     return next(name for name in names if name not in taken)
 
@@ -195,6 +200,7 @@ def revision_settings(revision: Revision) -> dict[str, Any]:
         "chips": " / ".join(revision.chips),
         "cards": revision.cards,
         "engine": revision.engine,
+        "adapters": ", ".join(map(str, revision.adapters.all())) or None,
         **{name: value for name, value in sorted(revision.spec.items()) if value is not None},
     }
 
@@ -212,7 +218,9 @@ def revision_changes(before: Revision, after: Revision) -> tuple[RevisionChange,
 def revision_rows(deployment: Deployment) -> Sequence[RevisionRow]:
     """Its revisions, the newest first."""
     found = list(
-        deployment.revisions.select_related("model_version__line", "created_by").order_by("-number")
+        deployment.revisions.select_related("model_version__line", "created_by")
+        .prefetch_related("adapters__model_version__line")
+        .order_by("-number")
     )
     serving = set(
         RouteBackend.objects.filter(

@@ -17,6 +17,7 @@ from django.db.models.functions import Coalesce, JSONObject
 from apps.accounts import selectors as accounts
 from apps.models import selectors as registry_selectors
 from apps.serving.models import (
+    AdapterRoute,
     ApiKey,
     Backend,
     Deployment,
@@ -59,7 +60,9 @@ def gateway_snapshot_content(*, at: datetime) -> dict[str, Any]:
     """Routes, endpoints, keys and limits as they are now; in a stable order, so that it can be compared."""
     return {
         "gateways": max(1, live_gateway_count(at=at)),
-        "routes": [_route_document(route) for route in _published_routes()],
+        "routes": [
+            document for route in _published_routes() for document in _route_documents(route)
+        ],
         "keys": [_key_document(key) for key in _valid_api_keys(at)],
     }
 
@@ -76,14 +79,68 @@ def _published_routes() -> QuerySet[Route]:
             "revision__model_version__line",
             "revision__model_version__artifact",
             "revision__deployment",
-        ).prefetch_related(ready),
+        ).prefetch_related(ready, "revision__adapters"),
     )
     return (
         Route.objects.filter(deployment__deleted_at=None)
         .select_related("deployment__team")
-        .prefetch_related("weights", backends)
+        .prefetch_related("weights", backends, "deployment__adapter_routes")
         .order_by("name")
     )
+
+
+def _route_documents(route: Route) -> list[dict[str, Any]]:
+    """The route, and those of the adapters of its deployment."""
+    adapters = [
+        _adapter_route_document(adapter, route) for adapter in route.deployment.adapter_routes.all()
+    ]
+    return [_route_document(route), *adapters]
+
+
+def _adapter_route_document(adapter: AdapterRoute, route: Route) -> dict[str, Any]:
+    """All requests go to the backend of the deployment that the route has, if its revision has the adapter."""
+    weights = [
+        weight
+        for weight in route.weights.all()
+        if weight.backend.revision.deployment_id == adapter.deployment_id
+        and adapter.name in {one.name for one in weight.backend.revision.adapters.all()}
+    ]
+    return {
+        "name": adapter.name,
+        "team": route.deployment.team.uid,
+        "context_length": min(
+            (weight.backend.revision.model_version.context_length for weight in weights), default=0
+        ),
+        "operations": [operation.value for operation in _route_operations(weights)],
+        "created": int(adapter.created_at.timestamp()),
+        "backends": [
+            {
+                "uid": weight.backend.uid,
+                "weight": 1,
+                "model": _adapter_request_name(weight.backend.revision, adapter.name),
+                "endpoints": _endpoint_documents(weight.backend),
+            }
+            for weight in weights
+        ],
+    }
+
+
+def _adapter_request_name(revision: Revision, adapter: str) -> str:
+    """How requests to the engine name the adapter."""
+    lora = (
+        adapter_registry.engine_by_name(revision.engine).profile().lora
+        if revision.engine in adapter_registry.engine_names()
+        else None
+    )
+    form = lora.request_name if lora is not None else "{adapter}"
+    return form.format(model=revision.deployment.name, adapter=adapter)
+
+
+def _endpoint_documents(backend: Backend) -> list[dict[str, str]]:
+    return [
+        {"uid": replica.uid, "url": replica.url, "credential": replica_engine_token(replica)}
+        for replica in backend.ready  # type: ignore[attr-defined] # prefetched so
+    ]
 
 
 def _route_document(route: Route) -> dict[str, Any]:
@@ -103,14 +160,7 @@ def _route_document(route: Route) -> dict[str, Any]:
                 "weight": weight.weight,
                 # As the deployment's replicas are started; answers bear the route's name.
                 "model": weight.backend.revision.deployment.name,
-                "endpoints": [
-                    {
-                        "uid": replica.uid,
-                        "url": replica.url,
-                        "credential": replica_engine_token(replica),
-                    }
-                    for replica in weight.backend.ready  # type: ignore[attr-defined] # prefetched so
-                ],
+                "endpoints": _endpoint_documents(weight.backend),
             }
             for weight in weights
         ],

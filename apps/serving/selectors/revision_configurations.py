@@ -11,6 +11,11 @@ from apps.models import selectors as registry_selectors
 from apps.models.models import ModelVersion
 from apps.models.selectors import catalog
 from apps.serving.models import Revision
+from apps.serving.selectors.lora_adapters import (
+    AdapterConfiguration,
+    check_adapters,
+    revision_adapters,
+)
 from controlplane.domain.catalog import CatalogTask
 from controlplane.domain.common.accelerators import Chip, check_cards_per_node
 from controlplane.domain.common.reasons import NONE, Reason
@@ -112,6 +117,8 @@ class RevisionConfiguration:
     chips: tuple[str, ...] = ("cpu",)
     #: Cards of one replica.
     cards: int = 1
+    #: LoRA adapters that are served beside the model.
+    adapters: tuple[AdapterConfiguration, ...] = ()
 
     @classmethod
     def of(cls, revision: Revision) -> RevisionConfiguration:
@@ -122,6 +129,7 @@ class RevisionConfiguration:
             spec=revision.spec,
             chips=tuple(revision.chips),
             cards=revision.cards,
+            adapters=tuple(map(AdapterConfiguration.of, revision_adapters(revision))),
         )
 
     def with_engine(self) -> RevisionConfiguration:
@@ -144,6 +152,11 @@ def revision_configuration_check(
     findings += _check_engine(resolved)
     if not any(finding.field == "engine" for finding in findings):
         findings += _check_spec(resolved)
+        findings += check_adapters(
+            resolved.adapters,
+            base=resolved.model_version,
+            engine=adapter_registry.engine_by_name(resolved.engine),
+        )
     # Several chips may yield the same finding.
     return tuple(dict.fromkeys(findings))
 

@@ -109,10 +109,11 @@ class _Percentile(Aggregate):
 def deployment_calls(
     deployment: Deployment, *, user: accounts.RequestUser
 ) -> QuerySet[GatewayCall]:
-    """Calls of this deployment, without those of an earlier one of the same name."""
+    """Calls of this deployment and its adapters, without those of an earlier one of the same name."""
+    adapters = deployment.adapter_routes.values_list("name", flat=True)
     return GatewayCall.objects.filter(
         team__in=accounts.teams_visible(user),
-        route=deployment.name,
+        route__in=[deployment.name, *adapters],
         at__gte=deployment.created_at,
     ).order_by()
 

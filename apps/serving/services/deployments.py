@@ -7,25 +7,35 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from apps.accounts.models import Team, User
 from apps.accounts.services import record_audit_entry
 from apps.jobs.services import SpecRefused
+from apps.models import selectors as registry_selectors
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim, Queue
 from apps.serving.models import (
+    AdapterRoute,
     Backend,
     Deployment,
     DeploymentTransition,
     Replica,
     ReplicaTransition,
     Revision,
+    RevisionAdapter,
     Route,
     RouteBackend,
 )
-from apps.serving.selectors import LIVE_REPLICAS, OWNER_KIND, WORKLOAD_KIND
+from apps.serving.selectors import (
+    LIVE_REPLICAS,
+    OWNER_KIND,
+    WORKLOAD_KIND,
+    newest_revision,
+    weighted_backend_ids,
+)
+from apps.serving.selectors.lora_adapters import AdapterConfiguration, taken_route_names
 from apps.serving.selectors.revision_configurations import (
     MAX_REPLICAS,
     RevisionConfiguration,
@@ -46,6 +56,7 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaState,
 )
 from controlplane.outbox.messages import publish_message
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import LeaseLost, apply_transition
 from controlplane.ports import adapter_registry
@@ -92,6 +103,9 @@ def deployment_create(
     try:
         with transaction.atomic():
             _require_pending_limit(actor, more=replicas)
+            lock_in_transaction(AdvisoryLock.NAME_ROUTE)
+            if taken_route_names([name]):
+                raise SpecRefused([_name_taken(name, field="name")])
             deployment = Deployment.objects.create(
                 team=team,
                 created_by=actor,
@@ -100,8 +114,8 @@ def deployment_create(
                 replica_count=replicas,
                 state_reason=Reason("claim.pending.cards", "waiting for cards"),
             )
-            backend = _revision_create(deployment, configuration, actor)
             route = Route.objects.create(name=name, deployment=deployment)
+            backend = _revision_create(deployment, configuration, actor)
             RouteBackend.objects.create(route=route, backend=backend, weight=ALL_TRAFFIC)
             record_audit_entry(
                 actor=actor,
@@ -114,17 +128,19 @@ def deployment_create(
             )
             publish_message("deployment.changed", deployment_uid=deployment.uid)
     except IntegrityError:
-        taken = FieldFinding(
-            field="name",
-            message=Reason(
-                "deployment.name.already_exists",
-                "{name} is already in use; model names are unique across the company, "
-                "choose another",
-                name=repr(name),
-            ),
-        )
-        raise SpecRefused([taken]) from None
+        raise SpecRefused([_name_taken(name, field="name")]) from None
     return deployment
+
+
+def _name_taken(name: str, *, field: str) -> FieldFinding:
+    return FieldFinding(
+        field=field,
+        message=Reason(
+            "deployment.name.already_exists",
+            "{name} is already in use; model names are unique across the company, choose another",
+            name=repr(name),
+        ),
+    )
 
 
 def _revision_create(
@@ -143,7 +159,43 @@ def _revision_create(
         cards=configuration.cards,
         created_by=actor,
     )
+    _adapters_create(revision, configuration.adapters)
     return Backend.objects.create(revision=revision, chips=revision.chips)
+
+
+def _adapters_create(revision: Revision, adapters: Sequence[AdapterConfiguration]) -> None:
+    """Store the adapters of a new revision and reserve their names.
+
+    :raises SpecRefused: if a name is taken.
+    """
+    if not adapters:
+        return
+    lock_in_transaction(AdvisoryLock.NAME_ROUTE)
+    names = [adapter.name for adapter in adapters]
+    if taken := taken_route_names(names, deployment=revision.deployment):
+        raise SpecRefused([_name_taken(name, field="adapters") for name in sorted(taken)])
+    for adapter in adapters:
+        facts = registry_selectors.lora_config_facts(adapter.model_version)
+        RevisionAdapter.objects.create(
+            revision=revision,
+            name=adapter.name,
+            model_version=adapter.model_version,
+            rank=facts.rank if facts is not None else 0,
+        )
+        AdapterRoute.objects.get_or_create(
+            name=adapter.name, defaults={"deployment": revision.deployment}
+        )
+
+
+def adapter_routes_prune(*, deployment: Deployment) -> None:
+    """Free the names of adapters that neither the newest revision nor one with traffic has."""
+    wanted = RevisionAdapter.objects.filter(
+        Q(revision=newest_revision(deployment))
+        | Q(revision__backends__in=weighted_backend_ids(deployment))
+    )
+    AdapterRoute.objects.filter(deployment=deployment).exclude(
+        name__in=wanted.values("name")
+    ).delete()
 
 
 @transaction.atomic
@@ -252,6 +304,7 @@ def deployment_delete(*, deployment: Deployment, actor: User, at: datetime) -> N
         )
     _require_unshared_routes(row)
     Route.objects.filter(deployment=row).delete()
+    AdapterRoute.objects.filter(deployment=row).delete()
     row.deleted_at = at
     row.save(update_fields=["deleted_at"])
     record_audit_entry(
@@ -452,3 +505,4 @@ def traffic_shift(*, deployment: Deployment, backend: Backend) -> None:
             RouteBackend.objects.update_or_create(
                 route=route, backend_id=key, defaults={"weight": weight}
             )
+    adapter_routes_prune(deployment=deployment)

@@ -148,6 +148,7 @@ def _configuration_check(
     if not wrong and queue is not None:
         values = form.cleaned_data
         replicas = deployment.replica_count if deployment else values["replicas"]
+        context["adapters"] = [one.name for one in form.configuration().adapters]
         context["replicas"] = replicas
         context["cards"] = replicas * values["cards"]
         context["place"] = quotas.queue_position(queue=queue, chips=[values["chip"]])

@@ -254,6 +254,7 @@ def _overview_context(request: AuthenticatedRequest, found: Deployment) -> dict[
     return {
         "revision": revision,
         "operations": selectors.revision_operations(revision),
+        "adapters": list(selectors.revision_adapters(revision)),
         "replicas": rows,
         # All replicas have the same claim shape, so the first pending one stands for the others.
         "claim_uid": next(
@@ -294,6 +295,7 @@ FIELD_LABELS = {
     "chips": lazy("Chip"),
     "cards": lazy("Cards per replica"),
     "engine": lazy("Engine"),
+    "adapters": lazy("LoRA adapters"),
     "precision": lazy("Precision"),
     "queue_size": lazy("Max waiting requests"),
 }

@@ -32,6 +32,10 @@ from apps.models import selectors as models
 from apps.models.models import ModelVersion
 from apps.serving import selectors
 from apps.serving.models import Revision
+from apps.serving.selectors.lora_adapters import (
+    AdapterConfiguration,
+    adapters_unsupported_reason,
+)
 from apps.serving.selectors.revision_configurations import (
     RevisionConfiguration,
     best_engine,
@@ -44,6 +48,7 @@ from controlplane.domain.specs.serving import SERVE
 from controlplane.ports import adapter_registry
 from controlplane.ports.engines import EngineTask, ModelFacts
 from controlplane.web.forms import StyledForm
+from controlplane.web.reasons import render_reason
 
 #: Set to the deployment's name.
 _SET_BY_NINEFOLD = frozenset({"model_name"})
@@ -98,6 +103,30 @@ def spec_form_fields(
     return fields
 
 
+#: Prefix of the fields of LoRA adapters; the rest is the uid of the adapter's version.
+_ADAPTER_PREFIX = "adapter_"
+
+
+def adapter_form_fields(
+    *, engine: str, base: ModelVersion | None, versions: Sequence[ModelVersion]
+) -> dict[str, forms.Field]:
+    """A field for the name of each LoRA adapter; disabled if the engine serves no adapters."""
+    adapter = adapter_registry.engine_by_name(engine)
+    reason = adapters_unsupported_reason(adapter, base=base)
+    fields: dict[str, forms.Field] = {}
+    for version in versions:
+        field = forms.SlugField(
+            label=str(version),
+            required=False,
+            max_length=80,
+            help_text=render_reason(reason) if reason else "",
+            disabled=bool(reason),
+        )
+        field.widget.attrs["placeholder"] = gettext("not served")
+        fields[f"{_ADAPTER_PREFIX}{version.uid}"] = field
+    return fields
+
+
 #: Attributes of widgets whose change reloads the engine's fields.
 _REFRESHES_ENGINE_FIELDS: Mapping[str, Any] = {
     "hx-post": reverse_lazy("deployment-fields"),
@@ -125,6 +154,7 @@ class RevisionConfigurationForm(StyledForm):
 
     def fill_choices(self, user: User) -> None:
         """Fill the choices with what the user may use, and add the engine's fields."""
+        self._user = user
         version, chip = self.model_choice_field("model_version"), self.choice("chip")
         version.queryset = models.model_versions_usable(user)
         fleet_chips = fleet.cards_by_chip()
@@ -142,6 +172,9 @@ class RevisionConfigurationForm(StyledForm):
         ]
         self._add_engine_fields(chip.choices[0][0], version.queryset)
 
+    def _offered_adapters(self, base: ModelVersion | None) -> Sequence[ModelVersion]:
+        return models.lora_adapters_of(base, user=self._user) if base is not None else ()
+
     def _add_engine_fields(self, first_chip: str, versions: QuerySet[ModelVersion]) -> None:
         chip = adapter_registry.all_chips().get(self._selected_value("chip") or first_chip)
         uid = self._selected_value("model_version")
@@ -156,13 +189,28 @@ class RevisionConfigurationForm(StyledForm):
                 best_engine(chip=chip, model=facts) if chip else adapter_registry.engine_names()[0]
             )
         self.fields |= spec_form_fields(engine=engine, chip=chip, model=facts)
-        for name in ("engine", *SPEC_FIELD_NAMES):
+        self._adapter_versions = {
+            f"{_ADAPTER_PREFIX}{one.uid}": one for one in self._offered_adapters(version)
+        }
+        self.fields |= adapter_form_fields(
+            engine=engine, base=version, versions=list(self._adapter_versions.values())
+        )
+        for name in ("engine", *SPEC_FIELD_NAMES, *self._adapter_versions):
             self.dress(self.fields[name])
         for name in ("model_version", "chip", "engine"):
             self.fields[name].widget.attrs |= _REFRESHES_ENGINE_FIELDS
 
     def _selected_value(self, name: str) -> str:
         return str(self.data.get(name) or self.initial.get(name) or "")
+
+    @property
+    def first_fields(self) -> list[forms.BoundField]:
+        return [field for field in super().first_fields if field.name not in self._adapter_versions]
+
+    @property
+    def adapter_fields(self) -> list[forms.BoundField]:
+        """The names of the LoRA adapters of the chosen model."""
+        return [self[name] for name in self._adapter_versions]
 
     @property
     def engine_fields(self) -> list[forms.BoundField]:
@@ -186,6 +234,11 @@ class RevisionConfigurationForm(StyledForm):
             spec=self._filled_spec(),
             chips=(values["chip"],),
             cards=values["cards"],
+            adapters=tuple(
+                AdapterConfiguration(name=values[field], model_version=version)
+                for field, version in self._adapter_versions.items()
+                if values.get(field)
+            ),
         )
 
     def _filled_spec(self) -> dict[str, Any]:
@@ -210,6 +263,10 @@ class RevisionForm(RevisionConfigurationForm):
             **{
                 placed.name: value_at_path(newest.spec, path)
                 for path, placed in SPEC_FIELDS.items()
+            },
+            **{
+                f"{_ADAPTER_PREFIX}{one.model_version.uid}": one.name
+                for one in selectors.revision_adapters(newest)
             },
         }
         super().__init__(*args, initial=shown, **kwargs)
@@ -280,8 +337,12 @@ class ApiKeyForm(TeamForm):
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
-        rows = selectors.deployments_visible(user).order_by("name")
-        self._teams = dict(rows.values_list("name", "team"))
+        rows = selectors.deployments_visible(user)
+        named = rows.values_list("name", "team")
+        adapters = rows.filter(adapter_routes__isnull=False).values_list(
+            "adapter_routes__name", "team"
+        )
+        self._teams = dict(sorted({*named, *adapters}))
         self.choice("routes").choices = [(name, name) for name in self._teams]
 
     def clean(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class AdvisoryLock(IntEnum):
     APPROVE_DEFRAGMENTATION = 12
     PARTITION_HISTORY = 13
     SUM_HOUR = 14
+    NAME_ROUTE = 15
 
 
 def lock_in_transaction(lock: AdvisoryLock, key: int = 0, *, shared: bool = False) -> None:

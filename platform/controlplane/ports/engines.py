@@ -67,6 +67,32 @@ class ProgressFormat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServedAdapter:
+    """A LoRA adapter that is served beside its base model."""
+
+    #: Model name in requests to the server.
+    name: str
+    #: Name of the input with ``adapter_config.json`` and its weights.
+    input: str
+    #: Greatest rank of its matrices.
+    rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoraSupport:
+    """Which LoRA adapters an engine serves beside a model."""
+
+    #: Kinds of models that can have adapters.
+    kinds: frozenset[ModelKind] = frozenset({ModelKind.TEXT})
+    #: Greatest rank; None for no limit.
+    max_rank: int | None = None
+    #: Variants of LoRA beside the plain one (``controlplane.domain.registry.lora_configs``).
+    variants: frozenset[str] = frozenset()
+    #: How requests to the server name an adapter; ``{model}`` is the name of the base model.
+    request_name: str = "{adapter}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineProfile:
     """Properties of an engine that hold for every task."""
 
@@ -87,6 +113,8 @@ class EngineProfile:
     formats: frozenset[str] = frozenset()
     #: Kinds of models that it serves → the operations that it offers for them.
     operations: Mapping[ModelKind, frozenset[Operation]] = field(default_factory=dict)
+    #: None if it serves no LoRA adapters.
+    lora: LoraSupport | None = None
     #: How it uses memory, for sizing.
     memory: EngineMemory = DEFAULT_ENGINE_MEMORY
     #: Notes for operators, such as what it answers without a key.
@@ -156,6 +184,8 @@ class RenderRequest:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: What is trained, evaluated, quantized or served; None for scripts.
     model: ModelFacts | None = None
+    #: LoRA adapters to serve beside the model; their inputs are among ``inputs``.
+    adapters: tuple[ServedAdapter, ...] = ()
 
 
 @runtime_checkable

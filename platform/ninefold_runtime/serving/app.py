@@ -30,6 +30,7 @@ class EngineApp:
     def __init__(self, *, model: ServedModel, context: OperationContext, key: str) -> None:
         self._model = model
         self._name = context.model_name
+        self._served_names = context.served_names
         self._queue = context.queue
         self._metrics = context.metrics
         self._key = key.encode()
@@ -65,14 +66,14 @@ class EngineApp:
             await operation(request, response)
         elif path == "/v1/models":
             _require_method(request.method, "GET")
-            await response.json(200, {"object": "list", "data": [self._openai_model_object()]})
-        elif path == f"/v1/models/{self._name}":
-            _require_method(request.method, "GET")
-            await response.json(200, self._openai_model_object())
+            models = [self._openai_model_object(name) for name in self._served_names]
+            await response.json(200, {"object": "list", "data": models})
         elif path.startswith("/v1/models/"):
-            raise request_fields.unknown_model_error(
-                path.removeprefix("/v1/models/"), served=[self._name]
-            )
+            name = path.removeprefix("/v1/models/")
+            if name not in self._served_names:
+                raise request_fields.unknown_model_error(name, served=self._served_names)
+            _require_method(request.method, "GET")
+            await response.json(200, self._openai_model_object(name))
         elif path == "/metrics":
             running, waiting = self._queue.load()
             text = self._metrics.text(running=running, waiting=waiting)
@@ -84,13 +85,15 @@ class EngineApp:
                 status=404,
             )
 
-    def _openai_model_object(self) -> dict[str, Any]:
+    def _openai_model_object(self, name: str) -> dict[str, Any]:
+        """The model, or an adapter of it with the model as its ``parent``, as vLLM has it."""
         return {
-            "id": self._name,
+            "id": name,
             "object": "model",
             "created": self._created,
             "owned_by": "ninefold",
             "max_model_len": self._model.context_length,
+            "parent": None if name == self._name else self._name,
         }
 
 

@@ -21,11 +21,18 @@ class OperationContext:
     model_name: str
     queue: WorkQueue
     metrics: EngineMetrics
+    #: Names of LoRA adapters of the model.
+    adapter_names: tuple[str, ...] = ()
+
+    @property
+    def served_names(self) -> list[str]:
+        """Names that requests may have: that of the model, and those of its adapters."""
+        return [self.model_name, *self.adapter_names]
 
     def check_model(self, name: str) -> None:
         """:raises RequestRejected: if the request names another model."""
-        if name != self.model_name:
-            raise request_fields.unknown_model_error(name, served=[self.model_name])
+        if name not in self.served_names:
+            raise request_fields.unknown_model_error(name, served=self.served_names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

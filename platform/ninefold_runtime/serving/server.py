@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 import uvicorn
@@ -36,12 +37,18 @@ def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) 
     folder = folders.input_folder("model")
     kind = model_kind(folder)
     print(f"loading {spec.model_name}, kind: {kind.value}", flush=True)
+    if spec.adapters and kind is not ServedKind.TEXT:
+        raise InvalidTaskInput(
+            f"LoRA adapters are served beside models of the kind text, and this one is {kind.value}"
+        )
     context = OperationContext(
         model_name=spec.model_name,
         queue=WorkQueue(size=spec.queue_size),
         metrics=EngineMetrics(),
+        adapter_names=tuple(spec.adapters),
     )
-    model = load_model(kind, folder, precision=spec.precision, context=context)
+    adapters = {name: folders.input_folder(source) for name, source in spec.adapters.items()}
+    model = load_model(kind, folder, precision=spec.precision, context=context, adapters=adapters)
     config = uvicorn.Config(
         EngineApp(model=model, context=context, key=key),
         host=host,
@@ -63,16 +70,22 @@ def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) 
 
 
 def load_model(
-    kind: ServedKind, folder: Path, *, precision: str, context: OperationContext
+    kind: ServedKind,
+    folder: Path,
+    *,
+    precision: str,
+    context: OperationContext,
+    adapters: Mapping[str, Path],
 ) -> ServedModel:
     """The model with its operations. Only the libraries of its kind are imported.
 
+    :param adapters: folders of LoRA adapters by name; for text models only.
     :raises InvalidTaskInput: if it cannot be loaded.
     """
     if kind is ServedKind.TEXT:
         from ninefold_runtime.serving.transformers_generator import load_text_generation
 
-        return load_text_generation(folder, precision=precision, context=context)
+        return load_text_generation(folder, precision=precision, context=context, adapters=adapters)
     if kind is ServedKind.EMBEDDING:
         from ninefold_runtime.serving.embeddings import load_embedding
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -82,6 +83,12 @@ class GenerationRequest:
     #: Whether the answer is a message of a chat, with tool calls and reasoning to be told from its text.
     is_chat: bool = False
     tools: ToolUse | None = None
+    #: Name of the LoRA adapter that is applied; None for the model as it is.
+    adapter: str | None = None
+
+
+#: Applies the LoRA adapter of that name while the context is open; None: the model as it is.
+AdapterSelector = Callable[[str | None], AbstractContextManager[None]]
 
 
 class TextGenerator(Protocol):

@@ -65,7 +65,7 @@ class TextOperations:
         )
         async with aclosing(events):
             measured = _measure(events, metrics=self._context.metrics, began_at=began_at)
-            answer = frame(model=self._context.model_name, wanted=wanted)
+            answer = frame(model=wanted.model, wanted=wanted)
             if wanted.stream:
                 await _stream_response(measured, answer, response)
             else:
@@ -92,6 +92,7 @@ class TextOperations:
             logprobs=wanted.logprobs,
             echo=wanted.echo,
             grammar=wanted.grammar,
+            adapter=wanted.model if wanted.model != self._context.model_name else None,
             is_chat=wanted.messages is not None,
             tools=wanted.tools,
         )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from ninefold_runtime.serving.generation_requests import Message, SamplingParame
 from ninefold_runtime.serving.operations import OperationContext, ServedModel
 from ninefold_runtime.serving.request_fields import RequestRejected
 from ninefold_runtime.serving.text_generation import (
+    AdapterSelector,
     ChoiceFinished,
     Detokenizer,
     Event,
@@ -38,8 +41,14 @@ from ninefold_runtime.serving.text_operations import TextOperations
 _PROMPT_CHUNK = 256
 
 
-def load_text_generation(folder: Path, *, precision: str, context: OperationContext) -> ServedModel:
-    """:raises InvalidTaskInput: if the model cannot be loaded."""
+def load_text_generation(
+    folder: Path,
+    *,
+    precision: str,
+    context: OperationContext,
+    adapters: Mapping[str, Path] = MappingProxyType({}),
+) -> ServedModel:
+    """:raises InvalidTaskInput: if the model or an adapter cannot be loaded."""
     tokenizer = model_loading.load_tokenizer(folder, require_chat_template=False)
     model = model_loading.load_model(
         folder,
@@ -49,20 +58,46 @@ def load_text_generation(folder: Path, *, precision: str, context: OperationCont
         else AutoModelForCausalLM,
     ).eval()
     positions = model_loading.context_length(folder)
-    generator = TransformersGenerator(model=model, tokenizer=tokenizer, context_length=positions)
+    description = (
+        f"{type(model).__name__} with {model.num_parameters():,} parameters, {positions} positions"
+    )
+    select_adapter: AdapterSelector = _select_none
+    if adapters:
+        # Without adapters, peft need not be imported.
+        from ninefold_runtime.serving.lora_adapters import load_adapters
+
+        model, select_adapter = load_adapters(model, adapters)
+        description += f", {len(adapters)} LoRA adapters"
+    generator = TransformersGenerator(
+        model=model,
+        tokenizer=tokenizer,
+        context_length=positions,
+        select_adapter=select_adapter,
+    )
     return ServedModel(
         operations=TextOperations(generator, context=context).routes(),
-        description=f"{type(model).__name__} with {model.num_parameters():,} parameters, "
-        f"{positions} positions",
+        description=description,
         context_length=positions,
     )
+
+
+def _select_none(_name: str | None) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class TransformersGenerator:
     """Implements ``TextGenerator`` over transformers' ``generate``."""
 
-    def __init__(self, *, model: Any, tokenizer: Any, context_length: int) -> None:
+    def __init__(
+        self,
+        *,
+        model: Any,
+        tokenizer: Any,
+        context_length: int,
+        select_adapter: AdapterSelector = _select_none,
+    ) -> None:
         self._model = model
+        self._select_adapter = select_adapter
         self._tokenizer = tokenizer
         # A fast tokenizer must not be used by two threads at once; this one belongs to the worker.
         self._decoding_tokenizer = copy.deepcopy(tokenizer)
@@ -125,7 +160,7 @@ class TransformersGenerator:
         if request.sampling.seed is not None:
             torch.manual_seed(request.sampling.seed)
         completion_tokens = 0
-        with torch.inference_mode():
+        with self._select_adapter(request.adapter), torch.inference_mode():
             for number, prompt in enumerate(request.prompts):
                 echoed: tuple[TokenLogprob, ...] = ()
                 if request.echo and request.logprobs is not None:

@@ -183,7 +183,9 @@ def parsed(parser: Any, command: list[str], check: Callable[[argparse.Namespace]
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, (str, int, float, list, type(None))) else str(value)
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from ninefold_client.errors import ManifestError, NinefoldError
@@ -128,16 +128,40 @@ class DeploymentKind(Kind):
     immutable = frozenset({"queue"})
     deletion_interrupts = True
     references: ClassVar = {"model_version": find_model_version}
-    _revision: ClassVar = ("model_version", "engine", "spec", "chips", "cards")
+    _revision: ClassVar = ("model_version", "engine", "spec", "chips", "cards", "adapters")
 
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
         newest = row["revisions"][0] if row["revisions"] else {"model_version": None}
         return {
             "model_version": name_of(newest["model_version"]),
             **picked(newest, "engine", "spec", "chips", "cards"),
+            "adapters": _sorted_adapters(
+                {"name": one["name"], "model_version": name_of(one["model_version"])}
+                for one in newest.get("adapters") or ()
+            ),
             "queue": row["queue"],
             "replicas": row["replica_count"],
         }
+
+    def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = dict(spec)
+        if isinstance(wanted.get("adapters"), list):
+            wanted["adapters"] = _sorted_adapters(wanted["adapters"])
+        return wanted
+
+    def body(self, manifest: Manifest, resolved: Mapping[str, str]) -> dict[str, Any]:
+        body = super().body(manifest, resolved)
+        if "adapters" in body:
+            body["adapters"] = [self._adapter_body(manifest, one) for one in body["adapters"] or ()]
+        return body
+
+    def _adapter_body(self, manifest: Manifest, adapter: Any) -> dict[str, Any]:
+        if not isinstance(adapter, Mapping) or not {"name", "model_version"} <= adapter.keys():
+            raise ManifestError(
+                f"{manifest}: spec.adapters has {adapter!r}; each entry needs name and model_version"
+            )
+        found = find_model_version(self.client, str(adapter["model_version"]))
+        return {**adapter, "model_version": found["uid"]}
 
     def change(
         self, row: Mapping[str, Any], body: Mapping[str, Any], changed: frozenset[str]
@@ -196,6 +220,12 @@ class RouteKind(Kind):
             found = find_object(self.client, DEPLOYMENTS, str(one["deployment"]))
             backends.append({**one, "deployment": found["uid"]})
         return {"backends": backends}
+
+
+def _sorted_adapters(adapters: Iterable[Any]) -> list[Any]:
+    """The adapters by name; entries that are not objects stay as they are."""
+    rows = [dict(one) if isinstance(one, Mapping) else one for one in adapters]
+    return sorted(rows, key=lambda one: str(one.get("name") if isinstance(one, dict) else one))
 
 
 def _sorted_backends(backends: Any) -> list[dict[str, Any]]:

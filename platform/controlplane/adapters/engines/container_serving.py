@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -27,7 +27,13 @@ from controlplane.domain.serving.parallelism import (
     replica_parallelism,
 )
 from controlplane.domain.specs.serving import SERVE
-from controlplane.ports.engines import ROLES, EngineTask, ModelFacts, RenderRequest
+from controlplane.ports.engines import (
+    ROLES,
+    EngineTask,
+    ModelFacts,
+    RenderRequest,
+    ServedAdapter,
+)
 from controlplane.ports.launches import Launch, LaunchRole, ReadinessProbe
 
 #: The secret by which the gateway authenticates to the replica.
@@ -52,6 +58,9 @@ RESERVED_ARGUMENTS = frozenset(
         "--model",
         "--model-path",
         "--served-model-name",
+        "--enable-lora",
+        "--lora-modules",
+        "--lora-paths",
         "--tokenizer",
         "--trust-remote-code",
         "--tensor-parallel-size",
@@ -90,6 +99,7 @@ class ServingSettings:
     precision: str
     #: Where the processes of several nodes meet.
     master_port: int
+    adapters: tuple[ServedAdapter, ...] = ()
 
     def is_set(self, name: str, value: str = "on") -> bool:
         """Whether the flag of that name is present."""
@@ -111,6 +121,11 @@ class ServingCommand:
     health_port: str = "http"
     #: Variables that bear the key beside ``NINEFOLD_ENGINE_KEY``.
     key_variables: tuple[str, ...] = ()
+
+
+def adapter_paths(adapters: Sequence[ServedAdapter]) -> list[str]:
+    """``NAME=FOLDER`` of each adapter, as the parsers of vLLM and SGLang read it."""
+    return [f"{adapter.name}={{inputs}}/{adapter.input}" for adapter in adapters]
 
 
 class ContainerServingEngine(ContainerEngine):
@@ -191,6 +206,7 @@ class ContainerServingEngine(ContainerEngine):
             model=request.model,
             precision=resolve_precision(spec, chip=request.chip),
             master_port=container_commands.master_port(request.name),
+            adapters=request.adapters,
         )
         translation = self.translate(settings)
         role, files = _serving_role(request, translation)
@@ -306,8 +322,8 @@ def _check_extra_arguments(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
                 field="extra_args",
                 message=Reason(
                     "engine.extra_args.reserved",
-                    "{argument} cannot be set here: address, key, model, size of the replica and "
-                    "code of the model are set by the product",
+                    "{argument} cannot be set here: address, key, model, adapters, size of the replica "
+                    "and code of the model are set by the product",
                     argument=name,
                 ),
             )

@@ -12,13 +12,20 @@ from controlplane.adapters.engines.container_serving import (
     ContainerServingEngine,
     ServingCommand,
     ServingSettings,
+    adapter_paths,
 )
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.domain.specs.serving import MEMORY_FRACTION
-from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
+from controlplane.ports.engines import (
+    ArgumentVerification,
+    EngineProfile,
+    EngineTask,
+    LoraSupport,
+    ModelFacts,
+)
 
 #: Starts the server with the key from the environment: its own option would show it to every process.
 _START = "start_sglang.py"
@@ -54,6 +61,7 @@ PROFILE = EngineProfile(
         ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
         ModelKind.RERANKER: frozenset({Operation.RERANK}),
     },
+    lora=LoraSupport(request_name="{model}:{adapter}"),
     flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "modelslim", "awq", "gptq", "fp8"}),
     remarks=(
@@ -170,6 +178,7 @@ class SglangEngine(ContainerServingEngine):
             argv += ["--max-running-requests", str(spec["concurrency"])]
         argv += _feature_switches(settings)
         argv += _kind_arguments(settings)
+        argv += _adapter_arguments(settings)
         if settings.nodes > 1:
             argv += ["--nnodes", str(settings.nodes), "--node-rank", "{index}"]
             argv += ["--dist-init-addr", f"{{leader}}:{settings.master_port}"]
@@ -194,6 +203,18 @@ def _kind_arguments(settings: ServingSettings) -> list[str]:
     if parsers.reasoning:
         argv += ["--reasoning-parser", parsers.reasoning]
     return argv
+
+
+def _adapter_arguments(settings: ServingSettings) -> list[str]:
+    """Every adapter may be in one batch, beside requests to the base model."""
+    adapters = settings.adapters
+    if not adapters:
+        return []
+    argv = ["--enable-lora", "--max-loras-per-batch", str(len(adapters) + 1)]
+    argv += ["--max-lora-rank", str(max(adapter.rank for adapter in adapters))]
+    if settings.chip.torch_device == _NPU:
+        argv += ["--lora-backend", "ascend"]
+    return [*argv, "--lora-paths", *adapter_paths(adapters)]
 
 
 def _chip_arguments(settings: ServingSettings) -> list[str]:

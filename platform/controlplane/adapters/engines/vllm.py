@@ -14,12 +14,19 @@ from controlplane.adapters.engines.container_serving import (
     ContainerServingEngine,
     ServingCommand,
     ServingSettings,
+    adapter_paths,
 )
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldLimit
 from controlplane.domain.serving.model_kinds import ModelKind, Operation
-from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
+from controlplane.ports.engines import (
+    ArgumentVerification,
+    EngineProfile,
+    EngineTask,
+    LoraSupport,
+    ModelFacts,
+)
 
 #: What starts the command on several nodes: all but the first have no HTTP of their own.
 FOLLOW = "follow.py"
@@ -38,6 +45,10 @@ OPERATIONS = {
     ModelKind.RERANKER: frozenset({Operation.RERANK}),
     ModelKind.TRANSCRIPTION: frozenset({Operation.TRANSCRIPTIONS, Operation.TRANSLATIONS}),
 }
+
+#: Values of ``--max-lora-rank``.
+LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+LORA = LoraSupport(max_rank=LORA_RANKS[-1])
 
 METRICS = {
     "requests_running": "vllm:num_requests_running",
@@ -77,7 +88,19 @@ def serve_command(settings: ServingSettings) -> list[str]:
     argv += _feature_switch(settings, "prefix_cache", "enable-prefix-caching")
     argv += _feature_switch(settings, "chunked_prefill", "enable-chunked-prefill")
     argv += _kind_arguments(settings)
+    argv += _adapter_arguments(settings)
     return argv + list(spec["extra_args"] or ())
+
+
+def _adapter_arguments(settings: ServingSettings) -> list[str]:
+    """Every adapter may be in one batch; the rank is the least that vLLM reserves memory for and all have."""
+    adapters = settings.adapters
+    if not adapters:
+        return []
+    rank = max(adapter.rank for adapter in adapters)
+    reserved = next(each for each in LORA_RANKS if each >= rank)
+    argv = ["--enable-lora", "--max-loras", str(len(adapters)), "--max-lora-rank", str(reserved)]
+    return [*argv, "--lora-modules", *adapter_paths(adapters)]
 
 
 def _kind_arguments(settings: ServingSettings) -> list[str]:
@@ -127,6 +150,7 @@ VLLM_PROFILE = EngineProfile(
     images={"nvidia": "vllm/vllm-openai:v{version}"},
     metrics=METRICS,
     operations=OPERATIONS,
+    lora=LORA,
     flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "awq", "gptq", "fp8"}),
     remarks=(
@@ -199,6 +223,7 @@ VLLM_ASCEND_PROFILE = EngineProfile(
     ),
     metrics=METRICS,
     operations=OPERATIONS,
+    lora=LORA,
     flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "modelslim"}),
     remarks=(

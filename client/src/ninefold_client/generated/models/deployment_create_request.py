@@ -8,6 +8,7 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.adapter_request_request import AdapterRequestRequest
     from ..models.serve_spec_request import ServeSpecRequest
 
 
@@ -24,6 +25,7 @@ class DeploymentCreateRequest:
     spec: ServeSpecRequest | Unset = UNSET
     chips: list[str] | Unset = UNSET
     cards: int | Unset = UNSET
+    adapters: list[AdapterRequestRequest] | Unset = UNSET
     team: str | Unset = UNSET
     queue: str | Unset = "default"
     replicas: int | Unset = 1
@@ -44,6 +46,13 @@ class DeploymentCreateRequest:
             chips = self.chips
 
         cards = self.cards
+
+        adapters: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.adapters, Unset):
+            adapters = []
+            for adapters_item_data in self.adapters:
+                adapters_item = adapters_item_data.to_dict()
+                adapters.append(adapters_item)
 
         team = self.team
 
@@ -67,6 +76,8 @@ class DeploymentCreateRequest:
             field_dict["chips"] = chips
         if cards is not UNSET:
             field_dict["cards"] = cards
+        if adapters is not UNSET:
+            field_dict["adapters"] = adapters
         if team is not UNSET:
             field_dict["team"] = team
         if queue is not UNSET:
@@ -78,6 +89,7 @@ class DeploymentCreateRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.adapter_request_request import AdapterRequestRequest
         from ..models.serve_spec_request import ServeSpecRequest
 
         d = dict(src_dict)
@@ -98,6 +110,15 @@ class DeploymentCreateRequest:
 
         cards = d.pop("cards", UNSET)
 
+        _adapters = d.pop("adapters", UNSET)
+        adapters: list[AdapterRequestRequest] | Unset = UNSET
+        if _adapters is not UNSET:
+            adapters = []
+            for adapters_item_data in _adapters:
+                adapters_item = AdapterRequestRequest.from_dict(adapters_item_data)
+
+                adapters.append(adapters_item)
+
         team = d.pop("team", UNSET)
 
         queue = d.pop("queue", UNSET)
@@ -111,6 +132,7 @@ class DeploymentCreateRequest:
             spec=spec,
             chips=chips,
             cards=cards,
+            adapters=adapters,
             team=team,
             queue=queue,
             replicas=replicas,

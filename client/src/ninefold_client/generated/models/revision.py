@@ -12,6 +12,7 @@ from ..types import UNSET, Unset
 if TYPE_CHECKING:
     from ..models.deployment_backend import DeploymentBackend
     from ..models.object_reference import ObjectReference
+    from ..models.revision_adapter import RevisionAdapter
     from ..models.serve_spec import ServeSpec
 
 
@@ -29,6 +30,7 @@ class Revision:
     spec: ServeSpec
     operations: list[OperationsEnum]
     chips: list[str]
+    adapters: list[RevisionAdapter]
     created_by: str
     created_at: datetime.datetime
     backends: list[DeploymentBackend]
@@ -52,6 +54,11 @@ class Revision:
 
         chips = self.chips
 
+        adapters = []
+        for adapters_item_data in self.adapters:
+            adapters_item = adapters_item_data.to_dict()
+            adapters.append(adapters_item)
+
         created_by = self.created_by
 
         created_at = self.created_at.isoformat()
@@ -74,6 +81,7 @@ class Revision:
                 "spec": spec,
                 "operations": operations,
                 "chips": chips,
+                "adapters": adapters,
                 "created_by": created_by,
                 "created_at": created_at,
                 "backends": backends,
@@ -88,6 +96,7 @@ class Revision:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.deployment_backend import DeploymentBackend
         from ..models.object_reference import ObjectReference
+        from ..models.revision_adapter import RevisionAdapter
         from ..models.serve_spec import ServeSpec
 
         d = dict(src_dict)
@@ -110,6 +119,13 @@ class Revision:
 
         chips = cast(list[str], d.pop("chips"))
 
+        adapters = []
+        _adapters = d.pop("adapters")
+        for adapters_item_data in _adapters:
+            adapters_item = RevisionAdapter.from_dict(adapters_item_data)
+
+            adapters.append(adapters_item)
+
         created_by = d.pop("created_by")
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
@@ -131,6 +147,7 @@ class Revision:
             spec=spec,
             operations=operations,
             chips=chips,
+            adapters=adapters,
             created_by=created_by,
             created_at=created_at,
             backends=backends,

@@ -8,6 +8,7 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.adapter_request_request import AdapterRequestRequest
     from ..models.serve_spec_request import ServeSpecRequest
 
 
@@ -23,6 +24,7 @@ class RevisionRequestRequest:
     spec: ServeSpecRequest | Unset = UNSET
     chips: list[str] | Unset = UNSET
     cards: int | Unset = UNSET
+    adapters: list[AdapterRequestRequest] | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         model_version = self.model_version
@@ -39,6 +41,13 @@ class RevisionRequestRequest:
 
         cards = self.cards
 
+        adapters: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.adapters, Unset):
+            adapters = []
+            for adapters_item_data in self.adapters:
+                adapters_item = adapters_item_data.to_dict()
+                adapters.append(adapters_item)
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -54,11 +63,14 @@ class RevisionRequestRequest:
             field_dict["chips"] = chips
         if cards is not UNSET:
             field_dict["cards"] = cards
+        if adapters is not UNSET:
+            field_dict["adapters"] = adapters
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.adapter_request_request import AdapterRequestRequest
         from ..models.serve_spec_request import ServeSpecRequest
 
         d = dict(src_dict)
@@ -77,12 +89,22 @@ class RevisionRequestRequest:
 
         cards = d.pop("cards", UNSET)
 
+        _adapters = d.pop("adapters", UNSET)
+        adapters: list[AdapterRequestRequest] | Unset = UNSET
+        if _adapters is not UNSET:
+            adapters = []
+            for adapters_item_data in _adapters:
+                adapters_item = AdapterRequestRequest.from_dict(adapters_item_data)
+
+                adapters.append(adapters_item)
+
         revision_request_request = cls(
             model_version=model_version,
             engine=engine,
             spec=spec,
             chips=chips,
             cards=cards,
+            adapters=adapters,
         )
 
         return revision_request_request

@@ -32,6 +32,7 @@ from controlplane.ports.engines import (
     ArgumentVerification,
     EngineProfile,
     EngineTask,
+    LoraSupport,
     ModelFacts,
     RenderRequest,
 )
@@ -188,6 +189,7 @@ class TransformersEngine:
             flags=ArgumentVerification.RUN,
             formats=frozenset({quantization.COMPRESSED_TENSORS}),
             operations=OPERATIONS,
+            lora=LoraSupport(variants=frozenset({"DoRA"})),
             memory=_MEMORY,
         )
 
@@ -254,9 +256,12 @@ class TransformersEngine:
         """
         spec = self.normalise(request.task, request.spec)
         limited = request.task is EngineTask.SCRIPT
+        rendered = runtime_spec(spec)
+        if request.adapters:
+            rendered["adapters"] = {each.name: each.input for each in request.adapters}
         return runtime_launches.runtime_launch(
             request,
-            spec=runtime_spec(spec),
+            spec=rendered,
             run_within=timedelta(seconds=spec["maximum_run_time_seconds"]) if limited else None,
         )
 
