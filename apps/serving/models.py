@@ -50,7 +50,7 @@ class DeploymentTransition(Transition):
 
 
 class Revision(UidModel):
-    """One configuration of a deployment: model version, engine, its fields. Never changed."""
+    """One configuration of a deployment: model version, engine, its fields, which never change."""
 
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
@@ -63,6 +63,9 @@ class Revision(UidModel):
     #: Cards of one replica.
     cards = models.PositiveIntegerField(default=1)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    #: When its rollout failed; the deployment then returned to the newest revision that has not failed.
+    failed_at = models.DateTimeField(null=True, blank=True)
+    failure_reason = ReasonField()
 
     class Meta:
         ordering = ("-number",)

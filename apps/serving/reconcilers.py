@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 
 from apps.fleet import selectors as fleet
@@ -17,6 +18,7 @@ from apps.quotas.models import Claim
 from apps.serving import selectors
 from apps.serving.models import Backend, Deployment, Replica
 from apps.serving.services import deployments as services
+from apps.serving.services import gateways
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason
 from controlplane.domain.serving.lifecycle import (
@@ -28,6 +30,7 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaState,
     restart_backoff,
 )
+from controlplane.domain.serving.rollouts import rollout_failure
 from controlplane.persistence.leases import reconcile_rows
 from controlplane.ports import adapter_registry
 from controlplane.ports.adapter_registry import AdapterNotFound
@@ -50,6 +53,8 @@ DEPLOYMENT_BATCH = 32
 REPLICA_LEASE = timedelta(seconds=60)
 REPLICA_BATCH = 64
 STOP_GRACE = timedelta(seconds=20)
+#: Superseded replicas stop at last this long after the new ones are ready, whatever gateways report.
+DRAIN_WITHIN = timedelta(seconds=60)
 HTTP_PORT_NAME = "http"
 LOG_TAIL_BYTES = 4 * 1024
 #: Launches of replicas are named ``replica-<uid>-<generation>``.
@@ -78,22 +83,54 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
     current = [replica for replica in live if replica.backend_id == backend.pk]
     older = [replica for replica in live if replica.backend_id != backend.pk]
     _scale_backend(deployment, backend, current, at)
-    if older:
-        _stop_superseded_replicas(deployment, backend, older, at)
     ready = [replica for replica in current if replica.state == ReplicaState.READY]
     if len(ready) >= deployment.replica_count:
         services.traffic_shift(deployment=deployment, backend=backend)
-        services.replicas_stop(
-            replicas=older,
-            reason=ReleaseReason.FINISHED,
-            message=Reason(
-                "replica.stop.revision_ready",
-                "replaced by revision {revision}, which is ready",
-                revision=backend.revision.number,
-            ),
-            at=at,
-        )
+        if older and _is_traffic_away(ready, at):
+            services.replicas_stop(
+                replicas=older,
+                reason=ReleaseReason.FINISHED,
+                message=Reason(
+                    "replica.stop.revision_ready",
+                    "replaced by revision {revision}, which is ready",
+                    revision=backend.revision.number,
+                ),
+                at=at,
+            )
+    elif older:
+        _stop_superseded_replicas(deployment, backend, older, at)
+        if _fail_rollout(deployment, backend, current, at):
+            return
     _update_deployment_state(deployment, current, len(ready), at)
+
+
+def _is_traffic_away(ready: list[Replica], at: datetime) -> bool:
+    """Whether no live gateway sends requests to superseded replicas any more, or the time for that is over."""
+    snapshot = gateways.gateway_snapshot_publish(at=at)
+    propagation = selectors.snapshot_propagation(version=snapshot.version, at=at)
+    if propagation.updated == propagation.gateways:
+        return True
+    newest = max(replica.ready_at or at for replica in ready)
+    return at - newest > DRAIN_WITHIN
+
+
+def _fail_rollout(
+    deployment: Deployment, backend: Backend, current: list[Replica], at: datetime
+) -> bool:
+    """Return to the revision that serves if the newest has failed; return whether it has."""
+    serving = selectors.weighted_backend_ids(deployment)
+    if not serving or backend.pk in serving:
+        return False
+    reason = rollout_failure(
+        selectors.rollout_replicas(current),
+        deadline=timedelta(seconds=settings.NINEFOLD_ROLLOUT_PROGRESS_DEADLINE_SECONDS),
+        at=at,
+    )
+    if reason:
+        services.revision_fail(
+            deployment=deployment, revision=backend.revision, at=at, reason=reason
+        )
+    return bool(reason)
 
 
 def _stop_replicas(deployment: Deployment, live: list[Replica], at: datetime) -> None:

@@ -131,6 +131,8 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
             "chips",
             "cards",
             "adapters",
+            "failed_at",
+            "failure_reason",
             "created_by",
             "created_at",
             "backends",

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from django.db.models import Count, F, IntegerField, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Count, F, IntegerField, Min, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
@@ -30,6 +30,7 @@ from apps.serving.models import (
     RouteBackend,
 )
 from controlplane.domain.serving.lifecycle import ReplicaState
+from controlplane.domain.serving.rollouts import RolloutReplica
 from controlplane.ports.clusters import ClusterError, LogChunk
 from controlplane.ports.engines import ROLES, EngineTask
 
@@ -53,9 +54,39 @@ def deployments_visible(user: accounts.RequestUser) -> QuerySet[Deployment]:
 
 
 def newest_revision(deployment: Deployment) -> Revision:
-    return deployment.revisions.select_related(
-        "model_version__line", "model_version__artifact"
-    ).order_by("-number")[0]
+    """The revision that the deployment should serve: the newest whose rollout has not failed."""
+    return (
+        deployment.revisions.filter(failed_at=None)
+        .select_related("model_version__line", "model_version__artifact")
+        .order_by("-number")[0]
+    )
+
+
+def failed_rollout(deployment: Deployment) -> Revision | None:
+    """The newest revision, if its rollout failed."""
+    newest = deployment.revisions.order_by("-number").first()
+    return newest if newest is not None and newest.failed_at is not None else None
+
+
+def rollout_replicas(replicas: Collection[Replica]) -> list[RolloutReplica]:
+    """The replicas of a revision, with the time at which each first got its cards."""
+    first_admitted = dict(
+        ReplicaTransition.objects.filter(
+            entity__in=[replica.pk for replica in replicas], to_state=ReplicaState.ADMITTED
+        )
+        .order_by()
+        .values_list("entity")
+        .annotate(Min("at"))
+    )
+    return [
+        RolloutReplica(
+            state=ReplicaState(replica.state),
+            crashes=replica.crashes,
+            message=replica.message,
+            admitted_at=first_admitted.get(replica.pk),
+        )
+        for replica in replicas
+    ]
 
 
 def live_replicas(deployment: Deployment) -> QuerySet[Replica]:

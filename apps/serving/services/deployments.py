@@ -221,6 +221,32 @@ def deployment_revise(
 
 
 @transaction.atomic
+def revision_fail(*, deployment: Deployment, revision: Revision, at: datetime, reason: str) -> None:
+    """Record that the rollout of the revision failed; the deployment returns to the newest that has not.
+
+    Does nothing if a route sends requests to it meanwhile, or a later revision has replaced it.
+    """
+    row = _lock_deployment(deployment)
+    if newest_revision(row).pk != revision.pk:
+        return
+    if weighted_backend_ids(row) & set(revision.backends.values_list("pk", flat=True)):
+        return
+    revision.failed_at, revision.failure_reason = at, reason
+    revision.save(update_fields=["failed_at", "failure_reason"])
+    earlier = newest_revision(row)
+    adapter_routes_prune(deployment=row)
+    message = Reason(
+        "deployment.rollout.failed",
+        "the rollout of revision {revision} failed: {reason}; revision {earlier} serves",
+        revision=revision.number,
+        earlier=earlier.number,
+        reason=reason,
+    )
+    deployment_transition(deployment, DeploymentEvent.CHANGE, at=at, reason=message)
+    publish_message("deployment.changed", deployment_uid=row.uid)
+
+
+@transaction.atomic
 def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: datetime) -> None:
     """Set the number of replicas.
 

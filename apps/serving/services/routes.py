@@ -178,7 +178,9 @@ def _check_backends(
     route: Route, owner: Deployment, wanted: Collection[Backend]
 ) -> Iterator[FieldFinding]:
     newest = dict(
-        Revision.objects.filter(deployment__in=[one.revision.deployment_id for one in wanted])
+        Revision.objects.filter(
+            failed_at=None, deployment__in=[one.revision.deployment_id for one in wanted]
+        )
         .order_by()
         .values_list("deployment")
         .annotate(Max("number"))

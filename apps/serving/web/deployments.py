@@ -254,6 +254,7 @@ def _overview_context(request: AuthenticatedRequest, found: Deployment) -> dict[
     return {
         "revision": revision,
         "operations": selectors.revision_operations(revision),
+        "failed": selectors.failed_rollout(found),
         "adapters": list(selectors.revision_adapters(revision)),
         "replicas": rows,
         # All replicas have the same claim shape, so the first pending one stands for the others.

@@ -240,6 +240,14 @@ def _ownership_lost_reason(deployment: Deployment, step: Step) -> str:
             "deployment {deployment} has been deleted",
             deployment=deployment.name,
         )
+    if step.revision is not None and step.revision.failed_at is not None:
+        return Reason(
+            "pipeline.step.rollout_failed",
+            "the rollout of revision {revision} of deployment {deployment} failed: {reason}",
+            revision=step.revision.number,
+            deployment=deployment.name,
+            reason=step.revision.failure_reason,
+        )
     if not _is_step_revision_newest(step, deployment):
         return Reason(
             "pipeline.step.revision_replaced",

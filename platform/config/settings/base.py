@@ -91,6 +91,9 @@ NINEFOLD_WAKE_RELAY = True
 NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
 #: Grace period in seconds for preempted workloads.
 NINEFOLD_GRACE_SECONDS = read_bounded_integer("NINEFOLD_GRACE_SECONDS", default=120, least=0)
+NINEFOLD_ROLLOUT_PROGRESS_DEADLINE_SECONDS = read_bounded_integer(
+    "NINEFOLD_ROLLOUT_PROGRESS_DEADLINE_SECONDS", default=3600, least=60
+)
 #: Most pending claims of one user; 0 means no limit.
 NINEFOLD_PENDING_PER_USER = read_bounded_integer("NINEFOLD_PENDING_PER_USER", default=1000, least=0)
 #: Currency of usage costs.

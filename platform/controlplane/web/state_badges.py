@@ -35,7 +35,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "ready": StateBadge(_("ready"), "circle-check", "green"),
     "usable": StateBadge(_("usable"), "circle-check", "green"),
     "degraded": StateBadge(_("degraded"), "alert-triangle", "orange"),
-    "backoff": StateBadge(_("restarting"), "refresh", "orange"),
+    "backoff": StateBadge("CrashLoopBackOff", "refresh", "orange"),
     "failed": StateBadge(_("failed"), "circle-x", "red"),
     "isolated": StateBadge(_("isolated"), "shield", "red"),
     "held": StateBadge(pgettext_lazy("pipeline", "held at a gate"), "hourglass", "orange"),

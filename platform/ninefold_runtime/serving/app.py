@@ -21,6 +21,7 @@ from ninefold_runtime.serving.asgi import (
 )
 from ninefold_runtime.serving.operations import OperationContext, ServedModel
 from ninefold_runtime.serving.request_fields import RequestRejected
+from ninefold_runtime.serving.warm_up import warm_up
 from ninefold_runtime.serving.work_queue import QueueFull
 
 
@@ -35,8 +36,13 @@ class EngineApp:
         self._metrics = context.metrics
         self._key = key.encode()
         self._created = int(time.time())
+        #: Why the model did not answer the warm-up request; the server has ended then.
+        self.warm_up_error = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._run_lifespan(receive, send)
+            return
         request, response = AsgiRequest(scope, receive), AsgiResponse(send)
         try:
             await self._route_request(request, response)
@@ -51,6 +57,18 @@ class EngineApp:
             known = request.path in self._model.operations
             operation = request.path.removeprefix("/v1/") if known else "other"
             self._metrics.request(operation=operation, status=response.status or 500)
+
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
+        """Let the model and each adapter answer a request before the server listens."""
+        await receive()
+        for name in self._served_names:
+            if error := await warm_up(self._model.operations, model=name):
+                self.warm_up_error = f"{name} does not answer a warm-up request: {error}"
+                await send({"type": "lifespan.startup.failed", "message": self.warm_up_error})
+                return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
 
     async def _route_request(self, request: AsgiRequest, response: AsgiResponse) -> None:
         path = request.path

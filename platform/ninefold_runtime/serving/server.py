@@ -26,8 +26,8 @@ _DRAIN_SECONDS = 25
 def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) -> None:
     """Serve until SIGTERM, then let the requests in progress end.
 
-    :raises InvalidTaskInput: if there is no key, or the model cannot be loaded or is of a kind that is not
-        served.
+    :raises InvalidTaskInput: if there is no key, or the model cannot be loaded, is of a kind that is not
+        served, or does not answer the warm-up request.
     """
     key = os.environ.pop("NINEFOLD_ENGINE_KEY", "")
     if not key:
@@ -49,11 +49,12 @@ def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) 
     )
     adapters = {name: folders.input_folder(source) for name, source in spec.adapters.items()}
     model = load_model(kind, folder, precision=spec.precision, context=context, adapters=adapters)
+    app = EngineApp(model=model, context=context, key=key)
     config = uvicorn.Config(
-        EngineApp(model=model, context=context, key=key),
+        app,
         host=host,
         port=port,
-        lifespan="off",
+        lifespan="on",
         access_log=False,
         log_level="warning",
         server_header=False,
@@ -66,6 +67,8 @@ def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) 
     # uvicorn raises the signal again once it has drained; the process then ends by itself.
     signal.signal(signal.SIGTERM, lambda *_: None)
     uvicorn.Server(config).run()
+    if app.warm_up_error:
+        raise InvalidTaskInput(app.warm_up_error)
     print("drained", flush=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -10,12 +11,14 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.fleet.models import Card
+from apps.models.models import files_json
 from apps.quotas.models import Allocation
 from apps.serving.models import Deployment, Replica, Revision
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
 from apps.serving.services.gateways import usage_batch_record
 from tests.functional.sample_rows import FilledCompany
+from tests.integration.company import safetensors, stored
 
 
 def called(
@@ -257,3 +260,35 @@ def test_form_sent_twice_creates_one_deployment(browser: Client, filled: FilledC
     again = browser.post("/deployments/new", form)
     assert first["Location"] == again["Location"]
     assert Deployment.objects.filter(name="fresh").count() == 1
+
+
+def test_the_form_names_the_adapters_of_the_chosen_model(
+    browser: Client, filled: FilledCompany
+) -> None:
+    files = {
+        "adapter/adapter_config.json": json.dumps({"peft_type": "LORA", "r": 8}).encode(),
+        "adapter/adapter_model.safetensors": safetensors(a=(8, 4)),
+    }
+    artifact = filled.tuned.artifact
+    assert artifact is not None
+    triples = [stored(path, content) for path, content in files.items()]
+    artifact.files = [*artifact.files, *files_json(triples)]
+    artifact.save()
+    field = f"adapter_{filled.tuned.uid}"
+    page = browser.post("/deployments/fields", {"model_version": filled.base.uid, "chip": "cpu"})
+    assert f'name="{field}"' in page.text
+    page = browser.post("/deployments/fields", {"model_version": filled.tuned.uid, "chip": "cpu"})
+    assert field not in page.text
+
+    form = asked(filled, model_version=filled.base.uid, **{field: "parcels"})
+    assert "already in use" in browser.post("/deployments/new", form).text
+    form[field] = "formal"
+    assert "1 LoRA adapter beside the model: formal" in (
+        browser.post("/deployments/check", form).text
+    )
+    address = browser.post("/deployments/new", form)["Location"]
+    page = browser.get(address)
+    assert "<code>formal</code>" in page.text
+    assert "rank 8" in page.text
+    # The next revision keeps it unless its name is removed.
+    assert 'value="formal"' in browser.get(f"{address}/revise").text

@@ -71,7 +71,7 @@ def test_a_crashed_replica_is_restarted_with_growing_delays_and_shown(company: C
         deployment.refresh_from_db()
         assert deployment.state == DeploymentState.READY
 
-    assert [delay.total_seconds() for delay in delays] == [1, 2, 4, 8]
+    assert [delay.total_seconds() for delay in delays] == [10, 20, 40, 80]
     assert company.cluster.names() == {f"replica-{replica.uid}-5"}
     assert Allocation.objects.filter(released_at=None).count() == 1
     assert list(deployment.transitions.values_list("event", flat=True)) == [

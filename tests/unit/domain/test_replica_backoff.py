@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from controlplane.domain.serving.lifecycle import MAX_BACKOFF, restart_backoff
 
 
-def test_the_delay_doubles_from_one_second_up_to_five_minutes() -> None:
+def test_the_delay_doubles_from_ten_seconds_up_to_five_minutes() -> None:
     seconds = [restart_backoff(crashes=crashes).total_seconds() for crashes in range(1, 12)]
 
-    assert seconds == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    assert seconds == [10, 20, 40, 80, 160, 300, 300, 300, 300, 300, 300]
 
 
 @given(st.integers(min_value=1, max_value=10**9))

@@ -106,7 +106,7 @@ REPLICA = StateMachine(
     },
 )
 
-INITIAL_BACKOFF = timedelta(seconds=1)
+INITIAL_BACKOFF = timedelta(seconds=10)
 MAX_BACKOFF = timedelta(minutes=5)
 #: A replica that has been ready for this long restarts with the initial back-off.
 BACKOFF_RESET_AFTER = timedelta(minutes=10)
@@ -115,7 +115,7 @@ BACKOFF_RESET_AFTER = timedelta(minutes=10)
 def restart_backoff(*, crashes: int) -> timedelta:
     """The delay before the restart after that many consecutive crashes (1, 2, …).
 
-    Doubles from one second up to five minutes.
+    Doubles from ten seconds up to five minutes, as that of Kubernetes does.
     """
     if crashes < 1:
         raise ValueError(
