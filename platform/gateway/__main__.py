@@ -12,6 +12,7 @@ import uvicorn
 
 from gateway import logs
 from gateway.app import GatewayApp
+from gateway.errors import json_refusal
 from gateway.settings import GatewaySettings, SettingsError
 from http_server.connection_limits import ConnectionGuard, raise_open_file_limit
 
@@ -37,7 +38,7 @@ def main() -> int:
             GatewayApp(settings),
             host=settings.host,
             port=settings.port,
-            http=ConnectionGuard(settings.connections).protocol_class,
+            http=ConnectionGuard(settings.connections, format_refusal=json_refusal).protocol_class,
             # Metrics and usage records cover what an access log would.
             access_log=False,
             server_header=False,

@@ -152,6 +152,11 @@ class GatewayApp:
         gauges: tuple[tuple[str, str, Callable[[], float]], ...] = (
             ("open_requests", "Requests being served.", lambda: self._relay.open_requests),
             (
+                "tasks",
+                "Asynchronous tasks, those of the process itself included.",
+                lambda: len(asyncio.all_tasks()),
+            ),
+            (
                 "usage_records_waiting",
                 "Usage records not acknowledged yet.",
                 lambda: self._usage.unacknowledged_records,
@@ -330,11 +335,13 @@ class GatewayApp:
     async def _read_request(
         self, exchange: HttpExchange, operation: RouteOperation
     ) -> ModelRequest:
-        limit = self._settings.max_body_bytes
+        limit, seconds = self._settings.max_body_bytes, self._settings.body_seconds
         if not FORMATS[operation].is_form:
-            body = await exchange.read_body(limit=limit)
+            body = await exchange.read_body(limit=limit, seconds=seconds)
             return parse_json_request(body, operation=operation)
-        body = await exchange.read_body(content_type="multipart/form-data", limit=limit)
+        body = await exchange.read_body(
+            content_type="multipart/form-data", limit=limit, seconds=seconds
+        )
         return await parse_form_request(
             body, content_type=exchange.content_type, operation=operation
         )

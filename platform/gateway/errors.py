@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from controlplane.domain.common.reasons import Reason
+from http_server.connection_limits import ConnectionRefusal
 
 
 class ErrorType(StrEnum):
@@ -154,3 +155,11 @@ def internal_error() -> ApiError:
         kind=ErrorType.INTERNAL,
         code="internal_error",
     )
+
+
+def json_refusal(refusal: ConnectionRefusal) -> tuple[str, bytes]:
+    """The content type and the body of an error of the server itself, before an operation is known."""
+    status = refusal.status.value
+    kind = ErrorType.INVALID_REQUEST if status < 500 else ErrorType.UNAVAILABLE
+    error = ApiError(refusal.message, status=status, kind=kind, code=refusal.code)
+    return "application/json", error.as_json()

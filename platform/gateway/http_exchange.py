@@ -24,10 +24,6 @@ Send = Callable[[Message], Awaitable[None]]
 #: Headers that mark a request as forwarded by a proxy.
 _FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
 
-#: How long a client may take to send a body that did not come with its headers.
-BODY_SECONDS = 60.0
-
-
 # Unique without system randomness for each request, which costs more than the lookup of a key. An id
 # identifies a line in a log; nothing trusts it.
 _RUN = secrets.token_hex(8)
@@ -87,11 +83,13 @@ class HttpExchange:
         """Add headers to the response, whatever its status."""
         self._headers.extend((name.encode(), value.encode("latin-1")) for name, value in headers)
 
-    async def read_body(self, *, content_type: str = "application/json", limit: int) -> bytes:
+    async def read_body(
+        self, *, content_type: str = "application/json", limit: int, seconds: float
+    ) -> bytes:
         """The whole body.
 
         :raises ApiError: 415 if it is compressed or of another type, 413 if it is longer than
-            ``limit`` bytes, 408 if it does not arrive within :data:`BODY_SECONDS`.
+            ``limit`` bytes, 408 if it does not arrive within ``seconds``.
         :raises ClientAborted: if the client disconnects before the end of it.
         """
         given = self.content_type
@@ -124,14 +122,14 @@ class HttpExchange:
         body: bytes = message.get("body", b"")
         if message.get("more_body", False):
             try:
-                async with asyncio.timeout(BODY_SECONDS):
+                async with asyncio.timeout(seconds):
                     body = await self._read_rest(body, limit=limit)
             except TimeoutError:
                 raise bad_request(
                     Reason(
                         "gateway.body.timeout",
                         "The body did not arrive within {seconds} s.",
-                        seconds=f"{BODY_SECONDS:.0f}",
+                        seconds=f"{seconds:g}",
                     ),
                     code="request_timeout",
                     status=408,

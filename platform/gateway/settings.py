@@ -48,6 +48,8 @@ class GatewaySettings:
     #: How long open requests may continue after SIGTERM.
     drain_seconds: float = 20.0
     max_body_bytes: int = 16 * MIB
+    #: How long a client may take to send a body that did not come with its headers.
+    body_seconds: float = 60.0
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     #: Maximum size of the journal while the control plane is unreachable.
     usage_max_bytes: int = 256 * MIB
@@ -88,6 +90,7 @@ class GatewaySettings:
                     environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 16 * MIB, least=1024
                 )
             ),
+            body_seconds=_read_number_setting(environ, "NINEFOLD_GATEWAY_BODY_SECONDS", 60.0),
             connections=_connection_limits(environ),
             usage_max_bytes=int(
                 _read_number_setting(

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import resource
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -26,9 +26,6 @@ logger = logging.getLogger(__name__)
 
 Network = IPv4Network | IPv6Network
 
-#: Limits on a request's line and headers together.
-MAX_HEADER_BYTES = 64 * 1024
-
 _CHECK_INTERVAL_SECONDS = 1.0
 #: Refused connections are logged at most this often.
 _LOG_SECONDS = 60.0
@@ -41,11 +38,32 @@ class InvalidConnectionLimit(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionRefusal:
+    """An error response of the server itself, after which the connection is closed."""
+
+    status: HTTPStatus
+    #: For programs, such as ``headers_too_large``.
+    code: str
+    message: str
+
+
+def plain_text_refusal(refusal: ConnectionRefusal) -> tuple[str, bytes]:
+    """The content type and the body of an error that is read by people."""
+    return "text/plain; charset=utf-8", refusal.message.encode()
+
+
+#: Content type and body of a refusal.
+RefusalFormat = Callable[[ConnectionRefusal], tuple[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Time and connection limits of clients."""
+    """Limits of clients on time, headers and connections."""
 
     #: From the connection, or from the first byte of a further request, to the end of its headers.
     header_seconds: float = 15.0
+    #: A request's line and headers together.
+    max_header_bytes: int = 64 * 1024
     #: A body, and the reading of a response, may take this long and a second more for each
     #: ``min_bytes_per_second``.
     grace_seconds: float = 20.0
@@ -63,6 +81,9 @@ class ConnectionLimits:
         """
         return cls(
             header_seconds=_read_number(environ, "NINEFOLD_HEADER_SECONDS", 15.0, least=1.0),
+            max_header_bytes=int(
+                _read_number(environ, "NINEFOLD_MAX_HEADER_BYTES", 64 * 1024, least=4096.0)
+            ),
             grace_seconds=_read_number(environ, "NINEFOLD_CLIENT_GRACE_SECONDS", 20.0, least=1.0),
             min_bytes_per_second=_read_number(
                 environ, "NINEFOLD_CLIENT_MIN_RATE", 1024.0, least=1.0
@@ -113,8 +134,11 @@ class _Phase(Enum):
 class ConnectionGuard:
     """The open connections of one server, swept once a second."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(
+        self, limits: ConnectionLimits, *, format_refusal: RefusalFormat = plain_text_refusal
+    ) -> None:
         self.limits = limits
+        self.format_refusal = format_refusal
         #: The time of the last sweep, or of the first connection after a pause.
         self.now = 0.0
         self._connections: set[GuardedProtocol] = set()
@@ -207,6 +231,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._phase = _Phase.HEADERS
         self._since = 0.0
         self._bytes = 0
+        #: Of the request whose headers are read.
+        self._header_bytes = 0
         #: The deadline of a response that the client does not read; None while it is read.
         self._unread_until: float | None = None
         self._refused = False
@@ -218,8 +244,11 @@ class GuardedProtocol(HttpToolsProtocol):
         admitted = self._guard.add(self)
         self._since = self._guard.now
         if not admitted:
-            self._send_error_and_close(
-                HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections from your address."
+            self._refuse(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                code="too_many_connections",
+                message="Too many connections from your address: "
+                f"the limit is {self._guard.limits.per_address}.",
             )
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -234,23 +263,46 @@ class GuardedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._phase is _Phase.HEADERS:
             self._bytes += len(data)
-            if self._bytes > MAX_HEADER_BYTES:
-                self._send_error_and_close(
-                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                    f"The headers are longer than {MAX_HEADER_BYTES} bytes.",
-                )
+            if self._bytes > self._guard.limits.max_header_bytes:
+                self._refuse_headers()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(HTTPStatus.BAD_REQUEST, code="invalid_http", message=msg)
 
     # -- callbacks of the parser --------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._header_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._header_bytes += len(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        # A colon, a space and a line ending.
+        self._header_bytes += len(name) + len(value) + 4
+
     def on_headers_complete(self) -> None:
+        if self._refused:
+            return
+        if self._header_bytes > self._guard.limits.max_header_bytes:
+            # All of them came in one read.
+            self._refuse_headers()
+            return
         super().on_headers_complete()
         self._enter_phase(_Phase.BODY)
 
     def on_body(self, body: bytes) -> None:
+        if self._refused:
+            return
         super().on_body(body)
         self._bytes += len(body)
 
     def on_message_complete(self) -> None:
+        if self._refused:
+            return
         super().on_message_complete()
         self._enter_phase(_Phase.IDLE)
 
@@ -274,18 +326,20 @@ class GuardedProtocol(HttpToolsProtocol):
                 # The response to an earlier request comes first; some clients send a stray line after a body.
                 self._since += elapsed
             elif now - self._since > limits.header_seconds:
-                self._send_error_and_close(
+                self._refuse(
                     HTTPStatus.REQUEST_TIMEOUT,
-                    f"The headers did not arrive within {limits.header_seconds:g} s.",
+                    code="headers_timeout",
+                    message=f"The headers did not arrive within {limits.header_seconds:g} s.",
                 )
         elif self._phase is _Phase.BODY:
             if self.flow.read_paused:
                 # The application has not read the received data: the client is not the slow one.
                 self._since += elapsed
             elif now - self._since > limits.longest_transfer_seconds(self._bytes):
-                self._send_error_and_close(
+                self._refuse(
                     HTTPStatus.REQUEST_TIMEOUT,
-                    f"The body arrived slower than {limits.min_bytes_per_second:g} bytes a second.",
+                    code="request_timeout",
+                    message=f"The body arrived slower than {limits.min_bytes_per_second:g} bytes a second.",
                 )
 
     def _is_unread(self) -> bool:
@@ -310,17 +364,29 @@ class GuardedProtocol(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         return None if cycle is None or cycle.response_complete else cycle
 
-    def _send_error_and_close(self, status: HTTPStatus, message: str) -> None:
+    def _refuse_headers(self) -> None:
+        limit = self._guard.limits.max_header_bytes
+        self._refuse(
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+            code="headers_too_large",
+            message=f"The request line and the headers are longer than {limit} bytes.",
+        )
+
+    def _refuse(self, status: HTTPStatus, *, code: str, message: str) -> None:
         """Send an error, if the application has not started a response, and close."""
+        if self._refused:
+            return
         self._refused = True
         cycle: RequestResponseCycle | None = self.cycle
         # While headers are read, the cycle is that of the previous request.
         of_this = cycle if self._phase is _Phase.BODY else self._incomplete_request_cycle()
         if of_this is None or not of_this.response_started:
-            body = message.encode()
+            content_type, body = self._guard.format_refusal(
+                ConnectionRefusal(status=status, code=code, message=message)
+            )
             self.transport.write(
                 f"HTTP/1.1 {status.value} {status.phrase}\r\n"
-                "content-type: text/plain; charset=utf-8\r\n"
+                f"content-type: {content_type}\r\n"
                 f"content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
                 + body
             )

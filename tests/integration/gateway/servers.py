@@ -65,6 +65,12 @@ class ThreadedServer:
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
 
+    @property
+    def open_connections(self) -> int:
+        """Connections of clients, idle ones included."""
+        server = self._runner.server if self._runner is not None else None
+        return len(server.connections) if server is not None else 0
+
     def disconnect(self) -> None:
         """Stop listening and drop every connection."""
         if self._runner is not None:

@@ -230,3 +230,21 @@ async def test_connections_are_counted_by_address(
 def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
     with pytest.raises(InvalidConnectionLimit, match=name):
         ConnectionLimits.from_environment({name: value})
+
+
+@async_test
+async def test_headers_that_arrive_in_one_read_are_limited_too() -> None:
+    """And no application sees the request."""
+    server = Server(ConnectionLimits(max_header_bytes=5000))
+    connection, transport = server.connect()
+    connection.data_received(HEAD.replace(b"Host: a", b"Host: a\r\nX: " + b"a" * 5000) + b"body")
+    assert transport.sent.startswith(b"HTTP/1.1 431 ")
+    assert transport.closed
+    assert connection.cycle is None
+    other, other_end = server.connect("192.0.2.2")
+    # Of two requests on one connection, each has the limit.
+    for _ in range(2):
+        other.data_received(HEAD.replace(b"Host: a", b"Host: a\r\nX: " + b"a" * 4000))
+        other.data_received(b"x" * 100_000)
+    assert not other_end.sent
+    server.close()
