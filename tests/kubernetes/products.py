@@ -29,15 +29,16 @@ ENGINES = ROOT / "var" / "engines"
 def _engine_mounts() -> list[Mapping[str, str]]:
     """What the engine's environment needs of this machine: itself, and the Python that it was made from."""
     environment = TransformersEngine().environment()
-    python = ENGINES / environment.name / "bin" / "python"
-    if not python.exists():
+    folder = ENGINES / environment.name
+    if not (folder / ".complete").exists():
         pytest.skip(f"no engine environment {environment.name} under var/engines: make engine")
+    python = folder / "bin" / "python"
     command = [str(python), "-c", "import sys; print(sys.base_prefix)"]
     base = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     folders = [str(ENGINES)]
-    if not any(Path(base).is_relative_to(folder) for folder in images.HOST_FOLDERS):
+    if not any(Path(base).is_relative_to(each) for each in images.HOST_FOLDERS):
         folders.append(base)
-    return [{"host_path": folder, "at": folder} for folder in folders]
+    return [{"host_path": each, "at": each} for each in folders]
 
 
 @contextmanager
