@@ -87,7 +87,7 @@ def product_on(
     """
     allowed = f"127.0.0.1,localhost,{live.node.address}"
     with running_product(
-        NINEFOLD_ALLOWED_HOSTS=allowed, NINEFOLD_LOCAL_CARDS="1", **settings
+        from_nothing=False, NINEFOLD_ALLOWED_HOSTS=allowed, NINEFOLD_LOCAL_CARDS="1", **settings
     ) as product:
         client = product.client()
         with _registered(client, product, live, shared_volumes=shared_volumes) as cluster:
