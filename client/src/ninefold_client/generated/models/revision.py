@@ -12,6 +12,7 @@ from ..types import UNSET, Unset
 if TYPE_CHECKING:
     from ..models.deployment_backend import DeploymentBackend
     from ..models.object_reference import ObjectReference
+    from ..models.reason import Reason
     from ..models.revision_adapter import RevisionAdapter
     from ..models.serve_spec import ServeSpec
 
@@ -31,10 +32,12 @@ class Revision:
     operations: list[OperationsEnum]
     chips: list[str]
     adapters: list[RevisionAdapter]
+    failure_reason: Reason
     created_by: str
     created_at: datetime.datetime
     backends: list[DeploymentBackend]
     cards: int | Unset = UNSET
+    failed_at: datetime.datetime | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         uid = self.uid
@@ -59,6 +62,8 @@ class Revision:
             adapters_item = adapters_item_data.to_dict()
             adapters.append(adapters_item)
 
+        failure_reason = self.failure_reason.to_dict()
+
         created_by = self.created_by
 
         created_at = self.created_at.isoformat()
@@ -69,6 +74,14 @@ class Revision:
             backends.append(backends_item)
 
         cards = self.cards
+
+        failed_at: None | str | Unset
+        if isinstance(self.failed_at, Unset):
+            failed_at = UNSET
+        elif isinstance(self.failed_at, datetime.datetime):
+            failed_at = self.failed_at.isoformat()
+        else:
+            failed_at = self.failed_at
 
         field_dict: dict[str, Any] = {}
 
@@ -82,6 +95,7 @@ class Revision:
                 "operations": operations,
                 "chips": chips,
                 "adapters": adapters,
+                "failure_reason": failure_reason,
                 "created_by": created_by,
                 "created_at": created_at,
                 "backends": backends,
@@ -89,6 +103,8 @@ class Revision:
         )
         if cards is not UNSET:
             field_dict["cards"] = cards
+        if failed_at is not UNSET:
+            field_dict["failed_at"] = failed_at
 
         return field_dict
 
@@ -96,6 +112,7 @@ class Revision:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.deployment_backend import DeploymentBackend
         from ..models.object_reference import ObjectReference
+        from ..models.reason import Reason
         from ..models.revision_adapter import RevisionAdapter
         from ..models.serve_spec import ServeSpec
 
@@ -126,6 +143,8 @@ class Revision:
 
             adapters.append(adapters_item)
 
+        failure_reason = Reason.from_dict(d.pop("failure_reason"))
+
         created_by = d.pop("created_by")
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
@@ -139,6 +158,23 @@ class Revision:
 
         cards = d.pop("cards", UNSET)
 
+        def _parse_failed_at(data: object) -> datetime.datetime | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                failed_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return failed_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None | Unset, data)
+
+        failed_at = _parse_failed_at(d.pop("failed_at", UNSET))
+
         revision = cls(
             uid=uid,
             number=number,
@@ -148,10 +184,12 @@ class Revision:
             operations=operations,
             chips=chips,
             adapters=adapters,
+            failure_reason=failure_reason,
             created_by=created_by,
             created_at=created_at,
             backends=backends,
             cards=cards,
+            failed_at=failed_at,
         )
 
         return revision
