@@ -110,6 +110,7 @@ lock: development ## Resolve the lock files anew (UPGRADE=--upgrade: to the newe
 	$(COMPILE) pyproject.toml client/pyproject.toml --group build --extra dev --constraint requirements.lock \
 		--output-file requirements-dev.lock
 	echo uv | $(COMPILE) - --output-file platform/launcher/requirements-uv.lock
+	$(COMPILE) tests/clients/requirements.in --output-file tests/clients/requirements.lock
 
 wheel: development ## Build the wheel and the source distribution in dist
 	$(BIN)/python -m hatchling build --target sdist --target wheel --directory dist

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -211,3 +212,24 @@ def inputs(built_models: Path, tmp_path: Path) -> Path:
         with (folder / "dataset" / f"{row.split}.jsonl").open("a", encoding="utf-8") as lines:
             lines.write(json.dumps({"messages": messages}, ensure_ascii=False) + "\n")
     return folder
+
+
+@pytest.fixture(scope="session")
+def served_models(engine_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of each kind, and ``expected.json``."""
+    folder = tmp_path_factory.mktemp("kinds")
+    built = subprocess.run(
+        [str(engine_python), str(Path(__file__).parent / "build_served_models.py"), str(folder)],
+        env=runtime_environment(folder, folder),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def expected(served_models: Path) -> Any:
+    return json.loads((served_models / "expected.json").read_text(encoding="utf-8"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,44 +15,20 @@ import openai
 import pytest
 from PIL import Image
 
-from tests.engine.conftest import LIMIT_SECONDS, runtime_environment
 from tests.engine.servers import MODEL, Server, running_server
-
-BUILDER = Path(__file__).parent / "build_served_models.py"
-
-
-@pytest.fixture(scope="module")
-def models(engine_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model of each kind, and ``expected.json``."""
-    folder = tmp_path_factory.mktemp("kinds")
-    built = subprocess.run(
-        [str(engine_python), str(BUILDER), str(folder)],
-        env=runtime_environment(folder, folder),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-    )
-    assert built.returncode == 0, built.stderr
-    return folder
-
-
-@pytest.fixture(scope="module")
-def expected(models: Path) -> Any:
-    return json.loads((models / "expected.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def server(
     request: pytest.FixtureRequest,
     engine_python: Path,
-    models: Path,
+    served_models: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Server]:
     """Of the kind that the parameter names; one process for all tests of a kind."""
     kind = str(request.param)
     folder = tmp_path_factory.mktemp(kind)
-    with running_server(engine_python, models / kind, folder=folder) as server:
+    with running_server(engine_python, served_models / kind, folder=folder) as server:
         yield server
 
 
@@ -291,13 +266,13 @@ def test_documents_are_ranked_as_the_cross_encoder_ranks_them(
 
 @of_kind("transcription")
 def test_audio_is_transcribed_with_the_times_of_its_segments(
-    server: Server, models: Path, expected: Any
+    server: Server, served_models: Path, expected: Any
 ) -> None:
     known = expected["transcription"]
     with server.client() as client:
 
         def transcribe(name: str, **fields: Any) -> Any:
-            with (models / name).open("rb") as file:
+            with (served_models / name).open("rb") as file:
                 return client.audio.transcriptions.create(model=MODEL, file=file, **fields)
 
         found = transcribe("tone.wav", language="en")

@@ -10,134 +10,15 @@ from typing import Any
 
 import openai
 import pytest
-from aiohttp import web
 
 from gateway.operations import FORMATS, RouteOperation
 from tests.integration.gateway.clients import post
-from tests.integration.gateway.conftest import CREDENTIAL, SECRET, backend_of
+from tests.integration.gateway.conftest import SECRET, backend_of
 from tests.integration.gateway.control_planes import FakeControl, key_of, route_of
 from tests.integration.gateway.engines import MODEL
+from tests.integration.gateway.operation_engines import SOUND, STREAMS, OperationsEngine
 from tests.integration.gateway.processes import GatewayProcess
-from tests.integration.gateway.servers import ThreadedServer, wait_until
-
-INPUT_USAGE = {"prompt_tokens": 9, "total_tokens": 9}
-OUTPUT_USAGE = {"input_tokens": 9, "output_tokens": 4, "total_tokens": 13}
-SOUND = bytes(range(256)) * 300
-
-RESPONSE = {
-    "id": "resp_1",
-    "object": "response",
-    "created_at": 1,
-    "model": MODEL,
-    "output": [
-        {
-            "type": "message",
-            "id": "msg_1",
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": "hello", "annotations": []}],
-        }
-    ],
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-    "tools": [],
-    "usage": OUTPUT_USAGE,
-}
-ANSWERS: dict[str, dict[str, Any]] = {
-    "/v1/embeddings": {
-        "object": "list",
-        "model": MODEL,
-        "data": [{"object": "embedding", "index": 0, "embedding": [0.5, -0.5]}],
-        "usage": INPUT_USAGE,
-    },
-    "/v1/rerank": {
-        "id": "rerank-1",
-        "model": MODEL,
-        "results": [{"index": 1, "relevance_score": 0.9}],
-        "usage": {"total_tokens": 9},
-    },
-    "/v1/images/generations": {"created": 1, "data": [{"b64_json": "aGk="}]},
-    "/v1/responses": RESPONSE,
-    "/v1/messages": {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": MODEL,
-        "content": [{"type": "text", "text": "hello"}],
-        "usage": OUTPUT_USAGE,
-    },
-}
-STREAMS: dict[str, list[dict[str, Any]]] = {
-    "/v1/responses": [
-        {"type": "response.created", "response": {**RESPONSE, "usage": None}},
-        {"type": "response.output_text.delta", "delta": "hel"},
-        {"type": "response.output_text.delta", "delta": "lo"},
-        {"type": "response.completed", "response": RESPONSE},
-    ],
-    "/v1/messages": [
-        {
-            "type": "message_start",
-            "message": {"model": MODEL, "usage": {"input_tokens": 9, "output_tokens": 1}},
-        },
-        {"type": "content_block_delta", "index": 0, "delta": {"text": "hello"}},
-        {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 4}},
-        {"type": "message_stop"},
-    ],
-}
-
-
-class OperationsEngine(ThreadedServer):
-    """Answers each operation with a fixed response, and keeps what it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bodies: list[dict[str, Any]] = []
-        self.files: list[tuple[str, str, bytes]] = []
-        self.fails = False
-
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            *(web.post(path, self._answer) for path in ANSWERS),
-            web.post("/v1/audio/transcriptions", self._transcribe),
-            web.post("/v1/audio/translations", self._transcribe),
-            web.post("/v1/audio/speech", self._speak),
-        ]
-
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
-        assert request.headers["Authorization"] == f"Bearer {CREDENTIAL}"
-        body = await request.json()
-        self.bodies.append(body)
-        if self.fails:
-            error = {"error": {"message": f"{MODEL} at {self.url} refuses"}}
-            return web.json_response(error, status=400)
-        if not body.get("stream"):
-            return web.json_response(ANSWERS[request.path])
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        for event in STREAMS[request.path]:
-            content = json.dumps(event)
-            await response.write(f"event: {event['type']}\ndata: {content}\n\n".encode())
-        return response
-
-    async def _transcribe(self, request: web.Request) -> web.Response:
-        form = await request.post()
-        fields = {name: value for name, value in form.items() if isinstance(value, str)}
-        self.bodies.append(fields)
-        for value in form.values():
-            if isinstance(value, web.FileField):
-                self.files.append((value.filename, value.content_type, value.file.read()))
-        if fields.get("response_format") == "srt":
-            return web.Response(text="1\n00:00:00,000 --> 00:00:01,000\nhello\n")
-        return web.json_response({"text": "hello", "usage": {"type": "duration", "seconds": 1}})
-
-    async def _speak(self, request: web.Request) -> web.StreamResponse:
-        self.bodies.append(await request.json())
-        response = web.StreamResponse(headers={"Content-Type": "audio/wav"})
-        await response.prepare(request)
-        await response.write(SOUND)
-        if self.fails and request.transport is not None:
-            request.transport.abort()
-        return response
+from tests.integration.gateway.servers import wait_until
 
 
 @pytest.fixture
@@ -312,24 +193,26 @@ def test_a_stream_of_messages(gateway: GatewayProcess, control: FakeControl) -> 
     assert used(control) == ("messages", 9, 4, "ok")
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "param"),
-    [
-        ("/v1/embeddings", {"input": []}, "input"),
-        ("/v1/embeddings", {"input": "a", "stream": True}, "stream"),
-        ("/v1/rerank", {"query": "q"}, "documents"),
-        ("/v1/rerank", {"documents": ["a"]}, "query"),
-        ("/v1/images/generations", {}, "prompt"),
-        ("/v1/audio/speech", {"voice": "alloy"}, "input"),
-        ("/v1/responses", {"input": "a", "previous_response_id": "resp_0"}, "previous_response_id"),
-        ("/v1/responses", {"input": "a", "max_output_tokens": 0}, "max_output_tokens"),
-    ],
+#: Path, body and the parameter that is refused.
+INVALID_REQUESTS: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("/v1/embeddings", {"input": []}, "input"),
+    ("/v1/embeddings", {"input": "a", "stream": True}, "stream"),
+    ("/v1/rerank", {"query": "q"}, "documents"),
+    ("/v1/rerank", {"documents": ["a"]}, "query"),
+    ("/v1/images/generations", {}, "prompt"),
+    ("/v1/audio/speech", {"voice": "alloy"}, "input"),
+    ("/v1/responses", {"input": "a", "previous_response_id": "resp_0"}, "previous_response_id"),
+    ("/v1/responses", {"input": "a", "max_output_tokens": 0}, "max_output_tokens"),
 )
+
+
 def test_an_invalid_request_names_its_parameter(
-    gateway: GatewayProcess, engine: OperationsEngine, path: str, body: dict[str, Any], param: str
+    gateway: GatewayProcess, engine: OperationsEngine, subtests: pytest.Subtests
 ) -> None:
-    status, _, answer = post(gateway, {"model": "any", **body}, path=path)
-    assert (status, answer["error"]["param"]) == (400, param)
+    for path, body, param in INVALID_REQUESTS:
+        with subtests.test(path=path, param=param):
+            status, _, answer = post(gateway, {"model": "any", **body}, path=path)
+            assert (status, answer["error"]["param"]) == (400, param)
     assert engine.bodies == []
 
 
@@ -337,32 +220,33 @@ BOUNDARY = "multipart/form-data; boundary=x"
 PART = b'--x\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
 
 
-@pytest.mark.parametrize(
-    ("content_type", "body", "status"),
-    [
-        ("application/json", b"{}", 415),
-        ("multipart/form-data", b"", 400),
-        (BOUNDARY, b"", 400),
-        (BOUNDARY, b"no boundary at all", 400),
-        (BOUNDARY, PART % (b"model", b"", b"any") + b"--x--\r\n", 400),
-        (BOUNDARY, PART % (b"model", b"", b"\xff\xfe") + b"--x--\r\n", 400),
-        (BOUNDARY, PART % (b"model", b"", b"any") * 100 + b"--x--\r\n", 400),
-        (
-            BOUNDARY,
-            b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nab',
-            400,
-        ),
-        (BOUNDARY, b"--x\r\nContent-Encoding: gzip\r\n" + PART[5:] % (b"a", b"", b"b"), 400),
-        (BOUNDARY, b"--x\r\n" + b"A: b\r\n" * 100_000, 400),
-    ],
+HOSTILE_FORMS: tuple[tuple[str, bytes, int], ...] = (
+    ("application/json", b"{}", 415),
+    ("multipart/form-data", b"", 400),
+    (BOUNDARY, b"", 400),
+    (BOUNDARY, b"no boundary at all", 400),
+    (BOUNDARY, PART % (b"model", b"", b"any") + b"--x--\r\n", 400),
+    (BOUNDARY, PART % (b"model", b"", b"\xff\xfe") + b"--x--\r\n", 400),
+    (BOUNDARY, PART % (b"model", b"", b"any") * 100 + b"--x--\r\n", 400),
+    (
+        BOUNDARY,
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nab',
+        400,
+    ),
+    (BOUNDARY, b"--x\r\nContent-Encoding: gzip\r\n" + PART[5:] % (b"a", b"", b"b"), 400),
+    (BOUNDARY, b"--x\r\n" + b"A: b\r\n" * 100_000, 400),
 )
+
+
 def test_hostile_forms_are_refused(
-    gateway: GatewayProcess, engine: OperationsEngine, content_type: str, body: bytes, status: int
+    gateway: GatewayProcess, engine: OperationsEngine, subtests: pytest.Subtests
 ) -> None:
-    answered, _, answer = post(
-        gateway, body, path="/v1/audio/transcriptions", Content_Type=content_type
-    )
-    assert (answered, answer["error"]["type"]) == (status, "invalid_request_error")
+    for content_type, body, expected in HOSTILE_FORMS:
+        with subtests.test(body=body[:80]):
+            status, _, answer = post(
+                gateway, body, path="/v1/audio/transcriptions", Content_Type=content_type
+            )
+            assert (status, answer["error"]["type"]) == (expected, "invalid_request_error")
     assert engine.bodies == []
 
 

@@ -1,0 +1,148 @@
+"""``litellm``: every operation that it has, as the provider ``openai`` or ``hosted_vllm``."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Any
+
+# Otherwise it downloads a list of prices at its import.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+import litellm
+import pytest
+
+from tests.clients.suites.gateway_connection import (
+    ANY,
+    BASE_URL,
+    EMBEDDING,
+    EXPECTED,
+    IMAGES,
+    KEY,
+    ORDER_SCHEMA,
+    RERANKING,
+    TEXT,
+    TONE,
+    TRANSCRIPTION,
+    URL,
+    WITHIN,
+    assert_order,
+)
+
+litellm.telemetry = False
+litellm.suppress_debug_info = True
+
+KNOWN = EXPECTED["text"]
+HELLO = [{"role": "user", "content": "你好"}]
+
+
+def of(route: str) -> dict[str, Any]:
+    return {
+        "model": f"openai/{route}",
+        "api_base": BASE_URL,
+        "api_key": KEY,
+        "timeout": WITHIN,
+        "max_retries": 0,
+    }
+
+
+def test_completion_and_stream() -> None:
+    asked: dict[str, Any] = {**of(TEXT), "messages": HELLO, "temperature": 0, "max_tokens": 8}
+    whole = litellm.completion(**asked)
+    assert whole.usage.completion_tokens == 8
+    chunks = list(litellm.completion(**asked, stream=True, stream_options={"include_usage": True}))
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text == whole.choices[0].message.content
+    assert chunks[-1].usage.completion_tokens == 8
+
+
+def test_text_completion() -> None:
+    answer = litellm.text_completion(**of(TEXT), prompt=KNOWN["prompt"], max_tokens=4)
+    assert answer.usage.completion_tokens == 4
+    assert isinstance(answer.choices[0].text, str)
+
+
+def test_a_tool_is_called_and_its_result_is_read() -> None:
+    asked: dict[str, Any] = {**of(TEXT), "tools": KNOWN["tools"], "temperature": 0}
+    message = litellm.completion(**asked, messages=KNOWN["messages"]).choices[0].message
+    (call,) = message.tool_calls
+    assert call.function.name == "get_weather"
+    assert json.loads(call.function.arguments) == {"city": "西宁"}
+    chunks = list(litellm.completion(**asked, messages=KNOWN["messages"], stream=True))
+    rebuilt: Any = litellm.stream_chunk_builder(chunks)
+    (streamed,) = rebuilt.choices[0].message.tool_calls
+    assert streamed.function.arguments == call.function.arguments
+    result = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}
+    after = litellm.completion(
+        **asked, messages=[*KNOWN["messages"], message, result], max_tokens=4
+    )
+    assert after.usage.prompt_tokens > 0
+
+
+def test_structured_output() -> None:
+    answer = litellm.completion(
+        **of(TEXT),
+        messages=HELLO,
+        temperature=1.5,
+        seed=2,
+        response_format={
+            "type": "json_schema",
+            "json_schema": {"name": "order", "strict": True, "schema": ORDER_SCHEMA},
+        },
+    )
+    assert_order(json.loads(answer.choices[0].message.content))
+
+
+def test_embedding() -> None:
+    known = EXPECTED["embedding"]
+    answer = litellm.embedding(**of(EMBEDDING), input=known["texts"], encoding_format="float")
+    for found, wanted in zip(answer.data, known["vectors"], strict=True):
+        assert all(map(lambda a, b: math.isclose(a, b, abs_tol=1e-5), found["embedding"], wanted))
+
+
+def test_rerank() -> None:
+    known = EXPECTED["reranking"]
+    answer = litellm.rerank(
+        model=f"hosted_vllm/{RERANKING}",
+        api_base=URL,
+        api_key=KEY,
+        query=known["query"],
+        documents=known["documents"],
+    )
+    results: Any = answer.results
+    assert [each["index"] for each in results] == known["order"]
+    for each, score in zip(results, known["scores"], strict=True):
+        assert math.isclose(each["relevance_score"], score, abs_tol=1e-5)
+
+
+def test_image_generation() -> None:
+    answer = litellm.image_generation(**of(IMAGES), prompt="a red cube", n=2, size="32x48")
+    assert [bool(each.b64_json) for each in answer.data] == [True, True]
+
+
+def test_transcription() -> None:
+    with TONE.open("rb") as file:
+        answer: Any = litellm.transcription(**of(TRANSCRIPTION), file=file, language="en")
+    assert answer.text == EXPECTED["transcription"]["text"]
+
+
+def test_speech() -> None:
+    answer: Any = litellm.speech(**of(ANY), input="hello", voice="alloy")
+    assert len(answer.content) > 1000
+
+
+def test_responses() -> None:
+    answer: Any = litellm.responses(**of(ANY), input="hi")
+    assert answer.output[0].content[0].text == "hello"
+    kinds = [event.type for event in litellm.responses(**of(ANY), input="hi", stream=True)]
+    assert kinds[-1] == "response.completed"
+
+
+def test_errors() -> None:
+    with pytest.raises(litellm.NotFoundError):
+        litellm.completion(**of("absent"), messages=HELLO)
+    with pytest.raises(litellm.AuthenticationError):
+        litellm.completion(**of(TEXT) | {"api_key": "sk-wrong"}, messages=HELLO)
+    with pytest.raises(litellm.BadRequestError):
+        litellm.completion(**of(EMBEDDING), messages=HELLO)

@@ -1,0 +1,244 @@
+"""Official clients against a real gateway in front of model servers of every kind.
+
+Operations that the product's own server lacks are answered by an engine with fixed responses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import openai
+import pytest
+from PIL import Image
+from pydantic import BaseModel, Field
+
+from gateway.operations import RouteOperation
+from tests.clients.environment import ClientEnvironment, installed_environment
+from tests.engine.conftest import LIMIT_SECONDS
+from tests.engine.servers import KEY, MODEL, running_server
+from tests.integration.gateway.conftest import SECRET, backend_of
+from tests.integration.gateway.control_planes import FakeControl, key_of, route_of
+from tests.integration.gateway.operation_engines import SOUND, OperationsEngine
+from tests.integration.gateway.processes import GatewayProcess
+from tests.integration.gateway.servers import wait_until
+
+#: Kind of model, which is the name of its route → its operations.
+OPERATIONS = {
+    "text": ["chat", "completions"],
+    "embedding": ["embeddings"],
+    "reranking": ["rerank"],
+    "transcription": ["transcriptions"],
+    "images": ["images"],
+}
+
+
+class Order(BaseModel):
+    level: Literal["low", "high"]
+    count: int = Field(ge=0, le=99)
+    urgent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedGateway:
+    process: GatewayProcess
+    control: FakeControl
+    expected: Any
+    tone: Path
+
+    def client(self, key: str = SECRET) -> openai.OpenAI:
+        return openai.OpenAI(
+            base_url=f"{self.process.url}/v1", api_key=key, max_retries=0, timeout=LIMIT_SECONDS
+        )
+
+    def describe(self, folder: Path) -> dict[str, str]:
+        """The variables of suites that run in another environment."""
+        file = folder / "gateway.json"
+        given = {
+            "url": self.process.url,
+            "key": SECRET,
+            "expected": self.expected,
+            "tone": str(self.tone),
+        }
+        file.write_text(json.dumps(given), encoding="utf-8")
+        return {"NINEFOLD_TEST_GATEWAY": str(file)}
+
+
+@pytest.fixture(scope="module")
+def served_gateway(
+    engine_python: Path,
+    served_models: Path,
+    expected: Any,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ServedGateway]:
+    folder = tmp_path_factory.mktemp("clients")
+    with ExitStack() as stack:
+
+        def serve(kind: str) -> dict[str, Any]:
+            server = stack.enter_context(
+                running_server(engine_python, served_models / kind, folder=folder / kind)
+            )
+            backend = backend_of(f"http://127.0.0.1:{server.port}", uid=kind, model=MODEL)
+            for endpoint in backend["endpoints"]:
+                endpoint["credential"] = KEY
+            return route_of(kind, backend, operations=OPERATIONS[kind])
+
+        with ThreadPoolExecutor() as threads:
+            routes = list(threads.map(serve, OPERATIONS))
+        engine = OperationsEngine().start()
+        stack.callback(engine.stop)
+        everything = [operation.value for operation in RouteOperation]
+        routes.append(route_of("any", backend_of(engine.url), operations=everything))
+        control = FakeControl().start()
+        stack.callback(control.stop)
+        control.publish(routes=routes, keys=[key_of(SECRET)])
+        process = GatewayProcess(home=folder, control_url=control.url)
+        stack.callback(process.stop)
+        process.start()
+        yield ServedGateway(
+            process=process, control=control, expected=expected, tone=served_models / "tone.wav"
+        )
+
+
+@pytest.fixture(scope="module")
+def clients() -> ClientEnvironment:
+    return installed_environment()
+
+
+def test_openai_chats_and_calls_tools(served_gateway: ServedGateway) -> None:
+    known = served_gateway.expected["text"]
+    asked: dict[str, Any] = {
+        "model": "text", "messages": known["messages"], "tools": known["tools"], "temperature": 0,
+    }  # fmt: skip
+    with served_gateway.client() as client:
+        assert {model.id for model in client.models.list()} == {*OPERATIONS, "any"}
+        whole = client.chat.completions.create(**asked).choices[0].message
+        (call,) = whole.tool_calls or []
+        assert call.type == "function"
+        assert json.loads(call.function.arguments) == {"city": "西宁"}
+        with client.chat.completions.stream(**asked) as stream:
+            (streamed,) = stream.get_final_completion().choices[0].message.tool_calls or []
+        assert streamed.function.arguments == call.function.arguments
+        result = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}
+        conversation = [*known["messages"], whole.model_dump(exclude_none=True), result]
+        after = client.chat.completions.create(
+            **asked | {"messages": conversation, "max_tokens": 4}
+        )
+        assert (after.model, after.usage is not None) == ("text", True)
+        parsed = client.chat.completions.parse(
+            model="text",
+            messages=[{"role": "user", "content": "an order"}],
+            response_format=Order,
+            temperature=1.5,
+            seed=1,
+        )
+        assert isinstance(parsed.choices[0].message.parsed, Order)
+        text = client.completions.create(model="text", prompt=known["prompt"], max_tokens=4)
+        assert text.usage is not None
+        assert text.usage.completion_tokens == 4
+
+
+def test_openai_asynchronously(served_gateway: ServedGateway) -> None:
+    asked: dict[str, Any] = {
+        "model": "text",
+        "messages": [{"role": "user", "content": "你好"}],
+        "temperature": 0,
+        "max_tokens": 8,
+    }
+
+    async def chat() -> tuple[list[str], str]:
+        async with openai.AsyncOpenAI(
+            base_url=f"{served_gateway.process.url}/v1",
+            api_key=SECRET,
+            max_retries=0,
+            timeout=LIMIT_SECONDS,
+        ) as client:
+            # One may wait at the server while another is computed.
+            answers = await asyncio.gather(
+                *(client.chat.completions.create(**asked) for _ in range(2))
+            )
+            stream = await client.chat.completions.create(**asked, stream=True)
+            parts = [chunk.choices[0].delta.content or "" async for chunk in stream]
+        return [answer.choices[0].message.content or "" for answer in answers], "".join(parts)
+
+    whole, streamed = asyncio.run(chat())
+    assert whole == [streamed, streamed]
+
+
+@pytest.mark.filterwarnings("ignore:deprecated:DeprecationWarning")
+def test_openai_over_the_other_operations(served_gateway: ServedGateway) -> None:
+    known = served_gateway.expected
+    with served_gateway.client() as client:
+        vectors = client.embeddings.create(model="embedding", input=known["embedding"]["texts"])
+        found = [each.embedding for each in vectors.data]
+        np.testing.assert_allclose(found, known["embedding"]["vectors"], atol=1e-6)
+
+        ranking = client.post(
+            "/rerank",
+            body={
+                "model": "reranking",
+                **{k: known["reranking"][k] for k in ("query", "documents")},
+            },
+            cast_to=dict[str, Any],
+        )
+        assert [each["index"] for each in ranking["results"]] == known["reranking"]["order"]
+
+        pictures = client.images.generate(
+            model="images", prompt=known["images"]["prompt"], size="32x48", extra_body={"seed": 5}
+        )
+        (picture,) = pictures.data or []
+        with Image.open(io.BytesIO(base64.b64decode(picture.b64_json or ""))) as image:
+            np.testing.assert_allclose(np.asarray(image), known["images"]["pixels"], atol=1)
+
+        tone = served_gateway.tone
+        text = client.audio.transcriptions.create(model="transcription", file=tone, language="en")
+        assert text.text == known["transcription"]["text"]
+        verbose = client.audio.transcriptions.create(
+            model="transcription", file=tone, response_format="verbose_json"
+        )
+        assert verbose.duration == 2.0
+        assert client.audio.translations.create(model="any", file=tone).text == "hello"
+        speech = client.audio.speech.create(model="any", voice="alloy", input="hello")
+        assert speech.read() == SOUND
+        assert client.responses.create(model="any", input="hi").output_text == "hello"
+        with client.responses.stream(model="any", input="hi") as stream:
+            assert stream.get_final_response().output_text == "hello"
+
+    # Of chat and completions, and of messages, which this client does not have, are other tests.
+    called = set(RouteOperation) - {"chat", "completions", "messages"}
+    wait_until(
+        lambda: {record["operation"] for record in served_gateway.control.records} >= called,
+        seconds=LIMIT_SECONDS,
+        what="the usage of every operation",
+    )
+
+
+def test_langchain(
+    served_gateway: ServedGateway, clients: ClientEnvironment, tmp_path: Path
+) -> None:
+    clients.run_suite("langchain_suite.py", variables=served_gateway.describe(tmp_path))
+
+
+def test_litellm(served_gateway: ServedGateway, clients: ClientEnvironment, tmp_path: Path) -> None:
+    clients.run_suite("litellm_suite.py", variables=served_gateway.describe(tmp_path))
+
+
+def test_anthropic(
+    served_gateway: ServedGateway, clients: ClientEnvironment, tmp_path: Path
+) -> None:
+    clients.run_suite("anthropic_suite.py", variables=served_gateway.describe(tmp_path))
+
+
+def test_openai_for_node(
+    served_gateway: ServedGateway, clients: ClientEnvironment, tmp_path: Path
+) -> None:
+    clients.run_suite("node_suite.mjs", variables=served_gateway.describe(tmp_path))
