@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from launcher.postgres import NoCompatiblePostgres, PostgresFailed
@@ -21,7 +22,7 @@ from tests.prepared_postgres import start_prepared
 
 _GIVEN = "NINEFOLD_TEST_DATABASE_URL"
 _USED = "NINEFOLD_DATABASE_URL"
-_MIGRATED = "NINEFOLD_TEST_DATABASE_MIGRATED"
+_TEMPLATE = "NINEFOLD_TEST_DATABASE_TEMPLATE"
 _HOME = "NINEFOLD_HOME"
 
 
@@ -32,11 +33,19 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
         given = os.environ.get(_GIVEN)
         os.environ[_USED] = given or _start(early_config)
         if not given:
-            os.environ[_MIGRATED] = "1"
+            os.environ[_TEMPLATE] = _create_template(os.environ[_USED])
         home = _temporary("ninefold-home-", early_config)
         (home / "static").mkdir()
         os.environ[_HOME] = str(home)
     return (yield)
+
+
+def _create_template(url: str) -> str:
+    """A copy of the migrated database to which nobody can connect: one with a connection cannot be copied."""
+    name = "ninefold_template"
+    with psycopg.connect(url, dbname="postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE ninefold ALLOW_CONNECTIONS false")
+    return name
 
 
 def _temporary(prefix: str, config: pytest.Config) -> Path:

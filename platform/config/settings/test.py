@@ -18,9 +18,9 @@ from config.settings.base import *  # noqa: F403 - as Django's settings build on
 from config.settings.base import DATABASES, NINEFOLD_HUBS, STORAGES
 from config.settings.outbound import HubAccess
 
-if os.environ.get("NINEFOLD_TEST_DATABASE_MIGRATED"):
-    # Each worker's database is a copy of the one that is named, and needs no migration.
-    DATABASES["default"]["TEST"] = {"TEMPLATE": DATABASES["default"]["NAME"], "MIGRATE": False}
+if migrated := os.environ.get("NINEFOLD_TEST_DATABASE_TEMPLATE"):
+    # Each worker's database is a copy of it, and needs no migration.
+    DATABASES["default"]["TEST"] = {"TEMPLATE": migrated, "MIGRATE": False}
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
