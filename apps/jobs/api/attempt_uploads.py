@@ -76,3 +76,9 @@ class AttemptUploadCompleteView(AttemptView):
 
 
 register_problem(UploadIncomplete, code="upload-incomplete", status=409)
+register_problem(
+    services.UploadVerificationBusy,
+    code="upload-verification-busy",
+    status=503,
+    headers={"Retry-After": "5"},
+)

@@ -20,6 +20,7 @@ from apps.jobs.services.attempt_termination import (
 )
 from apps.jobs.services.direct_uploads import (
     AttemptDirectUpload,
+    UploadVerificationBusy,
     attempt_direct_upload_complete,
     attempt_direct_upload_start,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "ReportRefused",
     "ResolvedRequest",
     "SpecRefused",
+    "UploadVerificationBusy",
     "attempt_create",
     "attempt_direct_upload_complete",
     "attempt_direct_upload_start",

@@ -12,6 +12,7 @@ Both ways end in the same row, which the manifest refers to.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +26,16 @@ from apps.jobs.services.attempt_reports import (
 )
 from apps.models import selectors as registry_selectors
 from controlplane.domain.common.reasons import Reason
+from controlplane.persistence.advisory_locks import AdvisoryLock, session_lock
 from controlplane.ports.artifacts import Blob, UploadIncomplete, UploadPart, UploadSigningStore
 
 _SALT = "attempt-upload"
+#: Verifications at a time in the whole product: each reads a file and holds a thread of the web.
+CONCURRENT_VERIFICATIONS = 4
+
+
+class UploadVerificationBusy(Exception):
+    """Another verification has the attempt's turn; the request succeeds later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,22 +75,44 @@ def attempt_direct_upload_complete(*, attempt: Attempt, upload: str) -> tuple[st
 
     :raises ReportRefused: if it is not an upload of this attempt, or too old.
     :raises UploadIncomplete: if parts are missing or damaged; then the upload has to be repeated.
+    :raises UploadVerificationBusy: if another is verified meanwhile; then the call can be repeated.
     :raises StorageUnavailable: if the artifact store does not answer; then the call can be repeated.
     """
     store = registry_selectors.artifact_store()
     content = _content_of(upload, store=store)
     if content.get("attempt") != attempt.uid or not isinstance(store, UploadSigningStore):
         raise _unknown_upload()
-    path, size, digest = content["path"], content["size"], f"sha256:{content['sha256']}"
+    # One at a time for an attempt, since a repeated call must not meet the first one half way.
+    turn = zlib.crc32(attempt.uid.encode()) % CONCURRENT_VERIFICATIONS
+    with session_lock(AdvisoryLock.VERIFY_UPLOAD, turn) as acquired:
+        if not acquired:
+            raise UploadVerificationBusy(
+                Reason(
+                    "attempt.upload.verification_busy",
+                    "another upload is verified now; repeat the request",
+                )
+            )
+        path, reference = content["path"], content["reference"]
+        announced = Blob(digest=f"sha256:{content['sha256']}", size=content["size"])
+        blob = _complete(
+            store, attempt=attempt, reference=reference, path=path, announced=announced
+        )
+    return path, blob
+
+
+def _complete(
+    store: UploadSigningStore, *, attempt: Attempt, reference: str, path: str, announced: Blob
+) -> Blob:
+    digest, size = announced.digest, announced.size
     try:
-        blob = store.complete_upload(content["reference"], digest=digest, size=size)
+        store.complete_upload(reference, digest=digest, size=size)
     except UploadIncomplete:
         # An earlier call whose response was lost has stored it.
         if not attempt.uploads.filter(path=path, digest=digest, size=size).exists():
             raise
-        return path, Blob(digest=digest, size=size)
+        return announced
     attempt_upload_record(attempt=attempt, path=path, digest=digest, size=size)
-    return path, blob
+    return announced
 
 
 def _content_of(upload: str, *, store: object) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class AdvisoryLock(IntEnum):
     PARTITION_HISTORY = 13
     SUM_HOUR = 14
     NAME_ROUTE = 15
+    VERIFY_UPLOAD = 16
 
 
 def lock_in_transaction(lock: AdvisoryLock, key: int = 0, *, shared: bool = False) -> None:
@@ -40,13 +41,13 @@ def lock_in_transaction(lock: AdvisoryLock, key: int = 0, *, shared: bool = Fals
 
 
 @contextmanager
-def session_lock(lock: AdvisoryLock) -> Iterator[bool]:
+def session_lock(lock: AdvisoryLock, key: int = 0) -> Iterator[bool]:
     """Hold the lock for the block, across transactions; False if another session holds it.
 
     It is released with the connection, also when the holder dies.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, 0)", [int(lock)])
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [int(lock), key])
         row = cursor.fetchone()
     acquired = bool(row and row[0])
     try:
@@ -54,4 +55,4 @@ def session_lock(lock: AdvisoryLock) -> Iterator[bool]:
     finally:
         if acquired and connection.is_usable():
             with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, 0)", [int(lock)])
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [int(lock), key])

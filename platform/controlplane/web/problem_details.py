@@ -364,6 +364,9 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     "upload-incomplete": ProblemType(
         "409", _("Bytes of the upload are missing or damaged; repeat the upload.")
     ),
+    "upload-verification-busy": ProblemType(
+        "503", _("Other uploads are verified now; repeat the request after Retry-After.")
+    ),
     "watch-position-expired": ProblemType(
         "410",
         _("Last-Event-ID has expired; read the list again and watch without it."),

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from botocore.retries.standard import ExponentialBackoff
+from django.db import connection
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from apps.jobs.models import Attempt, AttemptUpload, Job
+from apps.jobs.services.direct_uploads import CONCURRENT_VERIFICATIONS
 from apps.models import selectors as registry
+from controlplane.persistence.advisory_locks import AdvisoryLock
 from ninefold_runtime import direct_uploads
 from ninefold_runtime.direct_uploads import DirectUploadRefused, DirectUploads
 from tests import s3_servers
@@ -183,6 +188,24 @@ def test_an_upload_whose_parts_are_missing_is_refused(company: Company, uploader
         uploader.post("/uploads/complete", {"upload": started["upload"]})
     assert refusal.value.status == 409
     assert (uploader.keys(), uploader.unfinished()) == ([], 0)
+
+
+def test_one_upload_of_an_attempt_is_verified_at_a_time(uploader: Uploader) -> None:
+    announced = {"path": "a", "size": len(CONTENT), "sha256": sha256_of(CONTENT)}
+    started = uploader.post("/uploads", announced)
+    uploader.file.write_bytes(CONTENT)
+    for part in started["parts"]:
+        direct_uploads._put(uploader.file, direct_uploads._Part(**part))
+    turn = zlib.crc32(uploader.attempt.uid.encode()) % CONCURRENT_VERIFICATIONS
+    with psycopg.connect(**connection.get_connection_params()) as another:
+        another.execute("SELECT pg_advisory_lock(%s, %s)", [AdvisoryLock.VERIFY_UPLOAD, turn])
+        address = f"{uploader.reporter.address}/uploads/complete"
+        answer = uploader.reporter.client.post(address, {"upload": started["upload"]})
+        problem(answer, 503, "upload-verification-busy")
+        assert answer.headers["Retry-After"] == "5"
+    assert not AttemptUpload.objects.exists()
+    uploader.post("/uploads/complete", {"upload": started["upload"]})
+    assert AttemptUpload.objects.get(attempt=uploader.attempt).size == len(CONTENT)
 
 
 def test_the_files_become_a_model_version(

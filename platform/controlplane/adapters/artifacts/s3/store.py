@@ -274,13 +274,13 @@ class S3Artifacts:
         return cleared
 
     def _unfinished_uploads(self) -> Iterator[MultipartUploadTypeDef]:
-        """Those below our prefix; none where the service cannot list them."""
-        pages = self._clients.requests.get_paginator("list_multipart_uploads").paginate(
-            Bucket=self.options.bucket, Prefix=self.options.key("")
-        )
+        """Those of this store, which may share its bucket; none where the service cannot list them."""
+        listing = self._clients.requests.get_paginator("list_multipart_uploads")
         with _ignoring("NotImplemented", "MethodNotAllowed"):
-            for page in pages:
-                yield from page.get("Uploads", ())
+            for area in ("sha256", "aside", "incoming"):
+                root = self.options.key(area, "")
+                for page in listing.paginate(Bucket=self.options.bucket, Prefix=root):
+                    yield from page.get("Uploads", ())
 
     def _list_area(self, area: str, *, after: str) -> Iterator[StoredBlob]:
         root = self.options.key(area, "")
