@@ -14,6 +14,7 @@ from tests import factories
 from tests.functional.accounts.conftest import browser
 from tests.functional.api.callers import API
 
+ROOT = Path(__file__).parents[3]
 MAIN_REQUESTS = (
     ("/api/v1/jobs", "post"),
     ("/api/v1/jobs/check", "post"),
@@ -157,3 +158,37 @@ def test_constraints_are_in_the_schema(schema: dict[str, Any]) -> None:
     assert sizes
     assert all((size["minimum"], size["maximum"]) == (1, 200) for size in sizes)
     assert "nullable" not in str(schema), "OpenAPI 3.1 has the type null"
+
+
+#: Lists that cannot be watched, and why; ``docs/rest-api.md`` names them.
+UNWATCHED = {
+    "/api/v1/audit": "entries are only added: read those after the newest",
+    "/api/v1/catalog": "changes by a load only",
+    "/api/v1/chips": "of the installed plug-ins",
+    "/api/v1/company-roles": "a few rows",
+    "/api/v1/engines": "of the installed plug-ins",
+    "/api/v1/jobs/{uid}/attempts": "watch the job",
+    "/api/v1/jobs/{uid}/events": "watch the job",
+    "/api/v1/model-versions/folders": "of the file system",
+    "/api/v1/model-versions/{uid}/lineage": "computed",
+    "/api/v1/pipelines/{uid}/events": "watch the pipeline",
+    "/api/v1/storage/rules": "a document",
+    "/api/v1/teams/{uid}/members": "a few rows of a team",
+    "/api/v1/usage": "computed",
+    "/api/v1/usage/days": "computed",
+    "/api/v1/usage/rates": "a document",
+    "/api/v1/usage/records": "entries are only added",
+}
+
+
+def test_every_list_can_be_watched_or_is_named(schema: dict[str, Any]) -> None:
+    unwatched = {
+        path
+        for path, item in schema["paths"].items()
+        if item.get("get", {}).get("operationId", "").endswith("_list")
+        and "watch" not in {each["name"] for each in item["get"].get("parameters", ())}
+    }
+    assert unwatched == UNWATCHED.keys()
+    page = (ROOT / "docs" / "rest-api.md").read_text(encoding="utf-8")
+    missing = {path for path in UNWATCHED if path.removeprefix("/api/v1") not in page}
+    assert missing == set()
