@@ -11,11 +11,13 @@ from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts.models import User
 from apps.jobs.models import Job
+from apps.models import selectors as registry
 from apps.monitoring.models import AlertRule
 from apps.quotas.models import Queue
 from apps.serving.models import Deployment
 from controlplane.domain.common.permissions import Scope
 from ninefold_client.client import Client
+from ninefold_client.code_archives import pack_folder
 from ninefold_client.generated.api.jobs.jobs_list import jobs_list
 from ninefold_client.watch import WatchUnsupported, watch
 from tests.functional.client.conftest import Ninefold, token_of
@@ -219,3 +221,41 @@ def test_permissions_are_those_of_the_token(
     assert not Queue.objects.filter(name="mine").exists()
     assert ninefold("context", "default").exit_code == 0
     assert company.engineer.username in ninefold("whoami").output
+
+
+def test_a_folder_is_uploaded_and_its_program_runs_as_a_job(
+    signed_in: Ninefold, company: Company, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    for path, text in {
+        "train.py": "print('trained')",
+        "data/rows.csv": "a",
+        "data/large.bin": "x",
+        "data/kept.bin": "x",
+        "__pycache__/train.pyc": "",
+        ".ninefoldignore": "*.bin\n!kept.bin\n",
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    packed = pack_folder(folder)
+    assert list(packed.files) == ["train.py", "data/kept.bin", "data/rows.csv"]
+    assert packed == pack_folder(folder)
+
+    run = ("job", "run", "--folder", str(folder))
+    refused = signed_in(*run, "--env", "LEVEL", "--", "python", "train.py")
+    assert "write NAME=VALUE" in refused.errors
+    done = signed_in(*run, "--env", "LEVEL=3", "--cards", "1", "--", "python", "train.py", "--fast")
+    assert done.exit_code == 0, done.errors
+    job = Job.objects.get()
+    assert done.output == f"job/python train.py --fast submitted: {job.uid}\n"
+    assert job.spec["argv"] == ["python", "train.py", "--fast"]
+    assert job.spec["environment"] == {"LEVEL": "3"}
+    assert job.code is not None
+    with registry.artifact_store().open(job.code.files[0]["digest"]) as stored:
+        assert stored.read() == packed.content
+
+    (folder / "outside").symlink_to(tmp_path)
+    refused = signed_in(*run, "--", "python", "train.py")
+    assert refused.exit_code == 1
+    assert "outside is a symbolic link" in refused.errors
+    assert Job.objects.count() == 1

@@ -20,6 +20,7 @@ from ninefold_client.cli.output import (
     print_yaml,
 )
 from ninefold_client.client import Client
+from ninefold_client.code_archives import upload_code
 from ninefold_client.errors import ConnectionFailed, ManifestError, NinefoldError
 from ninefold_client.resources import JOBS, find_object, find_team
 
@@ -27,8 +28,11 @@ JobArgument = Annotated[
     str, typer.Argument(help="Name or uid of the job; the newest one of that name.")
 ]
 
+#: Of a job, in characters.
+NAME_LENGTH = 120
+
 job = typer.Typer(
-    cls=ErrorReportingGroup, no_args_is_help=True, help="Submit, cancel, retry and await jobs."
+    cls=ErrorReportingGroup, no_args_is_help=True, help="Run, submit, cancel, retry and await jobs."
 )
 dataset = typer.Typer(cls=ErrorReportingGroup, no_args_is_help=True, help="Upload datasets.")
 
@@ -68,6 +72,76 @@ def _submit(client: Client, manifest: Any) -> dict[str, Any]:
     }
     submitted: dict[str, Any] = client.post("jobs", kind.body(manifest, resolved))
     return submitted
+
+
+@job.command()
+def run(
+    ctx: typer.Context,
+    argv: Annotated[
+        list[str], typer.Argument(help="Program and arguments, after --.", metavar="-- PROGRAM …")
+    ],
+    folder: Annotated[
+        Path, typer.Option(help="Folder to upload; the program starts in it.")
+    ] = Path(),
+    name: Annotated[str | None, typer.Option(help="Name. Default: the command.")] = None,
+    team: Annotated[str | None, typer.Option(help="Owning team. Default: your only team.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Queue. Default: that of the team.")] = None,
+    chip: Annotated[
+        list[str] | None, typer.Option(help="Chip; repeat it for alternatives. Default: any.")
+    ] = None,
+    cards: Annotated[int, typer.Option(min=1, help="Number of cards.")] = 1,
+    env: Annotated[
+        list[str] | None, typer.Option(help="Environment variable NAME=VALUE; repeatable.")
+    ] = None,
+    time_limit: Annotated[
+        int | None, typer.Option(min=1, help="Seconds until it is ended. Default: 3600.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job ends.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Stream the log, and wait until the job ends.")
+    ] = False,
+) -> None:
+    """Upload a folder and run a program of it as a job. With --wait or --follow exits with 1 if it fails.
+
+    Files named by .ninefoldignore (patterns as in .gitignore) are not uploaded.
+    """
+    spec: dict[str, Any] = {"argv": argv}
+    if env:
+        spec["environment"] = dict(_variable_of(each) for each in env)
+    if time_limit:
+        spec["maximum_run_time_seconds"] = time_limit
+    body: dict[str, Any] = {"kind": "script", "cards": cards, "spec": spec}
+    body["name"] = name or " ".join(argv)[:NAME_LENGTH]
+    with connected(ctx) as client:
+        if team:
+            body["team"] = find_team(client, team)
+        body |= {"queue": queue} if queue else {}
+        body |= {"chips": chip} if chip else {}
+        body["code"] = upload_code(client, folder, team=body.get("team", ""))
+        row = client.post("jobs", body)
+        print(f"job/{row['name']} submitted: {row['uid']}", flush=True)
+        if follow:
+            _await_start(client, row["uid"])
+            _stream_log(client, row["uid"], offset=0, query={})
+        if (wait or follow) and not wait_for_job(client, row["uid"], timeout=None):
+            raise typer.Exit(1)
+
+
+def _variable_of(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise NinefoldError(f"--env {text}: write NAME=VALUE")
+    return name, value
+
+
+def _await_start(client: Client, uid: str) -> None:
+    """Print why the job waits, until its first attempt runs or the job ends."""
+    last = ""
+    while (row := client.get(f"jobs/{uid}"))["state"] not in {"running", *ENDED}:
+        if (line := _status_line(row)) != last:
+            print(f"{time.strftime('%H:%M:%S')}  {row['name']}  {line}", flush=True)
+            last = line
+        time.sleep(1)
 
 
 @job.command()
