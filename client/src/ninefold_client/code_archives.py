@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
+import stat
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ def pack_folder(folder: Path) -> CodeArchive:
                 content = (root / path).read_bytes()
                 entry = tarfile.TarInfo(path)
                 entry.size = files[path] = len(content)
-                entry.mode = 0o755 if os.access(root / path, os.X_OK) else 0o644
+                entry.mode = 0o755 if (root / path).stat().st_mode & stat.S_IXUSR else 0o644
                 archive.addfile(entry, io.BytesIO(content))
     except OSError as error:
         raise NinefoldError(f"{error.filename} cannot be read: {error.strerror}") from error
@@ -85,7 +85,10 @@ def upload_code(client: Client, folder: Path, *, team: str = "") -> str:
 def _files_of(root: Path) -> Iterator[str]:
     """Relative paths of the files, in order."""
     own = root / IGNORE_FILE
-    patterns = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
+    try:
+        patterns = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
+    except UnicodeDecodeError as error:
+        raise NinefoldError(f"{own} is not UTF-8: {error}") from error
     ignored = GitIgnoreSpec.from_lines([*IGNORED, *patterns])
     pending = [root]
     while pending:
@@ -97,12 +100,22 @@ def _files_of(root: Path) -> Iterator[str]:
             if ignored.match_file(f"{relative}/" if is_folder else relative):
                 continue
             if is_folder:
-                pending.append(path)
-            elif not path.resolve().is_relative_to(root) or path.is_dir():
+                if not (path / "pyvenv.cfg").is_file():  # A virtual environment of any name.
+                    pending.append(path)
+            elif path.is_symlink() and not _is_file_within(path, root):
                 raise NinefoldError(
-                    f"{relative} is a symbolic link to {path.resolve()}; links to folders and out of the "
-                    f"folder are not packed. Leave it out with {IGNORE_FILE}"
+                    f"{relative} is a symbolic link to {path.readlink()}; only links to files of the folder "
+                    f"are packed. Leave it out with {IGNORE_FILE}"
                 )
             elif path.is_file():
                 found.append(relative)
         yield from reversed(found)
+
+
+def _is_file_within(link: Path, root: Path) -> bool:
+    try:
+        target = link.resolve(strict=True)
+    except (OSError, RuntimeError):
+        # It is broken, or leads to itself.
+        return False
+    return target.is_file() and target.is_relative_to(root)

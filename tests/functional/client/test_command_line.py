@@ -233,6 +233,7 @@ def test_a_folder_is_uploaded_and_its_program_runs_as_a_job(
         "data/large.bin": "x",
         "data/kept.bin": "x",
         "__pycache__/train.pyc": "",
+        "env311/pyvenv.cfg": "",
         ".ninefoldignore": "*.bin\n!kept.bin\n",
     }.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -254,8 +255,15 @@ def test_a_folder_is_uploaded_and_its_program_runs_as_a_job(
     with registry.artifact_store().open(job.code.files[0]["digest"]) as stored:
         assert stored.read() == packed.content
 
-    (folder / "outside").symlink_to(tmp_path)
+    named = signed_in(*run, "--name", "second", "-o", "name", "--", "python", "train.py")
+    assert named.output == "job/second\n", named.errors
+    refused = signed_in(*run, "-o", "json", "--wait", "--", "python", "train.py")
+    assert "remove --wait and --follow" in refused.errors
+
+    (folder / "again.py").symlink_to("train.py")
+    assert pack_folder(folder).files["again.py"] == len("print('trained')")
+    (folder / "outside").symlink_to("outside")
     refused = signed_in(*run, "--", "python", "train.py")
     assert refused.exit_code == 1
     assert "outside is a symbolic link" in refused.errors
-    assert Job.objects.count() == 1
+    assert Job.objects.count() == 2

@@ -100,11 +100,14 @@ def run(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Stream the log, and wait until the job ends.")
     ] = False,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Upload a folder and run a program of it as a job. With --wait or --follow exits with 1 if it fails.
 
     Files named by .ninefoldignore (patterns as in .gitignore) are not uploaded.
     """
+    if output in {OutputFormat.JSON, OutputFormat.YAML} and (wait or follow):
+        raise NinefoldError(f"-o {output.value} prints one document; remove --wait and --follow")
     spec: dict[str, Any] = {"argv": argv}
     if env:
         spec["environment"] = dict(_variable_of(each) for each in env)
@@ -119,9 +122,15 @@ def run(
         body |= {"chips": chip} if chip else {}
         body["code"] = upload_code(client, folder, team=body.get("team", ""))
         row = client.post("jobs", body)
-        print(f"job/{row['name']} submitted: {row['uid']}", flush=True)
-        if follow:
-            _await_start(client, row["uid"])
+        if output is OutputFormat.JSON:
+            print_json(row)
+        elif output is OutputFormat.YAML:
+            print_yaml(row)
+        elif output is OutputFormat.NAME:
+            print(f"job/{row['name']}")
+        else:
+            print(f"job/{row['name']} submitted: {row['uid']}", flush=True)
+        if follow and _await_start(client, row["uid"]):
             _stream_log(client, row["uid"], offset=0, query={})
         if (wait or follow) and not wait_for_job(client, row["uid"], timeout=None):
             raise typer.Exit(1)
@@ -134,14 +143,15 @@ def _variable_of(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _await_start(client: Client, uid: str) -> None:
-    """Print why the job waits, until its first attempt runs or the job ends."""
+def _await_start(client: Client, uid: str) -> bool:
+    """Print why the job waits, until it runs or ends; return whether it has a log."""
     last = ""
     while (row := client.get(f"jobs/{uid}"))["state"] not in {"running", *ENDED}:
         if (line := _status_line(row)) != last:
             print(f"{time.strftime('%H:%M:%S')}  {row['name']}  {line}", flush=True)
             last = line
         time.sleep(1)
+    return row["attempt"] is not None
 
 
 @job.command()
