@@ -3,7 +3,7 @@
 const NARROW = 520;
 const LINE_HEIGHT = 16;
 const TICK_WIDTH = 110;
-const MARK_DASHES = { release: "solid", fault: "dash", attempt: "dot" };
+const MARK_DASHES = { release: "solid", fault: "dash", attempt: "dot", checkpoint: "dashdot" };
 const DASHES = { dash: "dash", dot: "dot", dashed: "dash", dotted: "dot" };
 
 function palette(element) {

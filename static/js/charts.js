@@ -1,7 +1,7 @@
 // Charts with one theme: <figure class="nf-chart" data-chart="URL of JSON" data-chart-title="A question?">.
 //
 // The JSON is {x: {label, unit, type}, y: {label, unit, type}, series: [{name, x, y, kind, dash, hue}],
-// marks: [{x, label, kind}], ended, more, stacked}. A mark is of kind release, fault or attempt. `kind` of a series is line, markers or bar; a null in y is a gap and stays one. Where
+// marks: [{x, label, kind}], ended, more, stacked}. A mark is of kind release, fault, attempt or checkpoint. `kind` of a series is line, markers or bar; a null in y is a gap and stays one. Where
 // `ended` is false, `more` is asked for what came since; its points are put in by their x, the newer one wins.
 
 import { csvOf, tableOf } from "./chart-data.js";

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, Min, Q, QuerySet
 from django.db.models.expressions import Window
 from django.db.models.functions import Mod, RowNumber
 
@@ -88,6 +88,19 @@ def _thin_out_points(stride: int, points: QuerySet[ProgressPoint]) -> QuerySet[P
     return points.annotate(stride_offset=Mod(rank - 1, stride)).filter(
         Q(stride_offset=0) | Q(values__has_key="eval_loss")
     )
+
+
+def attempt_starts(job: Job) -> list[tuple[int, int]]:
+    """Number and first step of each attempt that reported any point."""
+    reported = job.attempts.filter(points__isnull=False).annotate(first=Min("points__step"))
+    return list(reported.order_by("number").values_list("number", "first"))
+
+
+def checkpoint_steps(job: Job, *, limit: int) -> list[int]:
+    """Steps of the newest checkpoints of all attempts, in order; a step that was saved twice is there once."""
+    saved = ProgressPoint.objects.filter(attempt__job=job, values__has_key="checkpoint")
+    newest = saved.order_by("-attempt__number", "-step").values_list("step", flat=True)[:limit]
+    return sorted(set(newest))
 
 
 def attempt_curves_since(job: Job, *, attempt: int, step: int) -> list[AttemptCurve]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from django.db import transaction
 
@@ -21,6 +21,8 @@ from controlplane.ports.artifacts import ArtifactError, Blob, StorageFull, Stora
 
 #: Maximum number of characters in the path of an output file.
 MAX_OUTPUT_PATH_LENGTH = 300
+#: Of the column of steps.
+LARGEST_STEP = 2**31 - 1
 #: Reported metrics that charts and comparisons use.
 METRICS = ("loss", "eval_loss", "learning_rate", "tokens_per_second")
 
@@ -47,11 +49,13 @@ def attempt_progress_store(
         values = dict(point)
         if "checkpoint" in values:
             checkpointed_at = at
-            latest["checkpoint"] = values.pop("checkpoint")
+            saved = latest["checkpoint"] = values.pop("checkpoint")
+            if isinstance(saved, Mapping) and _is_step(saved.get("step")):
+                _merge_point(rows, fresh, attempt, saved["step"], {"checkpoint": saved}, at)
             if not values:
                 continue
         step = values.pop("step", None)
-        if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+        if not _is_step(step):
             raise ReportRefused(
                 Reason(
                     "attempt.progress.invalid_step",
@@ -59,8 +63,7 @@ def attempt_progress_store(
                 )
             )
         _check_metrics(values)
-        merged = {**(rows[step].values if step in rows else {}), **values}
-        rows[step] = fresh[step] = ProgressPoint(attempt=attempt, step=step, at=at, values=merged)
+        _merge_point(rows, fresh, attempt, step, values, at)
         latest |= {"step": step, **values}
     ProgressPoint.objects.bulk_create(
         fresh.values(),
@@ -76,6 +79,22 @@ def attempt_progress_store(
     quotas.claim_progress_update(
         uid=row.claim_uid, progress=min(1.0, done), checkpointed_at=checkpointed_at
     )
+
+
+def _merge_point(
+    known: dict[int, ProgressPoint],
+    fresh: dict[int, ProgressPoint],
+    attempt: Attempt,
+    step: int,
+    values: Mapping[str, Any],
+    at: datetime,
+) -> None:
+    merged = {**(known[step].values if step in known else {}), **values}
+    known[step] = fresh[step] = ProgressPoint(attempt=attempt, step=step, at=at, values=merged)
+
+
+def _is_step(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_STEP
 
 
 def _check_metrics(values: Mapping[str, Any]) -> None:
@@ -104,8 +123,10 @@ def _is_finite_number(value: object) -> bool:
 def _stored_points(
     attempt: Attempt, points: Sequence[Mapping[str, Any]]
 ) -> dict[int, ProgressPoint]:
-    """Stored points of the reported steps, by step."""
-    steps = [step for point in points if isinstance(step := point.get("step"), int)]
+    """Stored points of the reported steps and checkpoints, by step."""
+    saved = (point["checkpoint"] for point in points if "checkpoint" in point)
+    named = [*points, *(each for each in saved if isinstance(each, Mapping))]
+    steps = [step for each in named if _is_step(step := each.get("step"))]
     return {known.step: known for known in attempt.points.filter(step__in=steps)}
 
 

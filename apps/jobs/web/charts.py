@@ -32,6 +32,8 @@ from apps.jobs.selectors.progress import (
     MetricPoint,
     attempt_curves,
     attempt_curves_since,
+    attempt_starts,
+    checkpoint_steps,
 )
 from apps.jobs.web.logs import integer_parameter
 from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES
@@ -202,6 +204,8 @@ def _compare_url(parameters: Mapping[str, Sequence[str]], name: str = "job-compa
 
 #: Newest attempts in a chart, which shows up to six lines.
 _MAX_ATTEMPTS = 3
+#: Newest checkpoints that are marked in a chart.
+_MAX_CHECKPOINTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,8 +260,9 @@ def job_curve(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespon
         "ended": job.state in ENDED_JOB_STATES,
         "more": f"{reverse('job-curve', args=[uid, chart])}?attempt={at[0]}&step={at[1]}",
     }
-    if not attempt:
-        body["marks"] = _attempt_start_marks(curves)
+    # A poll that brings no checkpoint keeps the marks that the chart has.
+    if not attempt or any("checkpoint" in point.values for one in curves for point in one.points):
+        body["marks"] = _job_marks(job)
     return JsonResponse(body)
 
 
@@ -290,14 +295,16 @@ def curve_metric_points(curve: AttemptCurve, metric: str) -> dict[str, list[Any]
     }
 
 
-def _attempt_start_marks(curves: Sequence[AttemptCurve]) -> list[dict[str, Any]]:
-    """Marks at the first step of each later attempt."""
-    return [
-        {
-            "x": curve.points[0].step,
-            "label": _("attempt %(number)d") % {"number": curve.attempt.number},
-            "kind": "attempt",
-        }
-        for curve in curves
-        if curve.attempt.number > 1 and curve.points
+def _job_marks(job: Job) -> list[dict[str, Any]]:
+    """Marks at the first step of each later attempt, and at checkpoints, of which the newest has a label."""
+    starts = [
+        {"x": step, "label": _("attempt %(number)d") % {"number": number}, "kind": "attempt"}
+        for number, step in attempt_starts(job)[-_MAX_ATTEMPTS:]
+        if number > 1
     ]
+    steps = checkpoint_steps(job, limit=_MAX_CHECKPOINTS)
+    saved = [
+        {"x": step, "label": _("checkpoint") if step == steps[-1] else "", "kind": "checkpoint"}
+        for step in steps
+    ]
+    return [*starts, *saved]

@@ -83,7 +83,7 @@ def test_the_same_step_counts_once_and_the_last_report_wins(
     assert first.status_code == 204, first.content
     reporter.progress({"step": 2, "loss": 1.25}, {"checkpoint": {"step": 2}})
     points = ProgressPoint.objects.filter(attempt=attempt).values_list("step", "values")
-    assert list(points) == [(1, {"loss": 2.0}), (2, {"loss": 1.25})]
+    assert list(points) == [(1, {"loss": 2.0}), (2, {"loss": 1.25, "checkpoint": {"step": 2}})]
     attempt.refresh_from_db()
     assert attempt.progress["checkpoint"] == {"step": 2}
 

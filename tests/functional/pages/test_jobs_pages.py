@@ -150,6 +150,29 @@ def test_repeated_steps_of_a_retry_reach_an_open_page(
     assert list(series(whole)) == ["training loss", "training loss, attempt 2"]
 
 
+def test_checkpoints_are_marked_in_the_curve(browser: Client, filled: FilledCompany) -> None:
+    second = retried(filled)
+    open_page = browser.get(f"/jobs/{filled.failed.uid}/curve/loss").json()
+    saved = [{"checkpoint": {"step": step}} for step in (8, 12)]
+    services.attempt_progress_store(
+        attempt=second, points=[{"step": 11, "loss": 1.0}, *saved], at=timezone.now()
+    )
+    marks = [
+        {"x": 8, "label": "attempt 2", "kind": "attempt"},
+        {"x": 8, "label": "", "kind": "checkpoint"},
+        {"x": 12, "label": "checkpoint", "kind": "checkpoint"},
+    ]
+    fresh = browser.get(open_page["more"]).json()
+    assert fresh["marks"] == marks
+    assert series(fresh)["training loss, attempt 2"]["x"] == [9, 11]
+    assert browser.get(f"/jobs/{filled.failed.uid}/curve/loss").json()["marks"] == marks
+    services.attempt_progress_store(
+        attempt=second, points=[{"step": 13, "loss": 0.5}], at=timezone.now()
+    )
+    later = browser.get(fresh["more"]).json()
+    assert series(later)["training loss, attempt 2"]["x"] == [13]
+
+
 def test_the_curve_says_whether_more_will_come(browser: Client, filled: FilledCompany) -> None:
     assert browser.get(f"/jobs/{filled.running.uid}/curve/loss").json()["ended"] is False
     assert browser.get(f"/jobs/{filled.failed.uid}/curve/loss").json()["ended"] is True

@@ -48,7 +48,9 @@ def _check_reports(recorded: list[Exchange], *, attempt: str, clock: Clock) -> N
         send(exchange, clock=clock)
         if exchange.path.endswith("/progress"):
             for point in json.loads(exchange.body)["points"]:
-                checkpoint = point.pop("checkpoint", checkpoint)
+                if "checkpoint" in point:
+                    checkpoint = point.pop("checkpoint")
+                    points.setdefault(checkpoint["step"], {})["checkpoint"] = checkpoint
                 if point:
                     points.setdefault(point.pop("step"), {}).update(point)
         elif exchange.path.endswith("/manifest"):
