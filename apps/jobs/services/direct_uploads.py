@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.core import signing
@@ -79,8 +80,10 @@ def attempt_direct_upload_complete(*, attempt: Attempt, upload: str) -> tuple[st
     :raises StorageUnavailable: if the artifact store does not answer; then the call can be repeated.
     """
     store = registry_selectors.artifact_store()
-    content = _content_of(upload, store=store)
-    if content.get("attempt") != attempt.uid or not isinstance(store, UploadSigningStore):
+    if not isinstance(store, UploadSigningStore):
+        raise _unknown_upload()
+    content = _content_of(upload, max_age=store.url_validity)
+    if content.get("attempt") != attempt.uid:
         raise _unknown_upload()
     # One at a time for an attempt, since a repeated call must not meet the first one half way.
     turn = zlib.crc32(attempt.uid.encode()) % CONCURRENT_VERIFICATIONS
@@ -115,11 +118,10 @@ def _complete(
     return announced
 
 
-def _content_of(upload: str, *, store: object) -> dict[str, Any]:
+def _content_of(upload: str, *, max_age: timedelta) -> dict[str, Any]:
     """What was signed; empty if it was not signed here, or is too old."""
-    validity = getattr(store, "url_validity", None)
     try:
-        found: dict[str, Any] = signing.loads(upload, salt=_SALT, max_age=validity)
+        found: dict[str, Any] = signing.loads(upload, salt=_SALT, max_age=max_age)
     except signing.BadSignature:
         return {}
     return found

@@ -184,9 +184,9 @@ def revision_operations(revision: Revision) -> tuple[Operation, ...]:
 
 
 def newest_operations(deployments: Sequence[Deployment]) -> dict[int, tuple[Operation, ...]]:
-    """The operations of the newest revision of each deployment, by primary key; one query."""
+    """The operations of the revision that each should serve, as ``newest_revision``; one query."""
     newest = (
-        Revision.objects.filter(deployment__in=deployments)
+        Revision.objects.filter(deployment__in=deployments, failed_at=None)
         .select_related("model_version__line", "model_version__artifact")
         .order_by("deployment_id", "-number")
         .distinct("deployment")

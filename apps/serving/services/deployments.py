@@ -103,9 +103,6 @@ def deployment_create(
     try:
         with transaction.atomic():
             _require_pending_limit(actor, more=replicas)
-            lock_in_transaction(AdvisoryLock.NAME_ROUTE)
-            if taken_route_names([name]):
-                raise SpecRefused([_name_taken(name, field="name")])
             deployment = Deployment.objects.create(
                 team=team,
                 created_by=actor,
@@ -114,8 +111,11 @@ def deployment_create(
                 replica_count=replicas,
                 state_reason=Reason("claim.pending.cards", "waiting for cards"),
             )
-            route = Route.objects.create(name=name, deployment=deployment)
             backend = _revision_create(deployment, configuration, actor)
+            lock_in_transaction(AdvisoryLock.NAME_ROUTE)
+            if taken_route_names([name]):
+                raise SpecRefused([_name_taken(name, field="name")])
+            route = Route.objects.create(name=name, deployment=deployment)
             RouteBackend.objects.create(route=route, backend=backend, weight=ALL_TRAFFIC)
             record_audit_entry(
                 actor=actor,
@@ -170,17 +170,19 @@ def _adapters_create(revision: Revision, adapters: Sequence[AdapterConfiguration
     """
     if not adapters:
         return
+    # Read before the lock, which the whole company waits for: the artifact store may be slow.
+    facts = [registry_selectors.lora_config_facts(adapter.model_version) for adapter in adapters]
     lock_in_transaction(AdvisoryLock.NAME_ROUTE)
     names = [adapter.name for adapter in adapters]
-    if taken := taken_route_names(names, deployment=revision.deployment):
+    own = revision.deployment
+    if taken := taken_route_names(names, deployment=own) | ({own.name} & set(names)):
         raise SpecRefused([_name_taken(name, field="adapters") for name in sorted(taken)])
-    for adapter in adapters:
-        facts = registry_selectors.lora_config_facts(adapter.model_version)
+    for adapter, known in zip(adapters, facts, strict=True):
         RevisionAdapter.objects.create(
             revision=revision,
             name=adapter.name,
             model_version=adapter.model_version,
-            rank=facts.rank if facts is not None else 0,
+            rank=known.rank if known is not None else 0,
         )
         AdapterRoute.objects.get_or_create(
             name=adapter.name, defaults={"deployment": revision.deployment}

@@ -177,8 +177,8 @@ def _playground_blocker(found: Deployment, *, unavailable: str) -> str:
     operations = selectors.newest_operations([found]).get(found.pk, ())
     if operations and Operation.CHAT not in operations:
         return _(
-            "The playground is for models that chat. This one serves %(operations)s; its page has "
-            "example requests."
+            "The playground requires a model that supports chat. This model serves %(operations)s; the "
+            "overview of the deployment has example requests."
         ) % {"operations": ", ".join(operations)}
     ready = found.ready_replicas  # type: ignore[attr-defined] # an annotation of the selector
     return "" if ready else unavailable or _("No replica is ready.")

@@ -365,7 +365,7 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
         "409", _("Bytes of the upload are missing or damaged; repeat the upload.")
     ),
     "upload-verification-busy": ProblemType(
-        "503", _("Other uploads are verified now; repeat the request after Retry-After.")
+        "503", _("Other uploads are being verified; repeat the request after Retry-After.")
     ),
     "watch-position-expired": ProblemType(
         "410",
