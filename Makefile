@@ -63,7 +63,7 @@ test-full: real-tools ## Test what takes too long for every change; the results 
 
 real-tools: development
 	@echo "set-up: programs that some tests use, and the engine's environment"
-	@$(BIN)/python -m launcher.system_packages chromium redis-server prometheus
+	@$(BIN)/python -m launcher.system_packages chromium-headless-shell redis-server prometheus
 	@$(BIN)/python -m launcher engine
 	@$(BIN)/python -m tests.kubernetes build || echo "tests that need a cluster are skipped"
 
@@ -96,7 +96,7 @@ drill: development ## Break a simulated fleet in every known way, and measure wh
 	@$(BIN)/python -m tests.drill $(ARGS)
 
 screens: development ## Take screenshots of the main pages, and write the contact sheets in docs/screens (ARGS=…)
-	@$(BIN)/python -m launcher.system_packages chromium
+	@$(BIN)/python -m launcher.system_packages chromium-headless-shell
 	$(BIN)/python -m tests.e2e.gallery --main --sheet docs/screens $(ARGS)
 
 client: development ## Generate the typed API client in client/ from the OpenAPI document

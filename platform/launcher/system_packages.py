@@ -1,6 +1,6 @@
 """Install system programs that some tests use where that is possible, otherwise print their names.
 
-``python -m launcher.system_packages redis-server chromium``. Only root on Debian can install; for anyone
+``python -m launcher.system_packages redis-server prometheus``. Only root on Debian can install; for anyone
 else the tests in question are skipped, and this prints what to install. Never prompts.
 """
 
@@ -15,7 +15,11 @@ from types import MappingProxyType
 
 #: Debian package → the program that shows whether it is installed.
 PROGRAMS: Mapping[str, str] = MappingProxyType(
-    {"redis-server": "redis-server", "chromium": "chromium", "prometheus": "prometheus"}
+    {
+        "redis-server": "redis-server",
+        "chromium-headless-shell": "chromium-headless-shell",
+        "prometheus": "prometheus",
+    }
 )
 
 

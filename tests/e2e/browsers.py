@@ -17,6 +17,8 @@ from playwright.sync_api import (
 )
 from playwright.sync_api import TimeoutError as TookTooLong
 
+#: Preferred first: the headless shell renders without a window system, in about half the processor time.
+BROWSERS = ("chromium-headless-shell", "chromium")
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -46,15 +48,15 @@ _REST = 2_500.0
 
 
 class NoBrowser(RuntimeError):
-    """Chromium is not installed (Debian's package ``chromium``)."""
+    """None of :data:`BROWSERS` is installed."""
 
 
 @contextmanager
 def browser_started() -> Iterator[Browser]:
     """:raises NoBrowser: if there is none."""
-    chromium = shutil.which("chromium")
+    chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
     if chromium is None:
-        raise NoBrowser("chromium was not found; install it (Debian: apt-get install chromium)")
+        raise NoBrowser(f"Chromium was not found; install it (Debian: apt-get install {BROWSERS[0]})")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         yield started
