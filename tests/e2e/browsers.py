@@ -56,7 +56,9 @@ def browser_started() -> Iterator[Browser]:
     """:raises NoBrowser: if there is none."""
     chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
     if chromium is None:
-        raise NoBrowser(f"Chromium was not found; install it (Debian: apt-get install {BROWSERS[0]})")
+        raise NoBrowser(
+            f"Chromium was not found; install it (Debian: apt-get install {BROWSERS[0]})"
+        )
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         yield started
