@@ -152,6 +152,8 @@ export function drawing(element, data, view = {}) {
     yaxis: {
       ...axis({ ...data.y, type: logarithmic ? "log" : data.y.type }, colours, false),
       rangemode: bars && !logarithmic ? "tozero" : "normal",
+      // A range of one scale means nothing on the other.
+      uirevision: logarithmic ? "logarithmic" : "linear",
     },
     showlegend: several && !named,
     legend: { orientation: "h", x: 0, y: -0.25, yanchor: "top" },

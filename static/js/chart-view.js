@@ -106,7 +106,7 @@ function move(state, { factor = 1, shift = 0 }) {
 }
 
 function reset(state) {
-  if (axisOf(state)) window.Plotly.relayout(state.parts.plot, { "xaxis.autorange": true });
+  if (axisOf(state)) window.Plotly.relayout(state.parts.plot, { "xaxis.autorange": true, "yaxis.autorange": true });
 }
 
 const neighbours = (state) =>
@@ -120,16 +120,13 @@ const neighbours = (state) =>
       other.data.x.label === state.data.x.label,
   );
 
-let following = false;
-
-// A range or a cursor that comes from a neighbour is not passed on again.
-async function inNeighbours(state, action) {
-  if (following) return;
-  following = true;
-  try {
-    await Promise.all(neighbours(state).map(action));
-  } finally {
-    following = false;
+// A range or a cursor that comes from a neighbour is not passed on again. A flag of each chart, not of all: a range
+// that is chosen while the cursor is being passed on would be lost.
+function inNeighbours(state, action) {
+  if (state.following) return;
+  for (const other of neighbours(state)) {
+    other.following = (other.following ?? 0) + 1;
+    Promise.resolve(action(other)).finally(() => (other.following -= 1));
   }
 }
 
@@ -141,7 +138,8 @@ export function share(state) {
   for (const other of shared) if (!other.element.isConnected) shared.delete(other);
   shared.add(state);
   plot.on("plotly_hover", ({ xvals }) => {
-    if (xvals) inNeighbours(state, (other) => window.Plotly.Fx.hover(other.parts.plot, { xval: xvals[0] }, "xy"));
+    // A time is told as text, and wanted as a number.
+    if (xvals) inNeighbours(state, (other) => window.Plotly.Fx.hover(other.parts.plot, { xval: axisOf(other).d2c(xvals[0]) }, "xy"));
   });
   plot.on("plotly_unhover", () => inNeighbours(state, (other) => window.Plotly.Fx.unhover(other.parts.plot)));
   plot.on("plotly_relayout", (change) => {
