@@ -48,7 +48,23 @@ export function tableOf(place, data) {
       cell.textContent = shown(value);
     }
   }
-  place.replaceChildren(table);
+  place.replaceChildren(...markList(data), table);
+}
+
+/** What the marks mean, for those who cannot hover over them. */
+function markList(data) {
+  const known = (data.marks ?? []).filter(({ label, detail }) => detail || label);
+  if (!known.length) return [];
+  const list = document.createElement("ul");
+  list.className = "nf-chart-marks";
+  for (const { x, label, detail } of known) {
+    const item = document.createElement("li");
+    // The detail of a mark on an axis of time has its time.
+    const place = detail && (data.x.type === "date" || data.x.type === "time") ? "" : `${heading(data.x)} ${shown(x)}: `;
+    item.textContent = `${place}${detail || label}`.trim();
+    list.append(item);
+  }
+  return [list];
 }
 
 function quoted(value) {

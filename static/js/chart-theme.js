@@ -110,6 +110,9 @@ function labels(data, traces, { height, text, logarithmic }) {
   });
 }
 
+// The library does not wrap the text of a hover label.
+const wrapped = (line) => line.match(/.{1,56}(?:\s+|$)|.{1,56}/gu) ?? [line];
+
 function marks(data, colours) {
   const shown = (data.marks ?? []).map((mark) => ({ ...mark, x: timed(data.x) ? utc(mark.x) : mark.x }));
   return {
@@ -117,8 +120,10 @@ function marks(data, colours) {
       type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1,
       line: { color: kind === "fault" ? colours.fault : colours.text, width: 1, dash: MARK_DASHES[kind] ?? "dot" },
     })),
-    annotations: shown.map(({ x, label }) => ({
+    annotations: shown.map(({ x, label, detail }) => ({
       x, yref: "paper", y: 1, yanchor: "bottom", text: label, showarrow: false, font: { size: 11, color: colours.text },
+      hovertext: detail && detail.split("\n").flatMap(wrapped).join("<br>"),
+      hoverlabel: { bgcolor: colours.surface, bordercolor: colours.grid, font: { color: colours.text } },
     })),
   };
 }

@@ -1,8 +1,10 @@
 // Charts with one theme: <figure class="nf-chart" data-chart="URL of JSON" data-chart-title="A question?">.
 //
 // The JSON is {x: {label, unit, type}, y: {label, unit, type}, series: [{name, x, y, kind, dash, hue}],
-// marks: [{x, label, kind}], ended, more, stacked}. A mark is of kind release, fault, attempt or checkpoint. `kind` of a series is line, markers or bar; a null in y is a gap and stays one. Where
+// marks: [{x, label, detail, kind}], ended, more, stacked}. A mark is of kind release, fault, attempt or checkpoint; `detail` is shown on hover. `kind` of a series is line, markers or bar; a null in y is a gap and stays one. Where
 // `ended` is false, `more` is asked for what came since; its points are put in by their x, the newer one wins.
+//
+// <… data-chart-marks="URL of JSON"> adds the `marks` of another source. While a chart grows, they are asked for again now and then.
 
 import { csvOf, tableOf } from "./chart-data.js";
 import { drawing } from "./chart-theme.js";
@@ -10,6 +12,7 @@ import { optionsOf, save, share, updateOptions, withSmoothing } from "./chart-vi
 
 const PAUSE = 2000;
 const LONGEST_PAUSE = 60000;
+const MARKS_PAUSE = 20000;
 const MOST_SERIES = 6;
 const LATER = 1000;
 const charts = new Map();
@@ -95,8 +98,11 @@ function say(state, text, retry) {
 
 const count = (data) => data.series.reduce((sum, one) => sum + one.x.length, 0);
 
+const drawn = ({ data, marks }) => ({ ...data, marks: [...data.marks, ...(marks ?? [])] });
+
 async function draw(state) {
-  const { element, data, parts } = state;
+  const { element, parts } = state;
+  const data = drawn(state);
   const empty = !count(data);
   parts.plot.hidden = empty;
   parts.more.hidden = empty;
@@ -143,6 +149,21 @@ async function ask(url) {
   return answer.json();
 }
 
+/** Whether the marks of the other source are new. A chart without them is better than none. */
+async function askMarks(state) {
+  const address = state.element.dataset.chartMarks;
+  if (!address) return false;
+  state.marksAt = Date.now();
+  try {
+    const { marks } = await ask(new URL(address, location.href));
+    const changed = JSON.stringify(marks) !== JSON.stringify(state.marks ?? []);
+    state.marks = marks;
+    return changed;
+  } catch {
+    return false;
+  }
+}
+
 async function follow(state, pause = PAUSE) {
   await new Promise((resume) => setTimeout(resume, pause));
   if (!state.element.isConnected || charts.get(state.element) !== state) return;
@@ -152,7 +173,9 @@ async function follow(state, pause = PAUSE) {
       const more = await ask(new URL(state.data.more, state.base));
       const before = count(state.data);
       merge(state.data, more);
-      if (count(state.data) !== before || more.marks || more.series?.length) await draw(state);
+      const due = state.data.ended || Date.now() - state.marksAt > MARKS_PAUSE;
+      const marked = due && (await askMarks(state));
+      if (marked || count(state.data) !== before || more.marks || more.series?.length) await draw(state);
     } catch (error) {
       if (error.status >= 400 && error.status < 500 && error.status !== 429) return;
       next = Math.min(pause * 2, LONGEST_PAUSE);
@@ -168,7 +191,7 @@ export async function chart(element, data, base = location.href) {
   Object.assign(state, { data: { marks: [], ended: true, ...data }, base });
   charts.set(element, state);
   if (!known) {
-    state.parts.details.addEventListener("toggle", () => tableOf(state.parts.table, state.data));
+    state.parts.details.addEventListener("toggle", () => tableOf(state.parts.table, drawn(state)));
     state.parts.csv.addEventListener("click", () => save(csvOf(state.data), element.dataset.chartTitle, "csv"));
     optionsOf(state, state.parts.more, () => draw(state));
     new ResizeObserver(() => state.width !== element.clientWidth && resize(state)).observe(element);
@@ -196,6 +219,7 @@ async function load(element) {
   try {
     const data = await ask(url);
     const state = await chart(element, data, url);
+    if (await askMarks(state)) await draw(state);
     if (!state.data.ended && state.data.more) follow(state);
   } catch {
     if (charts.has(element)) return;

@@ -466,6 +466,7 @@ NO_PAGES: Mapping[str, str] = {
     "job-compare-curve": "figures of a chart",
     "job-retry": "an act",
     "job-curve": "figures of a chart",
+    "job-fault-marks": "marks of a chart",
     "sizing-curve": "figures of a chart",
     "job-log": "text",
     "job-render": "an answer to a form: job-rendered shows the same part",

@@ -37,6 +37,7 @@ from apps.monitoring.web.fault_labels import (
     OUTCOMES,
     DisplayedFaultRow,
     displayed_fault_row,
+    fault_mark_text,
 )
 from apps.quotas.selectors import TeamUsage, usage_by_team
 from apps.telemetry.models import CardMetrics
@@ -297,13 +298,20 @@ def card_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespo
     at, reach = timezone.now(), _selected_time_range(request)
     series = card_series(found, metrics=tuple(asked.lines), reach=reach, at=at)
     marks = chart_fault_markers(found, reach=reach, at=at)
+    operates = fleet.is_fleet_operator(request.user)
     return JsonResponse(
         {
             "x": {"label": _("time"), "type": "date"},
             "y": {"label": str(asked.label), "unit": asked.unit},
             "series": _chart_series(series, asked),
             "marks": [
-                {"x": one.began_at.isoformat(), "label": one.code, "kind": "fault"} for one in marks
+                {
+                    "x": one.began_at.isoformat(),
+                    "label": one.code,
+                    "detail": fault_mark_text(one, operates=operates),
+                    "kind": "fault",
+                }
+                for one in marks
             ],
             "ended": True,
         }

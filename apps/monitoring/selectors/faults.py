@@ -159,4 +159,5 @@ def chart_fault_markers(card: Card, *, reach: ChartRange, at: datetime) -> Seque
     rows = Fault.objects.filter(
         card=card, level__gt=FaultLevel.NOTE, began_at__gte=at - REACHES[reach].back
     )
+    rows = rows.select_related("node__cluster", "card__node")
     return list(rows.order_by("-began_at")[:MAX_MARKERS])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
@@ -122,6 +123,13 @@ def displayed_fault_row(
         isolation=isolation,
         isolation_word=ISOLATIONS[isolation.state] if isolation else "",
     )
+
+
+def fault_mark_text(fault: Fault, *, operates: bool) -> str:
+    """Time, card or node, code and cause, in two lines; ``operates`` as for ``displayed_fault_row``."""
+    time = timezone.localtime(fault.began_at).strftime("%Y-%m-%d %H:%M:%S %Z")
+    cause = displayed_fault_row(fault, operates=operates).cause
+    return f"{time} · {fault.card or fault.node}\n{fault.code}: {cause}"
 
 
 def location_url(row: Fault | Isolation) -> str:

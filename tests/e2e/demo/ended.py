@@ -8,9 +8,11 @@ from datetime import timedelta
 from apps.jobs import services
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion
+from apps.quotas.models import Allocation
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.ports.clusters import ExitCause
+from tests import factories
 from tests.e2e.demo.clock import ago, before
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
 from tests.e2e.demo.reasons import sample_reason
@@ -70,7 +72,7 @@ def script(work: Work, fleet: Fleet) -> Job:
 
 
 def failed(work: Work, fleet: Fleet) -> Job:
-    """Ran out of memory, was tried again in smaller batches, and ran out of disk."""
+    """Ran out of memory beside a fault of a card, was tried again in smaller batches, and ran out of disk."""
     with ago(hours=20):
         job = submit(
             replace(work, chip=NPU, cards=4), "longer sequences", output="address-parser-long"
@@ -83,7 +85,17 @@ def failed(work: Work, fleet: Fleet) -> Job:
     ):
         attempt = start(job, at=before(hours=hours), fleet=fleet)
         at = before(hours=hours - 3)
-        report(attempt, steps=180 + number * 90, total=600, at=at, floor=0.5)
+        report(attempt, steps=180 + number * 90, total=600, at=at, floor=0.5, checkpoint_every=50)
+        if number == 0:
+            began = before(hours=18)
+            factories.fault(
+                Allocation.objects.filter(claim__uid=attempt.claim_uid)[0].card,
+                code="80E01801",
+                vendor="ascend",
+                message="HBM multi-bit ECC error",
+                at=began,
+                ended_at=began + timedelta(minutes=20),
+            )
         answer = services.out_of_memory_retry(attempt)
         no_memory = cause is ExitCause.OUT_OF_MEMORY
         end(

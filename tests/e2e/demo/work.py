@@ -111,7 +111,14 @@ def start(
 
 
 def report(
-    attempt: Attempt, *, steps: int, total: int, at: datetime, floor: float = 0.31, seed: int = 1
+    attempt: Attempt,
+    *,
+    steps: int,
+    total: int,
+    at: datetime,
+    floor: float = 0.31,
+    seed: int = 1,
+    checkpoint_every: int = 0,
 ) -> None:
     """A curve that falls, with the noise of a real one, and what it has printed so far."""
     chance = random.Random(seed)
@@ -131,10 +138,17 @@ def report(
         }
         if step % 50 == 0:
             point["eval_loss"] = round(loss * 1.06, 4)
+        if checkpoint_every and step % checkpoint_every == 0:
+            point["checkpoint"] = {"step": step}
         points.append(point)
         lines.append(f"step {step}/{total}  loss {loss:.4f}  {speed:.0f} tokens/s")
-    if points:
-        services.attempt_progress_store(attempt=attempt, points=points, at=at)
+    began = attempt.started_at or at
+    for part in range(3 if points else 0):
+        services.attempt_progress_store(
+            attempt=attempt,
+            points=points[len(points) * part // 3 : len(points) * (part + 1) // 3],
+            at=began + (at - began) * (part + 1) / 3,
+        )
     log = factories.stored("log", "\n".join(lines).encode() + b"\n")[1]
     Attempt.objects.filter(pk=attempt.pk).update(log_digest=log)
     attempt.refresh_from_db()

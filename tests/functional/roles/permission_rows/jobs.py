@@ -76,6 +76,7 @@ PAGES = (
     action_row("/jobs/{job}/cancel", may=ENGINEERS),
     action_row("/jobs/{job.failed}/retry", may=ENGINEERS),
     page("/jobs/{job}/curve/loss"),
+    page("/jobs/{job}/fault-marks"),
     action_row("/jobs/cancel", body={"uid": "{job}"}, quiet=True),
     action_row("/jobs/filters", body={"name": "fresh", "query": "state=failed"}),
     action_row("/jobs/filters/{filter}", may=OWNER, hidden=True, body={"act": "default"}),
