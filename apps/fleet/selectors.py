@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -85,6 +85,21 @@ def remote_cluster_kinds() -> tuple[str, ...]:
     """Return the kinds of clusters that users can register: remote kinds that a package provides."""
     installed = adapter_registry.cluster_kinds()
     return tuple(kind for kind in REMOTE_KINDS if kind in installed)
+
+
+def cluster_option_models() -> Mapping[str, type]:
+    """By installed kind of cluster, the model of its options."""
+    return {
+        kind: adapter_registry.cluster_options(kind).model(f"{kind.title()}ClusterOptions")
+        for kind in adapter_registry.cluster_kinds()
+        if kind != adapter_registry.TEST_ADAPTER
+    }
+
+
+def remote_cluster_option_models() -> Mapping[str, type]:
+    """By kind of cluster that users can register, the model of its options."""
+    models = cluster_option_models()
+    return {kind: models[kind] for kind in remote_cluster_kinds() if kind in models}
 
 
 def control_plane_url(cluster: Cluster | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from typing_extensions import TypedDict
 
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.persistence.models import LeasedModel, UidModel
@@ -45,6 +46,16 @@ class Source(UidModel, LeasedModel):
         return self.name
 
 
+class AgentReport(TypedDict, total=False):
+    """What an agent said of itself with its newest batch."""
+
+    #: Name and version.
+    name: str
+    vendor: str
+    #: Whether its reader of metrics works; None: it did not say.
+    reader_ok: bool | None
+
+
 class NodeToken(UidModel):
     """Token with which an agent pushes metrics of one node."""
 
@@ -60,7 +71,7 @@ class NodeToken(UidModel):
     gaps = models.JSONField(
         default=list, db_default=models.Value([], models.JSONField()), blank=True
     )
-    #: Name and version that the agent reports.
+    #: An ``AgentReport``; empty before the first batch.
     agent = models.JSONField(default=dict, blank=True)
 
     class Meta:

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.console.selectors.system_status import (
+    COMPONENT_FACTS,
     ComponentCondition,
     ComponentKind,
     ProductComponent,
@@ -22,6 +23,7 @@ from apps.monitoring.selectors.self_monitoring import ControllerStatus
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.controllers import ControllerHealth
 from controlplane.web.rest import QuerySerializer
+from controlplane.web.type_schemas import DeclaredByKindField
 
 KINDS = [(one.value, one.value) for one in ComponentKind]
 CONDITIONS = [(one.value, one.value) for one in ComponentCondition]
@@ -34,7 +36,9 @@ class ProductComponentSerializer(serializers.Serializer[ProductComponent]):
     kind = serializers.ChoiceField(choices=KINDS)
     name = serializers.CharField(help_text="Name of the instance if there are several; else empty.")
     condition = serializers.ChoiceField(choices=CONDITIONS)
-    facts = serializers.DictField(help_text="Measured facts by name.")
+    facts = DeclaredByKindField(
+        declared=lambda: COMPONENT_FACTS, help_text="Measured facts of components of the kind."
+    )
 
 
 class ControllerSerializer(serializers.Serializer[ControllerStatus]):

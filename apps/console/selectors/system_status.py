@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 from django.db import connection
+from typing_extensions import TypedDict
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import User
@@ -65,13 +66,97 @@ class ComponentKind(StrEnum):
     DISK = "disk"
 
 
+class WebServerFacts(TypedDict):
+    version: str
+
+
+class QueueProcessFacts(TypedDict):
+    """Of the worker and of the beat."""
+
+    #: Seconds since the last run of any controller; None: none has run.
+    quiet_seconds: float | None
+    unhealthy_controllers: int
+    #: Calls of the beat in the broker; None: they cannot be counted.
+    waiting_calls: int | None
+
+
+class DatabaseFacts(TypedDict):
+    connections: int
+    most_connections: int
+    bytes: int
+    version: str
+
+
+class BrokerFacts(TypedDict, total=False):
+    """Messages, or why they cannot be counted."""
+
+    messages: int
+    refusal: str
+
+
+class OutboxFacts(TypedDict):
+    messages: int
+    age_seconds: float
+    #: Number of messages by topic, of those without a subscriber.
+    unheard: Mapping[str, int]
+
+
+class GatewayFacts(TypedDict):
+    seen_at: datetime
+    snapshot: int
+    newest_snapshot: int | None
+    newest_snapshot_at: datetime | None
+
+
+class WatcherFacts(TypedDict):
+    #: The process that holds the lease; None: none does.
+    holder: str | None
+    clusters: int
+    #: Names of clusters without a heartbeat.
+    silent: list[str]
+
+
+class ClusterFacts(TypedDict):
+    seen_at: datetime | None
+    error: str
+
+
+class AgentsFacts(TypedDict):
+    nodes: int
+    heard: int
+    silent: int
+    unseen: int
+    oldest_seconds: float | None
+
+
+class DiskFacts(TypedDict):
+    free_bytes: int
+    bytes: int
+
+
+#: What is measured of a component of each kind.
+COMPONENT_FACTS: Mapping[ComponentKind, Any] = {
+    ComponentKind.WEB: WebServerFacts,
+    ComponentKind.WORKER: QueueProcessFacts,
+    ComponentKind.BEAT: QueueProcessFacts,
+    ComponentKind.DATABASE: DatabaseFacts,
+    ComponentKind.BROKER: BrokerFacts,
+    ComponentKind.OUTBOX: OutboxFacts,
+    ComponentKind.GATEWAY: GatewayFacts,
+    ComponentKind.WATCHER: WatcherFacts,
+    ComponentKind.CLUSTER: ClusterFacts,
+    ComponentKind.AGENTS: AgentsFacts,
+    ComponentKind.DISK: DiskFacts,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductComponent:
     kind: ComponentKind
     condition: ComponentCondition
     #: Of one among several of its kind, else empty.
     name: str = ""
-    #: Measured values and foreign texts, by name.
+    #: Measured values and foreign texts, by name; of the type that ``COMPONENT_FACTS`` has for the kind.
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -119,7 +204,7 @@ def _web_server_component() -> ProductComponent:
     return ProductComponent(
         kind=ComponentKind.WEB,
         condition=ComponentCondition.WELL,
-        facts={"version": installed_versions()["Ninefold"]},
+        facts=WebServerFacts(version=installed_versions()["Ninefold"]),
     )
 
 
@@ -145,11 +230,11 @@ def _worker_and_beat_components(
     )
     worker, beat = _BLAMED[blamed]
     turned = [controller.lag for controller in controllers.all if controller.lag is not None]
-    facts = {
-        "quiet_seconds": min(turned).total_seconds() if turned else None,
-        "unhealthy_controllers": len(controllers.unhealthy),
-        "waiting_calls": waiting.calls,
-    }
+    facts = QueueProcessFacts(
+        quiet_seconds=min(turned).total_seconds() if turned else None,
+        unhealthy_controllers=len(controllers.unhealthy),
+        waiting_calls=waiting.calls,
+    )
     yield ProductComponent(kind=ComponentKind.WORKER, condition=worker, facts=facts)
     yield ProductComponent(kind=ComponentKind.BEAT, condition=beat, facts=facts)
 
@@ -166,7 +251,7 @@ def _database_component() -> ProductComponent:
     return ProductComponent(
         kind=ComponentKind.DATABASE,
         condition=ComponentCondition.DEGRADED if crowded else ComponentCondition.WELL,
-        facts={"connections": used, "most_connections": most, "bytes": size, "version": release},
+        facts=DatabaseFacts(connections=used, most_connections=most, bytes=size, version=release),
     )
 
 
@@ -175,12 +260,12 @@ def _broker_component(waiting: BrokerQueues) -> ProductComponent:
         return ProductComponent(
             kind=ComponentKind.BROKER,
             condition=ComponentCondition.DOWN,
-            facts={"refusal": waiting.refusal},
+            facts=BrokerFacts(refusal=waiting.refusal),
         )
     return ProductComponent(
         kind=ComponentKind.BROKER,
         condition=ComponentCondition.WELL,
-        facts={"messages": sum(waiting.messages.values())},
+        facts=BrokerFacts(messages=sum(waiting.messages.values())),
     )
 
 
@@ -190,11 +275,11 @@ def _outbox_component() -> ProductComponent:
     return ProductComponent(
         kind=ComponentKind.OUTBOX,
         condition=ComponentCondition.DEGRADED if degraded else ComponentCondition.WELL,
-        facts={
-            "messages": backlog.messages,
-            "age_seconds": backlog.age.total_seconds(),
-            "unheard": backlog.unsubscribed,
-        },
+        facts=OutboxFacts(
+            messages=backlog.messages,
+            age_seconds=backlog.age.total_seconds(),
+            unheard=backlog.unsubscribed,
+        ),
     )
 
 
@@ -212,12 +297,12 @@ def _gateway_components(*, at: datetime) -> Iterator[ProductComponent]:
             kind=ComponentKind.GATEWAY,
             name=gateway.name,
             condition=ComponentCondition.DOWN if stale else condition,
-            facts={
-                "seen_at": gateway.last_seen_at,
-                "snapshot": gateway.version,
-                "newest_snapshot": newest.version if newest else None,
-                "newest_snapshot_at": newest.issued_at if newest else None,
-            },
+            facts=GatewayFacts(
+                seen_at=gateway.last_seen_at,
+                snapshot=gateway.version,
+                newest_snapshot=newest.version if newest else None,
+                newest_snapshot_at=newest.issued_at if newest else None,
+            ),
         )
 
 
@@ -241,7 +326,7 @@ def _cluster_watch_component(
     yield ProductComponent(
         kind=ComponentKind.WATCHER,
         condition=condition if holder else ComponentCondition.DOWN,
-        facts={"holder": holder, "clusters": len(followed), "silent": stale},
+        facts=WatcherFacts(holder=holder, clusters=len(followed), silent=stale),
     )
 
 
@@ -258,7 +343,7 @@ def _cluster_components(clusters: Iterable[Cluster], *, at: datetime) -> Iterato
             kind=ComponentKind.CLUSTER,
             name=cluster.name,
             condition=condition,
-            facts={"seen_at": seen, "error": cluster.error},
+            facts=ClusterFacts(seen_at=seen, error=cluster.error),
         )
 
 
@@ -272,13 +357,13 @@ def _agent_component(*, at: datetime) -> Iterator[ProductComponent]:
     yield ProductComponent(
         kind=ComponentKind.AGENTS,
         condition=ComponentCondition.DEGRADED if stale else ComponentCondition.WELL,
-        facts={
-            "nodes": agents.nodes,
-            "heard": agents.reporting,
-            "silent": agents.stale,
-            "unseen": agents.unseen,
-            "oldest_seconds": max(0.0, oldest.total_seconds()) if oldest is not None else None,
-        },
+        facts=AgentsFacts(
+            nodes=agents.nodes,
+            heard=agents.reporting,
+            silent=agents.stale,
+            unseen=agents.unseen,
+            oldest_seconds=max(0.0, oldest.total_seconds()) if oldest is not None else None,
+        ),
     )
 
 
@@ -290,7 +375,7 @@ def _disk_components() -> Iterator[ProductComponent]:
             kind=ComponentKind.DISK,
             name=disk.name,
             condition=ComponentCondition.DOWN if disk.free < DISK_FULL_BYTES else condition,
-            facts={"free_bytes": disk.free, "bytes": disk.size},
+            facts=DiskFacts(free_bytes=disk.free, bytes=disk.size),
         )
 
 

@@ -390,9 +390,9 @@ def _refusal_context(
     """What the form's page shows of it: an error beside its field, or the checks."""
     if isinstance(refusal, services.ClusterChecksFailed):
         return {"checks": _cluster_check_rows(refusal.checks), "unfit": True}
-    form.add_error(
-        refusal.field if refusal.field in form.fields else None, render_reason(str(refusal))
-    )
+    # The options are one field of the form.
+    field = refusal.field.split(".")[0]
+    form.add_error(field if field in form.fields else None, render_reason(str(refusal)))
     return {}
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import (
     FleetChip,
@@ -18,6 +19,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import CheckVerdict
 from controlplane.web.references import ReferenceNaming, register_reference_naming
 from controlplane.web.rest import ListFilters, ObjectReference, StrictSerializer, VisibleUidField
+from controlplane.web.type_schemas import DeclaredByKindField
 
 #: Characters; the adapter has a bound of its own.
 LONGEST_KUBECONFIG = 300_000
@@ -70,7 +72,10 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
 class ClusterDetailSerializer(ClusterSerializer):
     """For whoever operates the fleet."""
 
-    options = serializers.DictField(help_text="Options of the adapter, without secrets.")
+    options = DeclaredByKindField(
+        declared=selectors.cluster_option_models,
+        help_text="Options of the adapter, without secrets.",
+    )
     checks = serializers.SerializerMethodField(help_text="Results of the last connection check.")
 
     class Meta(ClusterSerializer.Meta):
@@ -87,8 +92,10 @@ _KUBECONFIG = (
 
 
 class ClusterChangeSerializer(StrictSerializer[Any]):
-    options = serializers.DictField(
-        required=False, help_text="All options; replaces the current options."
+    options = DeclaredByKindField(
+        declared=selectors.remote_cluster_option_models,
+        required=False,
+        help_text="All options; replaces the current options.",
     )
     binding = serializers.ChoiceField(choices=Cluster.BindingMode.choices, required=False)
     kubeconfig = serializers.CharField(

@@ -29,6 +29,7 @@ from controlplane.ports.clusters import (
     ClusterError,
     CredentialRefused,
     InspectableCluster,
+    InvalidClusterOption,
     LocatableCluster,
 )
 
@@ -397,7 +398,7 @@ def _validate_options(options: Mapping[str, Any]) -> None:
                     "it is stored encrypted",
                     option=repr(option),
                 ),
-                field="options",
+                field=_option_field(option),
             )
     inside = options.get("in_cluster", False)
     if not isinstance(inside, bool):
@@ -407,8 +408,12 @@ def _validate_options(options: Mapping[str, Any]) -> None:
                 "in_cluster must be true or false, got {value}",
                 value=repr(inside),
             ),
-            field="options",
+            field=_option_field("in_cluster"),
         )
+
+
+def _option_field(option: str) -> str:
+    return f"options.{option}" if option else "options"
 
 
 def _encrypt_kubeconfig(kubeconfig: str) -> bytes | None:
@@ -426,7 +431,8 @@ def _require_passed_cluster_checks(cluster: Cluster, *, although_unfit: bool, at
     except CredentialRefused as refusal:
         raise ClusterRefused(str(refusal), field="kubeconfig") from refusal
     except (ClusterError, AdapterNotFound) as refusal:
-        raise ClusterRefused(str(refusal), field="options") from refusal
+        option = refusal.option if isinstance(refusal, InvalidClusterOption) else ""
+        raise ClusterRefused(str(refusal), field=_option_field(option)) from refusal
     if not although_unfit and any(check.verdict is CheckVerdict.FAILED for check in checks):
         raise ClusterChecksFailed(checks)
 

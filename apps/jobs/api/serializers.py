@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
@@ -34,6 +34,7 @@ from controlplane.web.rest import (
     VisibleUidField,
 )
 from controlplane.web.spec_schemas import EngineSpecField
+from controlplane.web.type_schemas import DeclaredField
 
 KINDS = [(kind.value, kind.value) for kind in JobKind]
 TASKS = {kind.value: EngineTask(kind) for kind in JobKind}
@@ -303,6 +304,10 @@ class JobLogQuery(LogQuery):
     )
 
 
+#: A value of a field of a spec that is no group.
+SpecValue: TypeAlias = bool | int | float | str | list[str] | dict[str, str] | None
+
+
 class EngineFieldSerializer(serializers.Serializer[Any]):
     """One field of an engine's spec, as its plug-in describes it."""
 
@@ -311,7 +316,10 @@ class EngineFieldSerializer(serializers.Serializer[Any]):
     help = serializers.CharField()
     kind = serializers.CharField()
     required = serializers.BooleanField()  # type: ignore[assignment] # as above
-    default = serializers.JSONField(help_text="Any JSON value; null: see help.")
+    default = DeclaredField(
+        declared=lambda: SpecValue | dict[str, SpecValue],
+        help_text="Of the type of the field; null: see help.",
+    )
     least = serializers.FloatField(allow_null=True)
     most = serializers.FloatField(allow_null=True)
     choices = serializers.ListField(child=serializers.CharField())

@@ -28,6 +28,7 @@ from controlplane.domain.catalog import CatalogEntry, Modality
 from controlplane.domain.catalog.entries import CatalogFacet, SizeClass
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.common.permissions import Scope
+from controlplane.web.json_fields import ScalarsField
 from controlplane.web.rest import ObjectReference, QuerySerializer
 
 CHIP_KINDS = [(kind.value, kind.value) for kind in ChipKind]
@@ -122,7 +123,9 @@ class CatalogEntrySerializer(serializers.Serializer[Any]):
     attention = serializers.CharField()
     mla = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
     moe = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
-    components = serializers.DictField()
+    components = ScalarsField(
+        help_text="Facts of the parts of a pipeline, such as its text encoder."
+    )
     context_length = serializers.IntegerField(allow_null=True)
     context_extended = serializers.IntegerField(
         allow_null=True, help_text="Context length with RoPE scaling."

@@ -25,7 +25,11 @@ from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.storage import artifact_title
 from apps.models.services import artifact_storage as services
-from apps.models.services.storage_cleanup import retention_plan, retention_preview
+from apps.models.services.storage_cleanup import (
+    RetentionRemovalRecord,
+    retention_plan,
+    retention_preview,
+)
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.storage.retention import RetentionPlan, RetentionRules
 from controlplane.domain.storage.usage import StorageKind, StorageQuotaLevel
@@ -38,6 +42,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
 )
+from controlplane.web.type_schemas import DeclaredField
 
 MAX_QUOTA_BYTES = 2**62
 
@@ -149,7 +154,10 @@ class RetentionPlanQuery(QuerySerializer):
 
 
 class StorageCleanupRunSerializer(serializers.ModelSerializer[StorageRun]):
-    details = serializers.ListField(child=serializers.DictField())
+    details = DeclaredField(
+        declared=lambda: list[RetentionRemovalRecord],
+        help_text="What retention removed, at most 50 of a run.",
+    )
 
     class Meta:
         model = StorageRun

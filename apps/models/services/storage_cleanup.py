@@ -24,6 +24,7 @@ from itertools import islice
 
 from django.db import transaction
 from django.utils import timezone
+from typing_extensions import TypedDict
 
 from apps.accounts.models import Team
 from apps.accounts.services import record_audit_entry
@@ -281,11 +282,21 @@ def _removals_while_leased(found: RetentionPlan, lease: LeaderLease) -> Iterator
         yield removal
 
 
+class RetentionRemovalRecord(TypedDict):
+    """What a retention run removed, in its details."""
+
+    kind: str
+    name: str
+    #: In bytes.
+    size: int
+    reason: str
+
+
 def _record_removal(run: StorageRun, removal: RetentionRemoval) -> None:
     run.removed += 1
     run.removed_bytes += removal.item.size
     if len(run.details) < DETAILS_PER_RUN:
-        line = {
+        line: RetentionRemovalRecord = {
             "kind": removal.item.kind.value,
             "name": removal.item.name,
             "size": removal.item.size,

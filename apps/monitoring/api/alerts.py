@@ -54,6 +54,10 @@ def matchers_field(**more: Any) -> serializers.ListField:
 
 
 class AlertMemberSerializer(serializers.ModelSerializer[Alert]):
+    labels = serializers.DictField(
+        child=serializers.CharField(), help_text="Labels of the object that the rule compares."
+    )
+
     class Meta:
         model = Alert
         fields = ("uid", "state", "labels", "value", "href", "began_at", "fired_at", "resolved_at")

@@ -29,6 +29,7 @@ from apps.monitoring.selectors.health_snapshots import (
     health_policy_state,
 )
 from apps.monitoring.services import faults, health_rules, isolations
+from apps.monitoring.services.burn_ins import BurnInEvidence
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
@@ -43,6 +44,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
 )
+from controlplane.web.type_schemas import DeclaredField
 
 LEVELS = [(level.value, f"L{level.value}") for level in FaultLevel]
 #: Rows that one request may act on.
@@ -156,7 +158,10 @@ class IsolationSerializer(serializers.ModelSerializer[Isolation]):
     card = ObjectReference(allow_null=True, help_text="Card; null: the whole node.")
     state = serializers.ChoiceField(choices=[(one.value, one.value) for one in IsolationState])
     fault = serializers.CharField(source="fault.uid", allow_null=True, default=None)
-    evidence = serializers.DictField(help_text="Result of the last burn-in run.")
+    evidence = DeclaredField(
+        declared=lambda: BurnInEvidence,
+        help_text="Result of the last burn-in run; empty: there was none.",
+    )
 
     class Meta:
         model = Isolation

@@ -76,8 +76,9 @@ from apps.accounts.api.idempotency import idempotent
 from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.services import metric_ingestion
-from apps.telemetry.models import NodeToken, Source
+from apps.telemetry.models import AgentReport, NodeToken, Source
 from apps.telemetry.selectors import metric_sources as selectors
+from apps.telemetry.selectors.metric_sources import metric_source_option_models
 from apps.telemetry.services import metric_sources, node_tokens
 from apps.telemetry.services.metric_sources import LONGEST, SHORTEST, MetricSourceTestResult
 from controlplane.domain.common.permissions import Scope
@@ -96,6 +97,7 @@ from controlplane.web.rest import (
     VisibleUidField,
     require_body_within,
 )
+from controlplane.web.type_schemas import DeclaredByKindField, DeclaredField
 
 _OPTIONS = (
     "Of its kind: ``vendor`` with ``targets`` for exporters; ``url``, ``vendor`` and at will ``selector``, "
@@ -111,7 +113,9 @@ _ENABLED = (
 
 class MetricSourceSerializer(serializers.ModelSerializer[Source]):
     cluster = ObjectReference()
-    options = serializers.DictField(help_text="Options without secrets.")
+    options = DeclaredByKindField(
+        declared=metric_source_option_models, help_text="Options without secrets."
+    )
     has_token = serializers.SerializerMethodField()
     refusals = serializers.ListField(
         child=serializers.CharField(),
@@ -155,8 +159,10 @@ class MetricSourceSerializer(serializers.ModelSerializer[Source]):
 
 
 class MetricSourceChangeSerializer(StrictSerializer[Any]):
-    options = serializers.DictField(
-        required=False, help_text="All options; replaces the current options."
+    options = DeclaredByKindField(
+        declared=metric_source_option_models,
+        required=False,
+        help_text="All options; replaces the current options.",
     )
     every = serializers.IntegerField(required=False, min_value=SHORTEST, max_value=LONGEST)
     token = serializers.CharField(
@@ -169,7 +175,7 @@ class MetricSourceCreateSerializer(MetricSourceChangeSerializer):
     name = serializers.CharField(max_length=60)
     cluster = VisibleUidField(visible=lambda _user: fleet.clusters_with_counts())
     kind = serializers.CharField(max_length=20, help_text="``exporter`` or ``prometheus``.")
-    options = serializers.DictField(help_text=_OPTIONS)
+    options = DeclaredByKindField(declared=metric_source_option_models, help_text=_OPTIONS)
 
 
 class MetricSourceTrialSerializer(serializers.Serializer[MetricSourceTestResult]):
@@ -184,7 +190,10 @@ class MetricSourceTrialSerializer(serializers.Serializer[MetricSourceTestResult]
 
 class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
     node = ObjectReference()
-    agent = serializers.DictField(help_text="Version and state reported by the agent.")
+    agent = DeclaredField(
+        declared=lambda: AgentReport,
+        help_text="Version and state that the agent reported; empty: none yet.",
+    )
 
     class Meta:
         model = NodeToken

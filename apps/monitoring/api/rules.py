@@ -34,28 +34,6 @@ from controlplane.domain.telemetry.metrics import Metric
 from controlplane.web.rest import M, ObjectReference, ResourceViewSet, StrictSerializer
 
 
-class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
-    document = serializers.DictField(help_text="Definition of the rule.")
-    firing = serializers.IntegerField(default=0, help_text="Firing alerts.")
-
-    class Meta:
-        model = AlertRule
-        fields = (
-            "uid",
-            "name",
-            "title",
-            "severity",
-            "enabled",
-            "shipped",
-            "document",
-            "firing",
-            "changed_by_name",
-            "changed_at",
-            "evaluated_at",
-            "error",
-        )
-
-
 class AlertRuleChangeSerializer(StrictSerializer[Any]):
     title = serializers.CharField(max_length=120, required=False)
     measure = serializers.ChoiceField(choices=[*MEASURES], required=False)
@@ -84,6 +62,42 @@ class AlertRuleCreateSerializer(AlertRuleChangeSerializer):
     op = serializers.ChoiceField(choices=[one.value for one in Comparison])
     threshold = serializers.FloatField()
     severity = serializers.ChoiceField(choices=[*AlertSeverity])
+
+
+class AlertRuleDocumentSerializer(AlertRuleCreateSerializer):
+    """The definition of a rule, with every field."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        fields = super().get_fields()
+        for field in fields.values():
+            field.required = True
+        return fields
+
+
+class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
+    document = serializers.SerializerMethodField(help_text="Definition of the rule.")
+    firing = serializers.IntegerField(default=0, help_text="Firing alerts.")
+
+    class Meta:
+        model = AlertRule
+        fields = (
+            "uid",
+            "name",
+            "title",
+            "severity",
+            "enabled",
+            "shipped",
+            "document",
+            "firing",
+            "changed_by_name",
+            "changed_at",
+            "evaluated_at",
+            "error",
+        )
+
+    @extend_schema_field(AlertRuleDocumentSerializer)
+    def get_document(self, rule: AlertRule) -> dict[str, Any]:
+        return dict(rule.document)
 
 
 class AlertTrialSerializer(serializers.Serializer[AlertRuleTrial]):

@@ -8,11 +8,17 @@ from typing import Any
 from django.utils import translation
 
 from apps.monitoring.models import AlertNotice
+from apps.monitoring.services.alert_evaluation import NoticeContent
+from apps.monitoring.services.health_notifications import (
+    RepairEvidence,
+    SuppressedDecisionsEvidence,
+)
 from apps.notifications.models import Event
 from apps.notifications.selectors.notification_rendering import NOTIFICATION_LABELS
 from apps.notifications.selectors.webhooks import SENDABLE
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES
 from controlplane.domain.alerts.rules import AlertSeverity
+from controlplane.web.type_schemas import declared_schema
 
 _STRING: Mapping[str, Any] = {"type": "string"}
 _TIME: Mapping[str, Any] = {"type": "string", "format": "date-time"}
@@ -42,18 +48,14 @@ WEBHOOK_EVENT: Mapping[str, Any] = {
         },
         "reason": {"type": "string", "description": "Message in English; may be empty."},
         "link": _LINK,
-        "evidence": {
-            "type": "object",
-            "description": "Of events of the fleet: what they rest on.",
-            "additionalProperties": True,
-        },
     },
     "required": ["id", "kind", "at", "team", "subject", "reason", "link"],
     "additionalProperties": False,
 }
 ALERT_WEBHOOK_EVENT: Mapping[str, Any] = {
     "type": "object",
-    "description": "A notice of an alert, as receivers of the kind webhook get it. Further members depend on it.",
+    "description": "A notice of an alert, as receivers of the kind webhook get it. Without an "
+    "alert, in a test, the members about alerts are absent.",
     "properties": {
         "id": {"type": "string", "description": "Uid of the notice, the same in every delivery."},
         "kind": {"type": "string", "enum": [f"alert.{code}" for code, _ in AlertNotice.KINDS]},
@@ -64,7 +66,7 @@ ALERT_WEBHOOK_EVENT: Mapping[str, Any] = {
         },
         "title": _STRING,
         "severity": {"type": "string", "enum": [severity.value for severity in AlertSeverity]},
-        "labels": {"type": "object", "additionalProperties": True},
+        "labels": {"type": "object", "additionalProperties": _STRING},
         "episode": {"type": ["string", "null"], "description": "Uid of the alert; null: a test."},
         "began_at": {"type": ["string", "null"], "format": "date-time"},
         "link": _LINK,
@@ -81,8 +83,12 @@ ALERT_WEBHOOK_EVENT: Mapping[str, Any] = {
         "began_at",
         "link",
     ],
-    "additionalProperties": True,
+    "additionalProperties": False,
 }
+
+
+def _with_properties(schema: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    return {**schema, "properties": {**schema["properties"], **more}}
 
 
 def _header(name: str, description: str) -> dict[str, Any]:
@@ -129,10 +135,22 @@ def _call(
     }
 
 
+def webhook_schemas() -> dict[str, Any]:
+    """The components of what webhooks get, by name."""
+    evidence, its_components = declared_schema(RepairEvidence | SuppressedDecisionsEvidence)
+    evidence["description"] = "Of events of the fleet: what they rest on."
+    notice, notice_components = declared_schema(NoticeContent)
+    return {
+        **its_components,
+        **notice_components,
+        "WebhookEvent": _with_properties(WEBHOOK_EVENT, {"evidence": evidence}),
+        "AlertWebhookEvent": _with_properties(ALERT_WEBHOOK_EVENT, notice["properties"]),
+    }
+
+
 def add_webhooks_to_openapi(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
     """Describe the webhooks of teams and of alert receivers; a post-processing hook of drf-spectacular."""
-    schemas = result["components"].setdefault("schemas", {})
-    schemas |= {"WebhookEvent": WEBHOOK_EVENT, "AlertWebhookEvent": ALERT_WEBHOOK_EVENT}
+    result["components"].setdefault("schemas", {}).update(webhook_schemas())
     with translation.override("en"):
         calls = {
             kind.value: _call(

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from typing_extensions import TypedDict
 
 from apps.monitoring.models import (
     Alert,
@@ -238,9 +239,32 @@ def _notify_group(
         publish_message("outbound.due", event_uid=notice.uid)
 
 
+class NoticeAlert(TypedDict):
+    """An alert that a notice names."""
+
+    labels: Mapping[str, str]
+    value: float | None
+    since: str
+    #: Path of the page of the object; empty: it has none.
+    link: str
+
+
+class NoticeContent(TypedDict):
+    """What a notice says of its alerts."""
+
+    count: int
+    #: The largest number at the same time.
+    most: int
+    measure: str
+    op: str
+    threshold: float
+    #: Those that began first.
+    alerts: list[NoticeAlert]
+
+
 def _notice_content(
     turn: _AlertEvaluation, group: AlertGroup, unsilenced: Sequence[Alert]
-) -> Mapping[str, Any]:
+) -> NoticeContent:
     named = sorted(unsilenced, key=lambda alert: (alert.began_at, sorted(alert.labels.items())))[
         :MOST_NAMED
     ]

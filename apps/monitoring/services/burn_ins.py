@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from typing_extensions import TypedDict
 
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Isolation, IsolationTransition
@@ -199,6 +200,40 @@ def _burn_in_result_message(content: Mapping[str, Any], *, passed: bool) -> str:
         card=first.get("card"),
         reason=message,
     )
+
+
+class BurnInTestRecord(TypedDict, total=False):
+    """The outcome of one test on one card, as the program writes it."""
+
+    test: str
+    card: int
+    verdict: str
+    measured: float | None
+    expected: float | None
+    unit: str
+    message: str
+
+
+class BurnInReport(TypedDict, total=False):
+    """What the program of a burn-in writes."""
+
+    kind: str
+    passed: bool
+    device: str
+    seconds: float
+    node: str
+    torch: str
+    tests: list[BurnInTestRecord]
+
+
+class BurnInEvidence(TypedDict, total=False):
+    """What an isolation records of its last burn-in."""
+
+    launch: str
+    passed: bool
+    words: str
+    result: BurnInReport
+    impossible: str
 
 
 #: In the evidence: the Launch that may be on its cluster still.

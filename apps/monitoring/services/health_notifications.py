@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NotRequired
+
+from typing_extensions import TypedDict
 
 from apps.fleet.models import Cluster
 from apps.monitoring.models import Decision, Isolation
@@ -50,9 +52,45 @@ def _notification_uid(what: str) -> str:
     return hashlib.sha256(what.encode()).hexdigest()[:32]
 
 
-def _repair_evidence(row: Isolation) -> Mapping[str, Any]:
-    """All that a repair ticket needs."""
-    evidence: dict[str, Any] = {
+class FaultRecord(TypedDict):
+    """The fault for which something was isolated."""
+
+    uid: str
+    origin: str
+    code: str
+    #: L1 to L6.
+    level: str
+    message: str
+    began_at: str
+    cause: str
+    remedy: str
+
+
+class RepairEvidence(TypedDict):
+    """All that a repair ticket needs; card, serial and chip are absent for a whole node."""
+
+    isolation: str
+    cluster: str
+    cluster_uid: str
+    node: str
+    #: The finding of the last burn-in; empty: there was none.
+    burn_in: str
+    card: NotRequired[int]
+    serial: NotRequired[str]
+    chip: NotRequired[str]
+    fault: NotRequired[FaultRecord]
+
+
+class SuppressedDecisionsEvidence(TypedDict):
+    """What the guard of health decisions suppressed."""
+
+    place: str
+    action: str
+    decisions: int
+
+
+def _repair_evidence(row: Isolation) -> RepairEvidence:
+    evidence: RepairEvidence = {
         "isolation": row.uid,
         "cluster": row.node.cluster.name,
         "cluster_uid": row.node.cluster.uid,
@@ -60,7 +98,8 @@ def _repair_evidence(row: Isolation) -> Mapping[str, Any]:
         "burn_in": row.evidence.get("words") or row.evidence.get("impossible") or "",
     }
     if row.card is not None:
-        evidence |= {"card": row.card.index, "serial": row.card.serial, "chip": row.card.chip}
+        evidence["card"] = row.card.index
+        evidence["serial"], evidence["chip"] = row.card.serial, row.card.chip
     if row.fault is not None:
         meaning = fault_meaning(row.fault.vendor, row.fault.code)
         evidence["fault"] = {
@@ -100,7 +139,9 @@ def _notify_of_suppressed_decisions(cluster: Cluster, held: Sequence[Decision]) 
             at=first.at,
             payload={
                 "reason": first.reason,
-                "evidence": {"place": place, "action": first.action, "decisions": len(held)},
+                "evidence": SuppressedDecisionsEvidence(
+                    place=place, action=first.action, decisions=len(held)
+                ),
             },
         )
     )

@@ -30,7 +30,7 @@ from apps.fleet.models import Cluster, Node
 from apps.fleet.services.card_availability import node_locality_record
 from apps.monitoring.models import Fault
 from apps.monitoring.services.faults import faults_end, signals_record
-from apps.telemetry.models import NodeToken, Source
+from apps.telemetry.models import AgentReport, NodeToken, Source
 from apps.telemetry.selectors.metric_sources import PUSH
 from apps.telemetry.services import metric_sources, node_tokens
 from apps.telemetry.services.metric_batches import (
@@ -263,7 +263,7 @@ def _record_metric_push(
 ) -> StoredPush:
     node = token.node
     reader_ok = _is_agent_reader_working(push.text)
-    agent = {"name": push.agent, "vendor": push.vendor, "reader_ok": reader_ok}
+    agent: AgentReport = {"name": push.agent, "vendor": push.vendor, "reader_ok": reader_ok}
     parameters: dict[str, Any] = {
         "token": token.pk,
         "sequence": push.sequence,

@@ -27,6 +27,7 @@ from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.what_if import (
+    CHANGE_KINDS,
     MOST_CARDS,
     MOST_NODES,
     AddGuaranteedCards,
@@ -45,6 +46,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
 )
+from controlplane.web.type_schemas import DeclaredField, list_of, tagged_union
 
 
 class QueueStatusSerializer(serializers.Serializer[Any]):
@@ -192,7 +194,7 @@ class WhatIfResultSerializer(serializers.Serializer[Any]):
 
 class WhatIfSerializer(serializers.ModelSerializer[WhatIf]):
     queue = ObjectReference()
-    changes = serializers.ListField(child=serializers.DictField())
+    changes = DeclaredField(declared=lambda: list_of(tagged_union(CHANGE_KINDS, suffix="Change")))
 
     class Meta:
         model = WhatIf

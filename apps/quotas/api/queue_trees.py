@@ -44,11 +44,13 @@ from apps.quotas.services.queue_tree_files import (
     tree_edit_from_content,
 )
 from controlplane.domain.common.permissions import Scope
-from controlplane.domain.quotas.queue_files import dump_queue_file
+from controlplane.domain.quotas.queue_files import FILE_FIELDS, dump_queue_file
+from controlplane.domain.quotas.queues import QUOTA_FIELDS
 from controlplane.web.rest import (
     BoundedJSONParser,
     QuerySerializer,
     ResourceViewSet,
+    StrictSerializer,
     require_body_within,
 )
 
@@ -89,6 +91,53 @@ class YAMLParser(BaseParser):
         return load_yaml(stream.read().decode("utf-8", errors="replace"))
 
 
+class QueueFileQuotaSerializer(StrictSerializer[Any]):
+    """The quota of a queue for one chip; what is left out has its default."""
+
+    def get_fields(self) -> dict[str, Any]:
+        return {
+            name: queues.QueueValueSerializerField(each, required=False)
+            for name, each in QUOTA_FIELDS.items()
+        }
+
+
+class QueueFileEntrySerializer(StrictSerializer[Any]):
+    """A queue of a file, with the queues below it; what is left out has its default."""
+
+    team = serializers.CharField(
+        required=False,
+        allow_null=True,
+        help_text="Slug of the team; null: every team; left out: that of the queue above.",
+    )
+    cards = serializers.DictField(
+        child=QueueFileQuotaSerializer(),
+        required=False,
+        help_text="Quotas by chip; total: all chips together.",
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        declared = {
+            name: queues.QueueValueSerializerField(each, required=False)
+            for name, each in FILE_FIELDS.items()
+        }
+        below = serializers.DictField(
+            child=QueueFileEntrySerializer(), required=False, help_text="Queues below it, by name."
+        )
+        return {**super().get_fields(), **declared, "below": below}
+
+
+class QueueFileSerializer(StrictSerializer[Any]):
+    """A queue tree, or a part of one, as a file."""
+
+    below = serializers.CharField(
+        required=False,
+        allow_null=True,
+        help_text="Name of the queue below which the queues are; null: the top level; left out: the file is the "
+        "whole tree.",
+    )
+    queues = serializers.DictField(child=QueueFileEntrySerializer(), help_text="Queues by name.")
+
+
 class QueueTreeQuery(QuerySerializer):
     of = serializers.CharField(
         required=False, max_length=60, help_text="Name of a queue, to return only its subtree."
@@ -118,7 +167,7 @@ class QueueTreeView(APIView):
         tags=["scheduling"],
         parameters=[QueueTreeQuery],
         responses={
-            (200, "application/json"): OpenApiTypes.OBJECT,
+            (200, "application/json"): QueueFileSerializer,
             (200, YAML): OpenApiTypes.STR,
         },
     )
@@ -136,7 +185,7 @@ class QueueTreeView(APIView):
         description="Queues that are not in the file are kept unless prune is set.",
         tags=["scheduling"],
         parameters=[QueueTreeImportQuery, IF_MATCH],
-        request={"application/json": OpenApiTypes.OBJECT, YAML: OpenApiTypes.STR},
+        request={"application/json": QueueFileSerializer, YAML: OpenApiTypes.STR},
         responses={
             (200, "application/json"): queues.SavedOrPreviewSerializer,
         },

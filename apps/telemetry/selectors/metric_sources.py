@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,6 +22,7 @@ from apps.telemetry.models import CardMetrics, NodeToken, Source
 from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.encryption import DecryptionFailed, decrypt
 from controlplane.ports import adapter_registry
+from controlplane.ports.adapter_options import AdapterOptions
 from controlplane.ports.telemetry import TelemetryError, TelemetryFailed, TelemetrySource
 
 #: Older metrics do not describe the current state.
@@ -128,6 +129,16 @@ def _cached_adapter(kind: str, options: str, sealed: bytes) -> TelemetrySource:
             )
         ) from error
     return telemetry_adapter_for_kind(kind=kind, options=json.loads(options), token=token)
+
+
+def metric_source_option_models() -> Mapping[str, type]:
+    """By kind of source, the model of its options; a source of agents has none."""
+    models = {
+        kind: adapter_registry.telemetry_options(kind).model(f"{kind.title()}SourceOptions")
+        for kind in adapter_registry.telemetry_kinds()
+        if kind != adapter_registry.TEST_ADAPTER
+    }
+    return {**models, PUSH: AdapterOptions.none().model(f"{PUSH.title()}SourceOptions")}
 
 
 def telemetry_adapter_for_kind(

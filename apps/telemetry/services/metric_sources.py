@@ -220,7 +220,7 @@ def metric_source_test(*, source: Source, actor: User) -> MetricSourceTestResult
         )
         batch = adapter.read()
     except TelemetryError as error:
-        raise MetricSourceRefused(str(error), field="options") from error
+        raise MetricSourceRefused(str(error), field=_option_field(error.option)) from error
     readings = batch.all_readings()
     reported = {reading.node for reading in readings}
     known = set(source.cluster.nodes.values_list("name", flat=True))
@@ -265,12 +265,16 @@ def _check_source(*, kind: str, options: Mapping[str, Any], every: int, token: s
                 "{option} is not an option of a source",
                 option=reserved[0],
             ),
-            field="options",
+            field=_option_field(reserved[0]),
         )
     try:
         telemetry_adapter_for_kind(kind=kind, options=dict(options), token=token)
     except TelemetryError as error:
-        raise MetricSourceRefused(str(error), field="options") from error
+        raise MetricSourceRefused(str(error), field=_option_field(error.option)) from error
+
+
+def _option_field(option: str) -> str:
+    return f"options.{option}" if option else "options"
 
 
 def _decrypt_token(source: Source) -> str:

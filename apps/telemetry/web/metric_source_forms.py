@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -93,7 +94,10 @@ class MetricSourceForm(StyledForm):
 
     def refused(self, field: str, message: str) -> None:
         """Show a refusal beside what it speaks of, or above all of it."""
-        name = self.finding_fields.get(field, field)
+        option = re.split(r"[.\[]", field)[1] if field.startswith("options.") else ""
+        name = option or self.finding_fields.get(field, field)
+        if name not in self.fields and option:
+            name = self.finding_fields.get("options", name)
         self.add_error(name if name in self.fields else None, message)
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.metadata import entry_points
-from inspect import signature
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -18,18 +17,22 @@ from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.topology import Geometry, InvalidCardGroups
 from controlplane.domain.outbound.egress import EgressPolicy
+from controlplane.ports.adapter_options import AdapterOptions, InvalidOption, adapter_options
 from controlplane.ports.artifacts import ArtifactStore
 from controlplane.ports.chips import ChipPlugin, chip_geometry_on_node
 from controlplane.ports.clusters import (
     ClusterAdapter,
-    ClusterError,
     InspectableCluster,
+    InvalidClusterOption,
     WatchableCluster,
 )
 from controlplane.ports.engines import Engine, EngineProfile
 from controlplane.ports.model_hubs import ModelHub
 from controlplane.ports.outbound_http import OutboundHttpClient
 from controlplane.ports.telemetry import TelemetryError, TelemetrySource
+
+#: The name of the adapters for tests; documents for users do not describe them.
+TEST_ADAPTER = "fake"
 
 
 class AdapterNotFound(LookupError):
@@ -61,17 +64,19 @@ def create_cluster_adapter(kind: str, options: Mapping[str, Any]) -> ClusterAdap
     """
     adapter = _load_plugin("ninefold.clusters", kind)
     try:
-        signature(adapter).bind(**options)
-    except TypeError as error:
-        raise ClusterError(
-            Reason(
-                "cluster.options.invalid",
-                "the options are not valid for a cluster of kind {kind}: {error}",
-                kind=repr(kind),
-                error=str(error),
-            )
-        ) from error
+        adapter_options(adapter).check(options)
+    except InvalidOption as error:
+        raise InvalidClusterOption(str(error), option=error.option) from error
     return cast(ClusterAdapter, adapter(**options))
+
+
+@cache
+def cluster_options(kind: str) -> AdapterOptions:
+    """What a cluster of that kind accepts as options.
+
+    :raises AdapterNotFound: if no package provides it.
+    """
+    return adapter_options(_load_plugin("ninefold.clusters", kind))
 
 
 @cache
@@ -129,19 +134,20 @@ def create_telemetry_adapter(
     :raises TelemetryError: if an option is unknown to it or cannot be used.
     """
     adapter = _load_plugin("ninefold.telemetry", kind)
-    given = {**options, "outbound": outbound, "token": token}
     try:
-        signature(adapter).bind(**given)
-    except TypeError as error:
-        raise TelemetryError(
-            Reason(
-                "telemetry_source.options.invalid",
-                "the options are not valid for a source of kind {kind}: {error}",
-                kind=repr(kind),
-                error=str(error),
-            )
-        ) from error
-    return cast(TelemetrySource, adapter(**given))
+        adapter_options(adapter).check(options)
+    except InvalidOption as error:
+        raise TelemetryError(str(error), option=error.option) from error
+    return cast(TelemetrySource, adapter(**{**options, "outbound": outbound, "token": token}))
+
+
+@cache
+def telemetry_options(kind: str) -> AdapterOptions:
+    """What a source of that kind accepts as options.
+
+    :raises AdapterNotFound: if no package provides it.
+    """
+    return adapter_options(_load_plugin("ninefold.telemetry", kind))
 
 
 def telemetry_kinds() -> tuple[str, ...]:

@@ -32,6 +32,14 @@ class ClusterError(Exception):
         super().__init__(Reason(message, template, **params) if template else message)
 
 
+class InvalidClusterOption(ClusterError):
+    """An option of the cluster cannot be used; the parameter ``option`` is its path, such as ``mounts[0].at``."""
+
+    def __init__(self, message: str, template: str = "", /, **params: Parameter) -> None:
+        super().__init__(message, template, **params)
+        self.option = str(params.get("option", "")).strip("'")
+
+
 class ClusterUnavailable(ClusterError):
     """The cluster cannot be reached now; the same call may succeed later."""
 

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 
 class TelemetryError(Exception):
-    """An adapter cannot be used with its options; the message names the option and what would be right."""
+    """An adapter cannot be used with its options; the message names the option and what would be right.
+
+    ``option`` is its path, such as ``targets[0].url``; empty if it is none in particular.
+    """
+
+    def __init__(self, message: str, *, option: str = "") -> None:
+        super().__init__(message)
+        self.option = option
 
 
 class TelemetryFailed(TelemetryError):

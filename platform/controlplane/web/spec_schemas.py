@@ -13,7 +13,7 @@ types: a stored spec is as old as its job, and may have an option or a choice th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -30,8 +30,8 @@ from controlplane.ports.engines import EngineTask
 
 #: Where ``EngineSpecFieldSchema`` leaves what ``add_spec_schemas`` needs; absent from the published document.
 _MARKER = "x-spec-of"
-_DISCRIMINATOR = "kind"
-_COMPONENTS = "#/components/schemas/"
+DISCRIMINATOR = "kind"
+COMPONENTS = "#/components/schemas/"
 #: Defaults of these depend on the model and the method; a generated client that sends them would override that.
 _DEFAULTS_OF_MODEL = frozenset(TINY_RECIPE)
 _JSON_TYPES: Mapping[FieldKind, str] = {
@@ -86,43 +86,56 @@ def add_spec_schemas(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
             tasks, strict = marker["tasks"], marker["direction"] == "request"
             if isinstance(tasks, EngineTask):
                 reference = _reference(_spec_component(tasks, schemas, strict=strict))
-                schema["properties"][field] = _with_annotations(reference, described)
-            elif _DISCRIMINATOR not in schema["properties"]:
+                schema["properties"][field] = with_annotations(reference, described)
+            elif DISCRIMINATOR not in schema["properties"]:
                 names = [_spec_component(task, schemas, strict=strict) for task in tasks.values()]
                 anything = {"anyOf": [_reference(each) for each in names]}
-                schema["properties"][field] = _with_annotations(anything, described)
+                schema["properties"][field] = with_annotations(anything, described)
             else:
-                schemas[name] = _variants(name, field, tasks=tasks, schemas=schemas, strict=strict)
+                references = {
+                    kind: f"{COMPONENTS}{_spec_component(task, schemas, strict=strict)}"
+                    for kind, task in tasks.items()
+                }
+                schemas[name] = kind_variants(name, field, references=references, schemas=schemas)
             break
     result["components"]["schemas"] = dict(sorted(schemas.items()))
     return result
 
 
-def _variants(
-    name: str, field: str, *, tasks: Mapping[str, EngineTask], schemas: dict[str, Any], strict: bool
+def kind_variants(
+    name: str,
+    field: str,
+    *,
+    references: Mapping[str, str],
+    schemas: dict[str, Any],
+    titles: Callable[[str], str] = str.title,
 ) -> dict[str, Any]:
-    """Add one component for each kind; return their union."""
+    """Add one component for each kind; return their union.
+
+    :param references: by kind, to the component of the field in objects of the kind.
+    :param titles: what the name of a kind's component begins with.
+    """
     whole = schemas[name]
     mapping = {}
-    for kind, task in tasks.items():
-        spec = _reference(_spec_component(task, schemas, strict=strict))
+    for kind, reference in references.items():
+        spec = {"$ref": reference}
         only = {"type": "string", "enum": [kind]}
         properties = {
             **whole["properties"],
-            _DISCRIMINATOR: _with_annotations(only, whole["properties"][_DISCRIMINATOR]),
-            field: _with_annotations(spec, whole["properties"][field]),
+            DISCRIMINATOR: with_annotations(only, whole["properties"][DISCRIMINATOR]),
+            field: with_annotations(spec, whole["properties"][field]),
         }
-        variant = f"{kind.title()}{name}"
+        variant = f"{titles(kind)}{name}"
         schemas[variant] = {**whole, "properties": properties}
-        mapping[kind] = f"{_COMPONENTS}{variant}"
+        mapping[kind] = f"{COMPONENTS}{variant}"
     union: dict[str, Any] = {
         "oneOf": [{"$ref": reference} for reference in mapping.values()],
-        "discriminator": {"propertyName": _DISCRIMINATOR, "mapping": mapping},
+        "discriminator": {"propertyName": DISCRIMINATOR, "mapping": mapping},
     }
-    return _with_annotations(union, whole)
+    return with_annotations(union, whole)
 
 
-def _with_annotations(schema: dict[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
+def with_annotations(schema: dict[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with what the serializer says of the field, and null where it may be null."""
     if "null" in described.get("type", ()):
         schema = {"oneOf": [schema, {"type": "null"}]}
@@ -131,7 +144,7 @@ def _with_annotations(schema: dict[str, Any], described: Mapping[str, Any]) -> d
 
 
 def _reference(name: str) -> dict[str, Any]:
-    return {"$ref": f"{_COMPONENTS}{name}"}
+    return {"$ref": f"{COMPONENTS}{name}"}
 
 
 def _spec_component(task: EngineTask, schemas: dict[str, Any], *, strict: bool) -> str:

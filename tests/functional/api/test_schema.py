@@ -192,3 +192,71 @@ def test_every_list_can_be_watched_or_is_named(schema: dict[str, Any]) -> None:
     page = (ROOT / "docs" / "rest-api.md").read_text(encoding="utf-8")
     missing = {path for path in UNWATCHED if path.removeprefix("/api/v1") not in page}
     assert missing == set()
+
+
+#: Objects and values that the document leaves open, and why.
+FREE_FORM = {
+    "Audit.detail": "each of about 200 actions records details of its own, and old entries keep theirs",
+    "LocalClusterOptions.artifacts": "options of the artifact store of the installation, which a package may add",
+    "SimulatedClusterOptions.fleet": "a file of docs/simulated-cluster.md; REST cannot register such a cluster",
+    "SizingRequestRequest.config": "a config.json as its authors wrote it",
+    "WatchEvent.object": "an object of whichever list is watched",
+}
+_SCHEMA_WORDS = ("$ref", "allOf", "anyOf", "oneOf", "enum", "const", "type")
+
+
+def free_form_fields(schema: Any, *, path: str) -> set[str]:
+    """Paths of objects without declared fields or type of their values, and of values without a type."""
+    if not isinstance(schema, dict):
+        return set()
+    if not schema.keys() & set(_SCHEMA_WORDS):
+        return {path}
+    found = set()
+    declared = schema.get("type", ())
+    values = schema.get("additionalProperties")
+    composed = schema.keys() & {"allOf", "anyOf", "oneOf"}
+    is_object = "object" in ([declared] if isinstance(declared, str) else declared)
+    is_open = values in (True, {}) or (values is None and not schema.get("properties"))
+    if is_object and is_open and not composed:
+        found.add(path)
+    if isinstance(values, dict) and values:
+        found |= free_form_fields(values, path=f"{path}.*")
+    if "items" in schema or declared == "array":
+        found |= free_form_fields(schema.get("items", {}), path=f"{path}[]")
+    for word in ("allOf", "anyOf", "oneOf"):
+        for part in schema.get(word, ()):
+            found |= free_form_fields(part, path=path)
+    for name, part in schema.get("properties", {}).items():
+        found |= free_form_fields(part, path=f"{path}.{name}")
+    return found
+
+
+def test_every_field_has_a_declared_shape_or_a_reason(schema: dict[str, Any]) -> None:
+    found = set()
+    for name, component in schema["components"]["schemas"].items():
+        found |= free_form_fields(component, path=name)
+    for name, operation in operations(schema):
+        bodies = {"request": operation.get("requestBody", {}), **operation["responses"]}
+        for parameter in operation.get("parameters", ()):
+            bodies[parameter["name"]] = {"content": {"": parameter}}
+        for kind, body in bodies.items():
+            for content in body.get("content", {}).values():
+                found |= free_form_fields(content["schema"], path=f"{name} {kind}")
+    assert found == FREE_FORM.keys(), "declare the shape, or give a reason in FREE_FORM"
+
+
+def test_a_field_without_a_shape_is_found() -> None:
+    """So that the test above can fail."""
+    for schema, place in (
+        ({"type": "object"}, "A"),
+        ({"type": ["object", "null"], "additionalProperties": {}}, "A"),
+        ({"type": "object", "properties": {"b": {"description": "anything"}}}, "A.b"),
+        ({"type": "object", "additionalProperties": {"type": "object"}}, "A.*"),
+        ({"type": "array", "items": {"oneOf": [{"type": "object"}]}}, "A[]"),
+        ({"type": "array"}, "A[]"),
+    ):
+        assert free_form_fields(schema, path="A") == {place}
+    assert (
+        free_form_fields({"type": "object", "properties": {"b": {"type": "string"}}}, path="A")
+        == set()
+    )

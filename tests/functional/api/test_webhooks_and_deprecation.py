@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime
-from typing import Any
 
 import pytest
 from django.urls import path
@@ -20,7 +19,7 @@ from rest_framework.response import Response
 from rest_framework.test import APIRequestFactory
 from rest_framework.views import APIView
 
-from apps.monitoring.api.webhook_schemas import ALERT_WEBHOOK_EVENT, WEBHOOK_EVENT
+from apps.monitoring.api.webhook_schemas import webhook_schemas
 from apps.monitoring.models import AlertGroup, AlertNotice
 from apps.monitoring.selectors.alerts import alert_webhook_body
 from apps.notifications.models import Event
@@ -30,9 +29,22 @@ from controlplane.web.deprecation import deprecated
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
 UID = "0f4f6b0c7a4e4d5b9d3c1c8f2f6f5a10"
+EVIDENCE = {"isolation": UID, "cluster": "west", "cluster_uid": UID, "node": "n1", "burn_in": ""}
+NOTICE = {
+    "count": 1,
+    "most": 2,
+    "measure": "cards.temperature",
+    "op": ">",
+    "threshold": 90.0,
+    "alerts": [{"labels": {"card": "0"}, "value": 95.0, "since": NOW.isoformat(), "link": ""}],
+}
 
 
-def errors_of(body: bytes, schema: Any) -> list[str]:
+def errors_of(body: bytes, component: str) -> list[str]:
+    schema = {
+        "components": {"schemas": webhook_schemas()},
+        "$ref": f"#/components/schemas/{component}",
+    }
     validator = Draft202012Validator(schema, format_checker=FormatChecker())
     return [error.message for error in validator.iter_errors(json.loads(body))]
 
@@ -45,10 +57,10 @@ def test_what_is_sent_fits_the_schemas_of_webhooks() -> None:
             subject_kind=NOTIFICATION_TYPES[kind].subject,
             subject_uid=UID,
             subject_name="tune",
-            payload={"reason": "it ended", "evidence": {"cluster_uid": UID, "node": "node-17"}},
+            payload={"reason": "it ended", "evidence": EVIDENCE},
             at=NOW,
         )
-        found[kind.value] = errors_of(delivery_body(event), WEBHOOK_EVENT)
+        found[kind.value] = errors_of(delivery_body(event), "WebhookEvent")
     group = AlertGroup(
         rule_name="hot",
         title="Card is hot",
@@ -57,8 +69,10 @@ def test_what_is_sent_fits_the_schemas_of_webhooks() -> None:
         began_at=NOW,
     )
     for code, _ in AlertNotice.KINDS:
-        notice = AlertNotice(kind=code, at=NOW, group=None if code == "test" else group)
-        found[f"alert.{code}"] = errors_of(alert_webhook_body(notice), ALERT_WEBHOOK_EVENT)
+        notice = AlertNotice(
+            kind=code, at=NOW, group=None if code == "test" else group, content=NOTICE
+        )
+        found[f"alert.{code}"] = errors_of(alert_webhook_body(notice), "AlertWebhookEvent")
     assert len(found) > 15
     assert {kind: errors for kind, errors in found.items() if errors} == {}
 

@@ -103,7 +103,7 @@ def test_whether_the_product_runs_inside_is_yes_or_no(browser: Client, inside: o
 
     status, problem = send(browser, "POST", "clusters", body)
 
-    assert (status, problem["errors"][0]["field"]) == (422, "options")
+    assert (status, problem["errors"][0]["field"]) == (422, "options.in_cluster")
     assert "in_cluster must be true or false" in problem["detail"]
 
 

@@ -47,7 +47,7 @@ def test_a_cluster_is_registered_checked_changed_and_removed(browser: Client) ->
     [
         ({"options": {"lacking": ["api"]}}, "cluster-unfit", "checks.api"),
         ({"kubeconfig": "nothing"}, "cluster-refused", "kubeconfig"),
-        ({"options": {"moon": 1}}, "cluster-refused", "options"),
+        ({"options": {"moon": 1}}, "cluster-refused", "options.moon"),
         ({"kind": "local"}, "cluster-refused", "kind"),
     ],
 )

@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressRefused
@@ -86,6 +88,13 @@ class _LayoutCacheBudget:
             self._left += size
 
 
+class ExporterTargetOptions(TypedDict):
+    """An exporter; without ``node`` its own label must name the node."""
+
+    url: str
+    node: NotRequired[str]
+
+
 def utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -101,7 +110,7 @@ class ExporterTelemetry:
         *,
         outbound: OutboundHttpClient,
         vendor: str,
-        targets: Sequence[Mapping[str, Any]],
+        targets: Sequence[ExporterTargetOptions],
         token: str = "",
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
@@ -110,7 +119,8 @@ class ExporterTelemetry:
             self._reader = exposition_reader_of_vendor(vendor)
         except adapter_registry.AdapterNotFound as unknown:
             raise TelemetryError(
-                Reason("telemetry_source.vendor.invalid", "vendor: {reason}", reason=str(unknown))
+                Reason("telemetry_source.vendor.invalid", "vendor: {reason}", reason=str(unknown)),
+                option="vendor",
             ) from unknown
         self._targets = _parse_targets(targets, outbound)
         self._outbound = outbound
@@ -208,7 +218,8 @@ def _parse_targets(given: Any, outbound: OutboundHttpClient) -> tuple[ExporterTa
                 "telemetry_source.targets.invalid_count",
                 "targets: must be a list of 1 to {limit} exporters",
                 limit=MOST_TARGETS,
-            )
+            ),
+            option="targets",
         )
     found: dict[str, ExporterTarget] = {}
     for place, one in enumerate(given, start=1):
@@ -218,7 +229,8 @@ def _parse_targets(given: Any, outbound: OutboundHttpClient) -> tuple[ExporterTa
                     "telemetry_source.target.invalid_fields",
                     "targets, number {number}: must have url and, optionally, node",
                     number=place,
-                )
+                ),
+                option=f"targets[{place - 1}]",
             )
         url, node = one.get("url"), one.get("node", "")
         if not isinstance(url, str) or not isinstance(node, str):
@@ -227,7 +239,8 @@ def _parse_targets(given: Any, outbound: OutboundHttpClient) -> tuple[ExporterTa
                     "telemetry_source.target.not_strings",
                     "targets, number {number}: url and node must be strings",
                     number=place,
-                )
+                ),
+                option=f"targets[{place - 1}]",
             )
         try:
             outbound.check(url)
@@ -238,7 +251,8 @@ def _parse_targets(given: Any, outbound: OutboundHttpClient) -> tuple[ExporterTa
                     "targets, number {number}: {reason}",
                     number=place,
                     reason=str(refused),
-                )
+                ),
+                option=f"targets[{place - 1}]",
             ) from refused
         target = ExporterTarget(url=url, node=node)
         if target.name in found:
@@ -248,7 +262,8 @@ def _parse_targets(given: Any, outbound: OutboundHttpClient) -> tuple[ExporterTa
                     "targets, number {number}: {target} is listed twice",
                     number=place,
                     target=target.name,
-                )
+                ),
+                option=f"targets[{place - 1}]",
             )
         found[target.name] = target
     return tuple(found.values())

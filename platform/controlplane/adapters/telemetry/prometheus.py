@@ -55,7 +55,8 @@ class PrometheusTelemetry:
             self._reader = exposition_reader_of_vendor(vendor)
             outbound.check(url)
         except (adapter_registry.AdapterNotFound, EgressRefused) as refused:
-            raise TelemetryError(str(refused)) from refused
+            option = "url" if isinstance(refused, EgressRefused) else "vendor"
+            raise TelemetryError(str(refused), option=option) from refused
         if selector and not re.fullmatch(
             rf"{_SELECTOR.pattern}(?:\s*,\s*{_SELECTOR.pattern})*", selector
         ):
@@ -64,7 +65,8 @@ class PrometheusTelemetry:
                     "telemetry_source.selector.invalid",
                     'selector: must be a label matcher such as job="dcgm", got {value}',
                     value=repr(selector[:80]),
-                )
+                ),
+                option="selector",
             )
         if isinstance(window, bool) or not 1 <= window <= LARGEST_WINDOW:
             raise TelemetryError(
@@ -73,7 +75,8 @@ class PrometheusTelemetry:
                     "window: must be 1 to {limit} seconds, got {value}",
                     limit=LARGEST_WINDOW,
                     value=repr(window),
-                )
+                ),
+                option="window",
             )
         exporter = adapter_registry.chip_plugins()[vendor].profile().exporter
         self._node_labels = [

@@ -46,8 +46,8 @@ MOST_QUEUES: Final = 2000
 
 _TOP = ("queues", "below")
 #: Fields of a document that a file states by the same name.
-_PLAIN: Final = {name: each for name, each in PLAIN_FIELDS.items() if name != "name"}
-_KEYS = ("team", *_PLAIN, "cards", "below")
+FILE_FIELDS: Final = {name: each for name, each in PLAIN_FIELDS.items() if name != "name"}
+_KEYS = ("team", *FILE_FIELDS, "cards", "below")
 #: Fields whose default a file may also state as null.
 _NULL_IS_DEFAULT = frozenset({"description", "reserved", "guaranteed"})
 _STEP = " › "
@@ -99,7 +99,7 @@ def _queue_mapping(uid: str, documents: Documents) -> dict[str, Any]:
     written: dict[str, Any] = {}
     if document.team != (above.team if above else ""):
         written["team"] = document.team or None
-    written |= _non_default_fields(document, _PLAIN)
+    written |= _non_default_fields(document, FILE_FIELDS)
     if isinstance(weight := written.get("weight"), float) and weight.is_integer():
         written["weight"] = int(weight)
     if document.entitlements:
@@ -150,8 +150,15 @@ class _FileParser:
     places: dict[str, str] = field(default_factory=dict)
     findings: list[FieldFinding] = field(default_factory=list)
 
-    def wrong(self, path: str, *, message: str) -> None:
-        self.findings.append(FieldFinding(field=path, message=message))
+    #: Path of a queue in messages → its path in the content.
+    fields: dict[str, str] = field(default_factory=dict)
+
+    def wrong(self, path: str, *, message: str, key: object = "") -> None:
+        """:param key: the field there that is wrong; empty: all of it."""
+        place = self.fields.get(path, path)
+        self.findings.append(
+            FieldFinding(field=f"{place}.{key}" if key != "" else place, message=message)
+        )
 
 
 def parse_queue_file(content: Any, documents: Documents) -> QueueFile:
@@ -258,6 +265,8 @@ def _parse_queue(parser: _FileParser, name: str, raw: Any, above: _ParentPositio
         )
         parser.wrong(path, message=message)
         return
+    siblings = f"{parser.fields[above.path]}.below" if above.path else "queues"
+    parser.fields[path] = f"{siblings}.{name}"
     raw = {} if raw is None else raw
     if not isinstance(raw, Mapping):
         parser.wrong(
@@ -278,7 +287,7 @@ def _parse_queue(parser: _FileParser, name: str, raw: Any, above: _ParentPositio
         name=name,
         parent=above.uid,
         team=_parse_team(parser, raw, path=path, above=above.team),
-        **_parse_fields(parser, _PLAIN, raw, path=path),
+        **_parse_fields(parser, FILE_FIELDS, raw, path=path),
         entitlements=_parse_quotas(parser, raw.get("cards"), path=path),
     )
     parser.queues[uid] = document
@@ -298,7 +307,7 @@ def _reject_unknown_fields(
                 field=shorten_value(name),
                 fields=", ".join(known),
             )
-            parser.wrong(path, message=message)
+            parser.wrong(path, message=message, key="" if path == "file" else name)
 
 
 def _parse_team(parser: _FileParser, raw: Mapping[Any, Any], *, path: str, above: str) -> str:
@@ -311,7 +320,7 @@ def _parse_team(parser: _FileParser, raw: Mapping[Any, Any], *, path: str, above
         path=path,
         value=shorten_value(value),
     )
-    parser.wrong(path, message=message)
+    parser.wrong(path, message=message, key="team")
     return above
 
 
@@ -325,7 +334,7 @@ def _parse_fields(
         if name not in raw or (value is None and name in _NULL_IS_DEFAULT):
             continue
         if message := declared.error(value, path=path):
-            parser.wrong(path, message=message)
+            parser.wrong(path, message=message, key=name)
         else:
             values[name] = declared.from_json(value)
     return values
@@ -341,7 +350,7 @@ def _parse_quotas(parser: _FileParser, raw: Any, *, path: str) -> dict[str, Chip
             path=path,
             value=shorten_value(raw),
         )
-        parser.wrong(path, message=message)
+        parser.wrong(path, message=message, key="cards")
         return {}
     stated: dict[str, ChipQuota] = {}
     for chip, amounts in raw.items():
@@ -352,7 +361,7 @@ def _parse_quotas(parser: _FileParser, raw: Any, *, path: str) -> dict[str, Chip
                 path=path,
                 chip=shorten_value(chip),
             )
-            parser.wrong(path, message=message)
+            parser.wrong(path, message=message, key="cards")
             continue
         entitlement = _parse_chip_quota(parser, amounts, path=path, chip=chip)
         if entitlement != ChipQuota():
@@ -362,6 +371,7 @@ def _parse_quotas(parser: _FileParser, raw: Any, *, path: str) -> dict[str, Chip
 
 def _parse_chip_quota(parser: _FileParser, raw: Any, *, path: str, chip: str) -> ChipQuota:
     place = f"{path}{_STEP}{chip}"
+    parser.fields[place] = f"{parser.fields[path]}.cards.{chip}"
     if not isinstance(raw, Mapping):
         message = Reason(
             "queue.file.quota_missing",

@@ -289,14 +289,15 @@ class WhatIfState(StrEnum):
     REFUSED = "refused"
 
 
-_KINDS: Mapping[str, type[WhatIfChange]] = {
+#: By the name under which a stored request has them.
+CHANGE_KINDS: Mapping[str, type[WhatIfChange]] = {
     "more_cards": AddGuaranteedCards,
     "more_nodes": AddNodes,
     "drain_node": DrainNode,
     "urgent": ChangePriority,
     "cancelled": RemoveClaim,
 }
-_NAMES = {kind: name for name, kind in _KINDS.items()}
+_NAMES = {kind: name for name, kind in CHANGE_KINDS.items()}
 
 
 def changes_as_json(changes: Iterable[WhatIfChange]) -> list[dict[str, Any]]:
@@ -314,7 +315,9 @@ def changes_from_json(written: Sequence[Mapping[str, Any]]) -> tuple[WhatIfChang
     :raises TypeError: if a part is missing or too much.
     """
     return tuple(
-        _KINDS[each["kind"]](**{name: value for name, value in each.items() if name != "kind"})
+        CHANGE_KINDS[each["kind"]](
+            **{name: value for name, value in each.items() if name != "kind"}
+        )
         for each in written
     )
 

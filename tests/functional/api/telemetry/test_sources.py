@@ -78,7 +78,7 @@ def test_what_is_wrong_with_a_source_names_the_field(client: APIClient, cluster:
     outside = body(cluster, options={"vendor": "nvidia", "targets": [{"url": "http://10.0.0.1/m"}]})
     refused = client.post(SOURCES, outside)
     assert refused.status_code == 422
-    assert refused.json()["errors"][0]["field"] == "options"
+    assert refused.json()["errors"][0]["field"] == "options.targets[0]"
     assert "a private network" in refused.json()["detail"]
     assert client.post(SOURCES, body(cluster, every=1)).status_code == 400
     assert client.post(SOURCES, body(cluster, colour="red")).status_code == 400

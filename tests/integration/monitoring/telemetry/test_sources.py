@@ -124,7 +124,7 @@ def test_a_dead_source_and_a_dead_exporter_spoil_no_other(server: WebServer) -> 
     assert (good.error, list(good.unreachable)) == ("", ["n0"])
     assert "cannot be reached" in good.unreachable["n0"]
     assert "cannot be reached" in dead.error
-    assert "the options are not valid for a source of kind" in unfit.error
+    assert "color is not an option here" in unfit.error
     assert "carrier-pigeon" in none.error
     assert metrics_of("n1", 1).utilization == 97
 
@@ -193,13 +193,13 @@ def test_trying_a_source_keeps_nothing_and_names_strangers(
         ({"kind": "fake"}, "kind", "choose from exporter, prometheus"),
         ({"every": 1}, "every", "5 to 3600 seconds"),
         ({"token": "né"}, "token", "ASCII"),
-        ({"options": {"vendor": "nvidia", "targets": []}}, "options", "1 to 5000 exporters"),
-        ({"options": {"outbound": 1}}, "options", "outbound is not an option"),
         (
-            {"options": {"vendor": "x", "other": 1}},
-            "options",
-            "the options are not valid for a source of kind",
+            {"options": {"vendor": "nvidia", "targets": []}},
+            "options.targets",
+            "1 to 5000 exporters",
         ),
+        ({"options": {"outbound": 1}}, "options.outbound", "outbound is not an option"),
+        ({"options": {"vendor": "x", "other": 1}}, "options.other", "other is not an option here"),
     ],
 )
 def test_a_source_that_cannot_work_is_refused_with_the_field(

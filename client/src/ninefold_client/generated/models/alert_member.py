@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
 from ..models.alert_state import AlertState, check_alert_state
 from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.alert_member_labels import AlertMemberLabels
+
 
 T = TypeVar("T", bound="AlertMember")
 
@@ -17,9 +21,9 @@ class AlertMember:
     """AlertMember"""
 
     uid: str
+    labels: AlertMemberLabels
     began_at: datetime.datetime
     state: AlertState | Unset = UNSET
-    labels: Any | Unset = UNSET
     value: float | None | Unset = UNSET
     href: str | Unset = UNSET
     fired_at: datetime.datetime | None | Unset = UNSET
@@ -28,13 +32,13 @@ class AlertMember:
     def to_dict(self) -> dict[str, Any]:
         uid = self.uid
 
+        labels = self.labels.to_dict()
+
         began_at = self.began_at.isoformat()
 
         state: str | Unset = UNSET
         if not isinstance(self.state, Unset):
             state = self.state
-
-        labels = self.labels
 
         value: float | None | Unset
         if isinstance(self.value, Unset):
@@ -65,13 +69,12 @@ class AlertMember:
         field_dict.update(
             {
                 "uid": uid,
+                "labels": labels,
                 "began_at": began_at,
             }
         )
         if state is not UNSET:
             field_dict["state"] = state
-        if labels is not UNSET:
-            field_dict["labels"] = labels
         if value is not UNSET:
             field_dict["value"] = value
         if href is not UNSET:
@@ -85,8 +88,12 @@ class AlertMember:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.alert_member_labels import AlertMemberLabels
+
         d = dict(src_dict)
         uid = d.pop("uid")
+
+        labels = AlertMemberLabels.from_dict(d.pop("labels"))
 
         began_at = datetime.datetime.fromisoformat(d.pop("began_at"))
 
@@ -96,8 +103,6 @@ class AlertMember:
             state = UNSET
         else:
             state = check_alert_state(_state)
-
-        labels = d.pop("labels", UNSET)
 
         def _parse_value(data: object) -> float | None | Unset:
             if data is None:
@@ -146,9 +151,9 @@ class AlertMember:
 
         alert_member = cls(
             uid=uid,
+            labels=labels,
             began_at=began_at,
             state=state,
-            labels=labels,
             value=value,
             href=href,
             fired_at=fired_at,

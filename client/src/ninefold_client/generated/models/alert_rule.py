@@ -10,7 +10,7 @@ from ..models.alert_severity import AlertSeverity, check_alert_severity
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.alert_rule_document import AlertRuleDocument
     from ..models.reason import Reason
 
 
@@ -25,7 +25,7 @@ class AlertRule:
     name: str
     title: str
     severity: AlertSeverity
-    document: JsonObject
+    document: AlertRuleDocument
     changed_at: datetime.datetime
     error: Reason
     enabled: bool | Unset = UNSET
@@ -93,7 +93,7 @@ class AlertRule:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
+        from ..models.alert_rule_document import AlertRuleDocument
         from ..models.reason import Reason
 
         d = dict(src_dict)
@@ -105,7 +105,7 @@ class AlertRule:
 
         severity = check_alert_severity(d.pop("severity"))
 
-        document = JsonObject.from_dict(d.pop("document"))
+        document = AlertRuleDocument.from_dict(d.pop("document"))
 
         changed_at = datetime.datetime.fromisoformat(d.pop("changed_at"))
 

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
+
+if TYPE_CHECKING:
+    from ..models.engine_field_default_type_5 import EngineFieldDefaultType5
+    from ..models.engine_field_default_type_6 import EngineFieldDefaultType6
+
 
 T = TypeVar("T", bound="EngineField")
 
@@ -17,12 +22,24 @@ class EngineField:
     help_: str
     kind: str
     required: bool
-    default: Any
+    default: (
+        bool
+        | EngineFieldDefaultType5
+        | EngineFieldDefaultType6
+        | float
+        | int
+        | list[str]
+        | None
+        | str
+    )
     least: float | None
     most: float | None
     choices: list[str]
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.engine_field_default_type_5 import EngineFieldDefaultType5
+        from ..models.engine_field_default_type_6 import EngineFieldDefaultType6
+
         name = self.name
 
         label = self.label
@@ -33,7 +50,16 @@ class EngineField:
 
         required = self.required
 
-        default = self.default
+        default: bool | dict[str, Any] | float | int | list[str] | None | str
+        if isinstance(self.default, list):
+            default = self.default
+
+        elif isinstance(self.default, EngineFieldDefaultType5):
+            default = self.default.to_dict()
+        elif isinstance(self.default, EngineFieldDefaultType6):
+            default = self.default.to_dict()
+        else:
+            default = self.default
 
         least: float | None
         least = self.least
@@ -63,6 +89,9 @@ class EngineField:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.engine_field_default_type_5 import EngineFieldDefaultType5
+        from ..models.engine_field_default_type_6 import EngineFieldDefaultType6
+
         d = dict(src_dict)
         name = d.pop("name")
 
@@ -74,7 +103,57 @@ class EngineField:
 
         required = d.pop("required")
 
-        default = d.pop("default")
+        def _parse_default(
+            data: object,
+        ) -> (
+            bool
+            | EngineFieldDefaultType5
+            | EngineFieldDefaultType6
+            | float
+            | int
+            | list[str]
+            | None
+            | str
+        ):
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                default_type_4 = cast(list[str], data)
+
+                return default_type_4
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                default_type_5 = EngineFieldDefaultType5.from_dict(data)
+
+                return default_type_5
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                default_type_6 = EngineFieldDefaultType6.from_dict(data)
+
+                return default_type_6
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(
+                bool
+                | EngineFieldDefaultType5
+                | EngineFieldDefaultType6
+                | float
+                | int
+                | list[str]
+                | None
+                | str,
+                data,
+            )
+
+        default = _parse_default(d.pop("default"))
 
         def _parse_least(data: object) -> float | None:
             if data is None:

@@ -10,7 +10,7 @@ from ..models.isolation_state_enum import IsolationStateEnum, check_isolation_st
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.burn_in_evidence import BurnInEvidence
     from ..models.object_reference import ObjectReference
     from ..models.reason import Reason
 
@@ -29,7 +29,7 @@ class Isolation:
     state: IsolationStateEnum
     reason: Reason
     began_at: datetime.datetime
-    evidence: JsonObject
+    evidence: BurnInEvidence
     actor_name: str | Unset = UNSET
     fault: None | str | Unset = UNSET
     drained_at: datetime.datetime | None | Unset = UNSET
@@ -136,7 +136,7 @@ class Isolation:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
+        from ..models.burn_in_evidence import BurnInEvidence
         from ..models.object_reference import ObjectReference
         from ..models.reason import Reason
 
@@ -168,7 +168,7 @@ class Isolation:
 
         began_at = datetime.datetime.fromisoformat(d.pop("began_at"))
 
-        evidence = JsonObject.from_dict(d.pop("evidence"))
+        evidence = BurnInEvidence.from_dict(d.pop("evidence"))
 
         actor_name = d.pop("actor_name", UNSET)
 

@@ -9,7 +9,7 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.agent_report import AgentReport
     from ..models.object_reference import ObjectReference
 
 
@@ -23,7 +23,7 @@ class NodeToken:
     uid: str
     node: ObjectReference
     created_at: datetime.datetime
-    agent: JsonObject
+    agent: AgentReport
     created_by_name: str | Unset = UNSET
     used_at: datetime.datetime | None | Unset = UNSET
     revoked_at: datetime.datetime | None | Unset = UNSET
@@ -81,7 +81,7 @@ class NodeToken:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
+        from ..models.agent_report import AgentReport
         from ..models.object_reference import ObjectReference
 
         d = dict(src_dict)
@@ -91,7 +91,7 @@ class NodeToken:
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
-        agent = JsonObject.from_dict(d.pop("agent"))
+        agent = AgentReport.from_dict(d.pop("agent"))
 
         created_by_name = d.pop("created_by_name", UNSET)
 

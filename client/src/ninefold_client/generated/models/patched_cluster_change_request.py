@@ -9,7 +9,10 @@ from ..models.binding_enum import BindingEnum, check_binding_enum
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.kubernetes_cluster_options_request import (
+        KubernetesClusterOptionsRequest,
+    )
+    from ..models.volcano_cluster_options_request import VolcanoClusterOptionsRequest
 
 
 T = TypeVar("T", bound="PatchedClusterChangeRequest")
@@ -19,14 +22,22 @@ T = TypeVar("T", bound="PatchedClusterChangeRequest")
 class PatchedClusterChangeRequest:
     """PatchedClusterChangeRequest"""
 
-    options: JsonObject | Unset = UNSET
+    options: KubernetesClusterOptionsRequest | Unset | VolcanoClusterOptionsRequest = UNSET
     binding: BindingEnum | Unset = UNSET
     kubeconfig: str | Unset = UNSET
     although_unfit: bool | Unset = False
 
     def to_dict(self) -> dict[str, Any]:
-        options: dict[str, Any] | Unset = UNSET
-        if not isinstance(self.options, Unset):
+        from ..models.kubernetes_cluster_options_request import (
+            KubernetesClusterOptionsRequest,
+        )
+
+        options: dict[str, Any] | Unset
+        if isinstance(self.options, Unset):
+            options = UNSET
+        elif isinstance(self.options, KubernetesClusterOptionsRequest):
+            options = self.options.to_dict()
+        else:
             options = self.options.to_dict()
 
         binding: str | Unset = UNSET
@@ -53,15 +64,35 @@ class PatchedClusterChangeRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
+        from ..models.kubernetes_cluster_options_request import (
+            KubernetesClusterOptionsRequest,
+        )
+        from ..models.volcano_cluster_options_request import (
+            VolcanoClusterOptionsRequest,
+        )
 
         d = dict(src_dict)
-        _options = d.pop("options", UNSET)
-        options: JsonObject | Unset
-        if isinstance(_options, Unset):
-            options = UNSET
-        else:
-            options = JsonObject.from_dict(_options)
+
+        def _parse_options(
+            data: object,
+        ) -> KubernetesClusterOptionsRequest | Unset | VolcanoClusterOptionsRequest:
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                options_type_0 = KubernetesClusterOptionsRequest.from_dict(data)
+
+                return options_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            options_type_1 = VolcanoClusterOptionsRequest.from_dict(data)
+
+            return options_type_1
+
+        options = _parse_options(d.pop("options", UNSET))
 
         _binding = d.pop("binding", UNSET)
         binding: BindingEnum | Unset

@@ -8,7 +8,9 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.exporter_source_options_request import ExporterSourceOptionsRequest
+    from ..models.prometheus_source_options_request import PrometheusSourceOptionsRequest
+    from ..models.push_source_options_request import PushSourceOptionsRequest
 
 
 T = TypeVar("T", bound="PatchedMetricSourceChangeRequest")
@@ -18,14 +20,32 @@ T = TypeVar("T", bound="PatchedMetricSourceChangeRequest")
 class PatchedMetricSourceChangeRequest:
     """PatchedMetricSourceChangeRequest"""
 
-    options: JsonObject | Unset = UNSET
+    options: (
+        ExporterSourceOptionsRequest
+        | PrometheusSourceOptionsRequest
+        | PushSourceOptionsRequest
+        | Unset
+    ) = UNSET
     every: int | Unset = UNSET
     token: str | Unset = UNSET
     enabled: bool | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
-        options: dict[str, Any] | Unset = UNSET
-        if not isinstance(self.options, Unset):
+        from ..models.exporter_source_options_request import (
+            ExporterSourceOptionsRequest,
+        )
+        from ..models.prometheus_source_options_request import (
+            PrometheusSourceOptionsRequest,
+        )
+
+        options: dict[str, Any] | Unset
+        if isinstance(self.options, Unset):
+            options = UNSET
+        elif isinstance(self.options, ExporterSourceOptionsRequest):
+            options = self.options.to_dict()
+        elif isinstance(self.options, PrometheusSourceOptionsRequest):
+            options = self.options.to_dict()
+        else:
             options = self.options.to_dict()
 
         every = self.every
@@ -50,15 +70,49 @@ class PatchedMetricSourceChangeRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
+        from ..models.exporter_source_options_request import (
+            ExporterSourceOptionsRequest,
+        )
+        from ..models.prometheus_source_options_request import (
+            PrometheusSourceOptionsRequest,
+        )
+        from ..models.push_source_options_request import PushSourceOptionsRequest
 
         d = dict(src_dict)
-        _options = d.pop("options", UNSET)
-        options: JsonObject | Unset
-        if isinstance(_options, Unset):
-            options = UNSET
-        else:
-            options = JsonObject.from_dict(_options)
+
+        def _parse_options(
+            data: object,
+        ) -> (
+            ExporterSourceOptionsRequest
+            | PrometheusSourceOptionsRequest
+            | PushSourceOptionsRequest
+            | Unset
+        ):
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                options_type_0 = ExporterSourceOptionsRequest.from_dict(data)
+
+                return options_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                options_type_1 = PrometheusSourceOptionsRequest.from_dict(data)
+
+                return options_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            options_type_2 = PushSourceOptionsRequest.from_dict(data)
+
+            return options_type_2
+
+        options = _parse_options(d.pop("options", UNSET))
 
         every = d.pop("every", UNSET)
 

@@ -10,8 +10,8 @@ from ..models.storage_run_kind import StorageRunKind, check_storage_run_kind
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
     from ..models.reason import Reason
+    from ..models.retention_removal_record import RetentionRemovalRecord
 
 
 T = TypeVar("T", bound="StorageCleanupRun")
@@ -24,7 +24,7 @@ class StorageCleanupRun:
     uid: str
     kind: StorageRunKind
     started_at: datetime.datetime
-    details: list[JsonObject]
+    details: list[RetentionRemovalRecord]
     error: Reason
     dry_run: bool | Unset = UNSET
     ended_at: datetime.datetime | None | Unset = UNSET
@@ -93,8 +93,8 @@ class StorageCleanupRun:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
         from ..models.reason import Reason
+        from ..models.retention_removal_record import RetentionRemovalRecord
 
         d = dict(src_dict)
         uid = d.pop("uid")
@@ -106,7 +106,7 @@ class StorageCleanupRun:
         details = []
         _details = d.pop("details")
         for details_item_data in _details:
-            details_item = JsonObject.from_dict(details_item_data)
+            details_item = RetentionRemovalRecord.from_dict(details_item_data)
 
             details.append(details_item)
 

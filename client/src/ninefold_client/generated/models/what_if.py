@@ -10,8 +10,12 @@ from ..models.what_if_state import WhatIfState, check_what_if_state
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.add_guaranteed_cards_change import AddGuaranteedCardsChange
+    from ..models.add_nodes_change import AddNodesChange
+    from ..models.change_priority_change import ChangePriorityChange
+    from ..models.drain_node_change import DrainNodeChange
     from ..models.object_reference import ObjectReference
+    from ..models.remove_claim_change import RemoveClaimChange
 
 
 T = TypeVar("T", bound="WhatIf")
@@ -23,20 +27,42 @@ class WhatIf:
 
     uid: str
     queue: ObjectReference
-    changes: list[JsonObject]
+    changes: list[
+        AddGuaranteedCardsChange
+        | AddNodesChange
+        | ChangePriorityChange
+        | DrainNodeChange
+        | RemoveClaimChange
+    ]
     created_at: datetime.datetime
     state: WhatIfState | Unset = UNSET
     refusal: str | Unset = UNSET
     answered_at: datetime.datetime | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.add_guaranteed_cards_change import AddGuaranteedCardsChange
+        from ..models.add_nodes_change import AddNodesChange
+        from ..models.change_priority_change import ChangePriorityChange
+        from ..models.drain_node_change import DrainNodeChange
+
         uid = self.uid
 
         queue = self.queue.to_dict()
 
         changes = []
         for changes_item_data in self.changes:
-            changes_item = changes_item_data.to_dict()
+            changes_item: dict[str, Any]
+            if isinstance(changes_item_data, AddGuaranteedCardsChange):
+                changes_item = changes_item_data.to_dict()
+            elif isinstance(changes_item_data, AddNodesChange):
+                changes_item = changes_item_data.to_dict()
+            elif isinstance(changes_item_data, DrainNodeChange):
+                changes_item = changes_item_data.to_dict()
+            elif isinstance(changes_item_data, ChangePriorityChange):
+                changes_item = changes_item_data.to_dict()
+            else:
+                changes_item = changes_item_data.to_dict()
+
             changes.append(changes_item)
 
         created_at = self.created_at.isoformat()
@@ -76,8 +102,12 @@ class WhatIf:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
+        from ..models.add_guaranteed_cards_change import AddGuaranteedCardsChange
+        from ..models.add_nodes_change import AddNodesChange
+        from ..models.change_priority_change import ChangePriorityChange
+        from ..models.drain_node_change import DrainNodeChange
         from ..models.object_reference import ObjectReference
+        from ..models.remove_claim_change import RemoveClaimChange
 
         d = dict(src_dict)
         uid = d.pop("uid")
@@ -87,7 +117,55 @@ class WhatIf:
         changes = []
         _changes = d.pop("changes")
         for changes_item_data in _changes:
-            changes_item = JsonObject.from_dict(changes_item_data)
+
+            def _parse_changes_item(
+                data: object,
+            ) -> (
+                AddGuaranteedCardsChange
+                | AddNodesChange
+                | ChangePriorityChange
+                | DrainNodeChange
+                | RemoveClaimChange
+            ):
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    changes_item_type_0 = AddGuaranteedCardsChange.from_dict(data)
+
+                    return changes_item_type_0
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    changes_item_type_1 = AddNodesChange.from_dict(data)
+
+                    return changes_item_type_1
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    changes_item_type_2 = DrainNodeChange.from_dict(data)
+
+                    return changes_item_type_2
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    changes_item_type_3 = ChangePriorityChange.from_dict(data)
+
+                    return changes_item_type_3
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                if not isinstance(data, dict):
+                    raise TypeError()
+                changes_item_type_4 = RemoveClaimChange.from_dict(data)
+
+                return changes_item_type_4
+
+            changes_item = _parse_changes_item(changes_item_data)
 
             changes.append(changes_item)
 

@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar
 
 from controlplane.adapters.clusters.kubernetes import (
     connection_checks,
@@ -70,6 +70,7 @@ class KubernetesCluster(PodLauncher):
     """
 
     runs_images = True
+    options_declaration: ClassVar = ClusterProfile
     #: Checks of the scheduler that places the workloads; None where Ninefold does.
     _scheduler_checks: Callable[[KubernetesApi], Sequence[ClusterCheck]] | None = None
 

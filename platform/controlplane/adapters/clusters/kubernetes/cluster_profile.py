@@ -9,14 +9,14 @@ import ipaddress
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar, get_args
 
 from controlplane.adapters.clusters.launch_validation import check_launch_identifier
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import GIB, Bytes
-from controlplane.ports.clusters import ClusterError, LaunchRefused
+from controlplane.ports.clusters import InvalidClusterOption, LaunchRefused
 
 _PATH = re.compile(r"(/[A-Za-z0-9._@+-]+)+")
 _SUBDOMAIN = re.compile(
@@ -27,10 +27,12 @@ _RESOURCE = re.compile(
     r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 )
 
+PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+ReplicaReach = Literal["pod", "node_port"]
 _Value = TypeVar("_Value")
 
 
-class InvalidClusterProfile(ClusterError):
+class InvalidClusterProfile(InvalidClusterOption):
     """An option of a cluster cannot be used; the message names it and what would be right."""
 
 
@@ -73,7 +75,7 @@ class DraDeviceClass:
     device_class: str
     driver: str
     #: Attributes by which the driver describes those devices, such as ``{"type": "gpu"}``; it may publish others.
-    attributes: Mapping[str, str]
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +101,13 @@ class ClusterProfile:
     #: Where working folders outlive their pods, so that a later attempt continues from its checkpoints; None: a
     #: folder of the pod.
     work: SharedVolume | None = None
-    pull_policy: str = "IfNotPresent"
+    pull_policy: PullPolicy = "IfNotPresent"
     #: A secret in each namespace with which images are pulled.
     pull_secret: str = ""
     #: Of ``/dev/shm``: data loaders and collectives need it.
     shared_memory: Bytes = Bytes(8 * GIB)
     #: How the gateway comes to a replica: by the pod's address, or by a port of its node.
-    reach: str = "pod"
+    reach: ReplicaReach = "pod"
     #: The account of pods that need no root, as the image has it.
     run_as: int = 65_532
     #: Whether nothing but volumes can be written; some engines' images need their root.
@@ -128,7 +130,7 @@ class ClusterProfile:
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> Self:
         """:raises InvalidClusterProfile: if an option is unknown or cannot be used."""
-        known = {field.name for field in fields(cls)}
+        known = {each.name for each in fields(cls)}
         if unknown := sorted(set(options) - known):
             raise InvalidClusterProfile(
                 "cluster.options.unknown",
@@ -309,10 +311,10 @@ _PARSERS: Final[Mapping[str, Callable[[object, str], Any]]] = {
     "cache": _parse_volume,
     "cache_size": partial(_parse_integer, least=1 << 26, most=1 << 50),
     "work": _parse_volume,
-    "pull_policy": partial(_parse_choice, choices=("Always", "IfNotPresent", "Never")),
+    "pull_policy": partial(_parse_choice, choices=get_args(PullPolicy)),
     "pull_secret": _or_empty(_parse_name),
     "shared_memory": partial(_parse_integer, least=1 << 20, most=1 << 42),
-    "reach": partial(_parse_choice, choices=("pod", "node_port")),
+    "reach": partial(_parse_choice, choices=get_args(ReplicaReach)),
     "run_as": partial(_parse_integer, least=1, most=2**31 - 1),
     "read_only_root": _parse_boolean,
     "cpu_cards": partial(_parse_integer, least=0, most=4096),

@@ -1,17 +1,21 @@
 from typing import Any
 
 from ...client import AuthenticatedClient
-from ...models.cluster_create_request import ClusterCreateRequest
-from ...models.cluster_detail import ClusterDetail
+from ...models.kubernetes_cluster_create_request import KubernetesClusterCreateRequest
+from ...models.kubernetes_cluster_detail import KubernetesClusterDetail
+from ...models.local_cluster_detail import LocalClusterDetail
+from ...models.simulated_cluster_detail import SimulatedClusterDetail
+from ...models.volcano_cluster_create_request import VolcanoClusterCreateRequest
+from ...models.volcano_cluster_detail import VolcanoClusterDetail
 from ...types import UNSET, Unset
 
 
 def clusters_create(
     *,
     client: AuthenticatedClient,
-    body: ClusterCreateRequest,
+    body: KubernetesClusterCreateRequest | VolcanoClusterCreateRequest,
     idempotency_key: str | Unset = UNSET,
-) -> ClusterDetail:
+) -> KubernetesClusterDetail | LocalClusterDetail | SimulatedClusterDetail | VolcanoClusterDetail:
     """Register a cluster.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
@@ -25,11 +29,50 @@ def clusters_create(
         "url": "/api/v1/clusters",
     }
 
-    _kwargs["json"] = body.to_dict()
+    if isinstance(body, KubernetesClusterCreateRequest):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body.to_dict()
 
     headers["Content-Type"] = "application/json"
     _kwargs["headers"] = headers
     response = client.get_httpx_client().request(**_kwargs)
-    response_201 = ClusterDetail.from_dict(response.json())
+
+    def _parse_response_201(
+        data: object,
+    ) -> (
+        KubernetesClusterDetail | LocalClusterDetail | SimulatedClusterDetail | VolcanoClusterDetail
+    ):
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_cluster_detail_type_0 = KubernetesClusterDetail.from_dict(data)
+
+            return componentsschemas_cluster_detail_type_0
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_cluster_detail_type_1 = LocalClusterDetail.from_dict(data)
+
+            return componentsschemas_cluster_detail_type_1
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_cluster_detail_type_2 = SimulatedClusterDetail.from_dict(data)
+
+            return componentsschemas_cluster_detail_type_2
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        if not isinstance(data, dict):
+            raise TypeError()
+        componentsschemas_cluster_detail_type_3 = VolcanoClusterDetail.from_dict(data)
+
+        return componentsschemas_cluster_detail_type_3
+
+    response_201 = _parse_response_201(response.json())
 
     return response_201

@@ -2,8 +2,11 @@ from typing import Any
 from urllib.parse import quote
 
 from ...client import AuthenticatedClient
-from ...models.cluster_detail import ClusterDetail
+from ...models.kubernetes_cluster_detail import KubernetesClusterDetail
+from ...models.local_cluster_detail import LocalClusterDetail
 from ...models.patched_cluster_change_request import PatchedClusterChangeRequest
+from ...models.simulated_cluster_detail import SimulatedClusterDetail
+from ...models.volcano_cluster_detail import VolcanoClusterDetail
 from ...types import UNSET, Unset
 
 
@@ -12,7 +15,7 @@ def clusters_partial_update(
     *,
     client: AuthenticatedClient,
     body: PatchedClusterChangeRequest | Unset = UNSET,
-) -> ClusterDetail:
+) -> KubernetesClusterDetail | LocalClusterDetail | SimulatedClusterDetail | VolcanoClusterDetail:
     """Change a cluster.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
@@ -32,6 +35,42 @@ def clusters_partial_update(
     headers["Content-Type"] = "application/json"
     _kwargs["headers"] = headers
     response = client.get_httpx_client().request(**_kwargs)
-    response_200 = ClusterDetail.from_dict(response.json())
+
+    def _parse_response_200(
+        data: object,
+    ) -> (
+        KubernetesClusterDetail | LocalClusterDetail | SimulatedClusterDetail | VolcanoClusterDetail
+    ):
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_cluster_detail_type_0 = KubernetesClusterDetail.from_dict(data)
+
+            return componentsschemas_cluster_detail_type_0
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_cluster_detail_type_1 = LocalClusterDetail.from_dict(data)
+
+            return componentsschemas_cluster_detail_type_1
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_cluster_detail_type_2 = SimulatedClusterDetail.from_dict(data)
+
+            return componentsschemas_cluster_detail_type_2
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        if not isinstance(data, dict):
+            raise TypeError()
+        componentsschemas_cluster_detail_type_3 = VolcanoClusterDetail.from_dict(data)
+
+        return componentsschemas_cluster_detail_type_3
+
+    response_200 = _parse_response_200(response.json())
 
     return response_200

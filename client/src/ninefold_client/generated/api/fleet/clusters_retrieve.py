@@ -3,14 +3,23 @@ from urllib.parse import quote
 
 from ...client import AuthenticatedClient
 from ...models.cluster import Cluster
-from ...models.cluster_detail import ClusterDetail
+from ...models.kubernetes_cluster_detail import KubernetesClusterDetail
+from ...models.local_cluster_detail import LocalClusterDetail
+from ...models.simulated_cluster_detail import SimulatedClusterDetail
+from ...models.volcano_cluster_detail import VolcanoClusterDetail
 
 
 def clusters_retrieve(
     uid: str,
     *,
     client: AuthenticatedClient,
-) -> Cluster | ClusterDetail:
+) -> (
+    Cluster
+    | KubernetesClusterDetail
+    | LocalClusterDetail
+    | SimulatedClusterDetail
+    | VolcanoClusterDetail
+):
     """A cluster.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
@@ -25,13 +34,45 @@ def clusters_retrieve(
 
     response = client.get_httpx_client().request(**_kwargs)
 
-    def _parse_response_200(data: object) -> Cluster | ClusterDetail:
+    def _parse_response_200(
+        data: object,
+    ) -> (
+        Cluster
+        | KubernetesClusterDetail
+        | LocalClusterDetail
+        | SimulatedClusterDetail
+        | VolcanoClusterDetail
+    ):
         try:
             if not isinstance(data, dict):
                 raise TypeError()
-            response_200_type_0 = ClusterDetail.from_dict(data)
+            componentsschemas_cluster_detail_type_0 = KubernetesClusterDetail.from_dict(data)
 
-            return response_200_type_0
+            return componentsschemas_cluster_detail_type_0
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_cluster_detail_type_1 = LocalClusterDetail.from_dict(data)
+
+            return componentsschemas_cluster_detail_type_1
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_cluster_detail_type_2 = SimulatedClusterDetail.from_dict(data)
+
+            return componentsschemas_cluster_detail_type_2
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_cluster_detail_type_3 = VolcanoClusterDetail.from_dict(data)
+
+            return componentsschemas_cluster_detail_type_3
         except (TypeError, ValueError, AttributeError, KeyError):
             pass
         if not isinstance(data, dict):

@@ -1,17 +1,27 @@
 from typing import Any
 
 from ...client import AuthenticatedClient
-from ...models.metric_source import MetricSource
-from ...models.metric_source_create_request import MetricSourceCreateRequest
+from ...models.exporter_metric_source import ExporterMetricSource
+from ...models.exporter_metric_source_create_request import (
+    ExporterMetricSourceCreateRequest,
+)
+from ...models.prometheus_metric_source import PrometheusMetricSource
+from ...models.prometheus_metric_source_create_request import (
+    PrometheusMetricSourceCreateRequest,
+)
+from ...models.push_metric_source import PushMetricSource
+from ...models.push_metric_source_create_request import PushMetricSourceCreateRequest
 from ...types import UNSET, Unset
 
 
 def telemetry_sources_create(
     *,
     client: AuthenticatedClient,
-    body: MetricSourceCreateRequest,
+    body: ExporterMetricSourceCreateRequest
+    | PrometheusMetricSourceCreateRequest
+    | PushMetricSourceCreateRequest,
     idempotency_key: str | Unset = UNSET,
-) -> MetricSource:
+) -> ExporterMetricSource | PrometheusMetricSource | PushMetricSource:
     """Create a metric source.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
@@ -25,11 +35,42 @@ def telemetry_sources_create(
         "url": "/api/v1/telemetry-sources",
     }
 
-    _kwargs["json"] = body.to_dict()
+    if isinstance(body, ExporterMetricSourceCreateRequest):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, PrometheusMetricSourceCreateRequest):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body.to_dict()
 
     headers["Content-Type"] = "application/json"
     _kwargs["headers"] = headers
     response = client.get_httpx_client().request(**_kwargs)
-    response_201 = MetricSource.from_dict(response.json())
+
+    def _parse_response_201(
+        data: object,
+    ) -> ExporterMetricSource | PrometheusMetricSource | PushMetricSource:
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_metric_source_type_0 = ExporterMetricSource.from_dict(data)
+
+            return componentsschemas_metric_source_type_0
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        try:
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_metric_source_type_1 = PrometheusMetricSource.from_dict(data)
+
+            return componentsschemas_metric_source_type_1
+        except (TypeError, ValueError, AttributeError, KeyError):
+            pass
+        if not isinstance(data, dict):
+            raise TypeError()
+        componentsschemas_metric_source_type_2 = PushMetricSource.from_dict(data)
+
+        return componentsschemas_metric_source_type_2
+
+    response_201 = _parse_response_201(response.json())
 
     return response_201

@@ -1,7 +1,7 @@
 from typing import Any
 
 from ...client import AuthenticatedClient
-from ...models.json_object import JsonObject
+from ...models.queue_file import QueueFile
 from ...models.queue_tree_retrieve_format import (
     QueueTreeRetrieveFormat,
 )
@@ -13,7 +13,7 @@ def queue_tree_retrieve(
     client: AuthenticatedClient,
     format_: QueueTreeRetrieveFormat | Unset = UNSET,
     of: str | Unset = UNSET,
-) -> JsonObject:
+) -> QueueFile:
     """The queue tree as a file.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
@@ -38,6 +38,6 @@ def queue_tree_retrieve(
     }
 
     response = client.get_httpx_client().request(**_kwargs)
-    response_200 = JsonObject.from_dict(response.json())
+    response_200 = QueueFile.from_dict(response.json())
 
     return response_200

@@ -1,7 +1,7 @@
 from typing import Any
 
 from ...client import AuthenticatedClient
-from ...models.json_object import JsonObject
+from ...models.queue_file_request import QueueFileRequest
 from ...models.queue_tree_preview import QueueTreePreview
 from ...models.queue_tree_saved import QueueTreeSaved
 from ...models.queue_tree_update_format import (
@@ -13,7 +13,7 @@ from ...types import UNSET, Unset
 def queue_tree_update(
     *,
     client: AuthenticatedClient,
-    body: JsonObject | Unset = UNSET,
+    body: QueueFileRequest | Unset = UNSET,
     dry_run: bool | Unset = False,
     format_: QueueTreeUpdateFormat | Unset = UNSET,
     note: str | Unset = UNSET,

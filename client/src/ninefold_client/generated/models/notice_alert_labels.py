@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="MetricSourceUnreachable")
+T = TypeVar("T", bound="NoticeAlertLabels")
 
 
 @_attrs_define
-class MetricSourceUnreachable:
-    """Unreachable targets with reasons."""
+class NoticeAlertLabels:
+    """NoticeAlertLabels"""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 
@@ -25,10 +25,10 @@ class MetricSourceUnreachable:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        metric_source_unreachable = cls()
+        notice_alert_labels = cls()
 
-        metric_source_unreachable.additional_properties = d
-        return metric_source_unreachable
+        notice_alert_labels.additional_properties = d
+        return notice_alert_labels
 
     @property
     def additional_keys(self) -> list[str]:

@@ -5,24 +5,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define as _attrs_define
 
-from ..models.component_kind import ComponentKind, check_component_kind
 from ..models.condition import Condition, check_condition
+from ..models.outbox_product_component_kind import (
+    OutboxProductComponentKind,
+    check_outbox_product_component_kind,
+)
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.outbox_facts import OutboxFacts
 
 
-T = TypeVar("T", bound="ProductComponent")
+T = TypeVar("T", bound="OutboxProductComponent")
 
 
 @_attrs_define
-class ProductComponent:
+class OutboxProductComponent:
     """A part of the product."""
 
-    kind: ComponentKind
+    kind: OutboxProductComponentKind
     name: str
     condition: Condition
-    facts: JsonObject
+    facts: OutboxFacts
 
     def to_dict(self) -> dict[str, Any]:
         kind: str = self.kind
@@ -48,22 +51,22 @@ class ProductComponent:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
+        from ..models.outbox_facts import OutboxFacts
 
         d = dict(src_dict)
-        kind = check_component_kind(d.pop("kind"))
+        kind = check_outbox_product_component_kind(d.pop("kind"))
 
         name = d.pop("name")
 
         condition = check_condition(d.pop("condition"))
 
-        facts = JsonObject.from_dict(d.pop("facts"))
+        facts = OutboxFacts.from_dict(d.pop("facts"))
 
-        product_component = cls(
+        outbox_product_component = cls(
             kind=kind,
             name=name,
             condition=condition,
             facts=facts,
         )
 
-        return product_component
+        return outbox_product_component

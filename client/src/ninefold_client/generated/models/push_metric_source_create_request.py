@@ -5,23 +5,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define as _attrs_define
 
+from ..models.push_metric_source_create_request_kind import (
+    PushMetricSourceCreateRequestKind,
+    check_push_metric_source_create_request_kind,
+)
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.push_source_options_request import PushSourceOptionsRequest
 
 
-T = TypeVar("T", bound="MetricSourceCreateRequest")
+T = TypeVar("T", bound="PushMetricSourceCreateRequest")
 
 
 @_attrs_define
-class MetricSourceCreateRequest:
-    """MetricSourceCreateRequest"""
+class PushMetricSourceCreateRequest:
+    """PushMetricSourceCreateRequest"""
 
-    options: JsonObject
+    options: PushSourceOptionsRequest
     name: str
     cluster: str
-    kind: str
+    kind: PushMetricSourceCreateRequestKind
     every: int | Unset = UNSET
     token: str | Unset = UNSET
     enabled: bool | Unset = UNSET
@@ -33,7 +37,7 @@ class MetricSourceCreateRequest:
 
         cluster = self.cluster
 
-        kind = self.kind
+        kind: str = self.kind
 
         every = self.every
 
@@ -62,16 +66,16 @@ class MetricSourceCreateRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
+        from ..models.push_source_options_request import PushSourceOptionsRequest
 
         d = dict(src_dict)
-        options = JsonObject.from_dict(d.pop("options"))
+        options = PushSourceOptionsRequest.from_dict(d.pop("options"))
 
         name = d.pop("name")
 
         cluster = d.pop("cluster")
 
-        kind = d.pop("kind")
+        kind = check_push_metric_source_create_request_kind(d.pop("kind"))
 
         every = d.pop("every", UNSET)
 
@@ -79,7 +83,7 @@ class MetricSourceCreateRequest:
 
         enabled = d.pop("enabled", UNSET)
 
-        metric_source_create_request = cls(
+        push_metric_source_create_request = cls(
             options=options,
             name=name,
             cluster=cluster,
@@ -89,4 +93,4 @@ class MetricSourceCreateRequest:
             enabled=enabled,
         )
 
-        return metric_source_create_request
+        return push_metric_source_create_request

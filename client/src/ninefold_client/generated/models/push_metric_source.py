@@ -6,32 +6,36 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
+from ..models.push_metric_source_kind import (
+    PushMetricSourceKind,
+    check_push_metric_source_kind,
+)
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
-    from ..models.metric_source_unreachable import MetricSourceUnreachable
     from ..models.object_reference import ObjectReference
+    from ..models.push_metric_source_unreachable import PushMetricSourceUnreachable
+    from ..models.push_source_options import PushSourceOptions
     from ..models.reason import Reason
 
 
-T = TypeVar("T", bound="MetricSource")
+T = TypeVar("T", bound="PushMetricSource")
 
 
 @_attrs_define
-class MetricSource:
-    """MetricSource"""
+class PushMetricSource:
+    """PushMetricSource"""
 
     uid: str
     name: str
     cluster: ObjectReference
-    kind: str
-    options: JsonObject
+    kind: PushMetricSourceKind
+    options: PushSourceOptions
     has_token: bool
     error: Reason
     stalled: Reason
     refusals: list[str]
-    unreachable: MetricSourceUnreachable
+    unreachable: PushMetricSourceUnreachable
     created_at: datetime.datetime
     every: int | Unset = UNSET
     enabled: bool | Unset = UNSET
@@ -48,7 +52,7 @@ class MetricSource:
 
         cluster = self.cluster.to_dict()
 
-        kind = self.kind
+        kind: str = self.kind
 
         options = self.options.to_dict()
 
@@ -126,9 +130,9 @@ class MetricSource:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
-        from ..models.metric_source_unreachable import MetricSourceUnreachable
         from ..models.object_reference import ObjectReference
+        from ..models.push_metric_source_unreachable import PushMetricSourceUnreachable
+        from ..models.push_source_options import PushSourceOptions
         from ..models.reason import Reason
 
         d = dict(src_dict)
@@ -138,9 +142,9 @@ class MetricSource:
 
         cluster = ObjectReference.from_dict(d.pop("cluster"))
 
-        kind = d.pop("kind")
+        kind = check_push_metric_source_kind(d.pop("kind"))
 
-        options = JsonObject.from_dict(d.pop("options"))
+        options = PushSourceOptions.from_dict(d.pop("options"))
 
         has_token = d.pop("has_token")
 
@@ -150,7 +154,7 @@ class MetricSource:
 
         refusals = cast(list[str], d.pop("refusals"))
 
-        unreachable = MetricSourceUnreachable.from_dict(d.pop("unreachable"))
+        unreachable = PushMetricSourceUnreachable.from_dict(d.pop("unreachable"))
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
@@ -198,7 +202,7 @@ class MetricSource:
 
         created_by_name = d.pop("created_by_name", UNSET)
 
-        metric_source = cls(
+        push_metric_source = cls(
             uid=uid,
             name=name,
             cluster=cluster,
@@ -219,4 +223,4 @@ class MetricSource:
             created_by_name=created_by_name,
         )
 
-        return metric_source
+        return push_metric_source

@@ -7,29 +7,33 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 
 from ..models.binding_enum import BindingEnum, check_binding_enum
+from ..models.kubernetes_cluster_detail_kind import (
+    KubernetesClusterDetailKind,
+    check_kubernetes_cluster_detail_kind,
+)
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.cluster_check import ClusterCheck
-    from ..models.json_object import JsonObject
+    from ..models.kubernetes_cluster_options import KubernetesClusterOptions
     from ..models.reason import Reason
 
 
-T = TypeVar("T", bound="ClusterDetail")
+T = TypeVar("T", bound="KubernetesClusterDetail")
 
 
 @_attrs_define
-class ClusterDetail:
+class KubernetesClusterDetail:
     """For whoever operates the fleet."""
 
     uid: str
     name: str
-    kind: str
+    kind: KubernetesClusterDetailKind
     isolation: Reason
     error: Reason
     nodes: int
     cards: int
-    options: JsonObject
+    options: KubernetesClusterOptions
     checks: list[ClusterCheck]
     binding: BindingEnum | Unset = UNSET
     last_seen_at: datetime.datetime | None | Unset = UNSET
@@ -43,7 +47,7 @@ class ClusterDetail:
 
         name = self.name
 
-        kind = self.kind
+        kind: str = self.kind
 
         isolation = self.isolation.to_dict()
 
@@ -125,7 +129,7 @@ class ClusterDetail:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.cluster_check import ClusterCheck
-        from ..models.json_object import JsonObject
+        from ..models.kubernetes_cluster_options import KubernetesClusterOptions
         from ..models.reason import Reason
 
         d = dict(src_dict)
@@ -133,7 +137,7 @@ class ClusterDetail:
 
         name = d.pop("name")
 
-        kind = d.pop("kind")
+        kind = check_kubernetes_cluster_detail_kind(d.pop("kind"))
 
         isolation = Reason.from_dict(d.pop("isolation"))
 
@@ -143,7 +147,7 @@ class ClusterDetail:
 
         cards = d.pop("cards")
 
-        options = JsonObject.from_dict(d.pop("options"))
+        options = KubernetesClusterOptions.from_dict(d.pop("options"))
 
         checks = []
         _checks = d.pop("checks")
@@ -214,7 +218,7 @@ class ClusterDetail:
 
         created_by_name = d.pop("created_by_name", UNSET)
 
-        cluster_detail = cls(
+        kubernetes_cluster_detail = cls(
             uid=uid,
             name=name,
             kind=kind,
@@ -232,4 +236,4 @@ class ClusterDetail:
             created_by_name=created_by_name,
         )
 
-        return cluster_detail
+        return kubernetes_cluster_detail

@@ -6,22 +6,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define as _attrs_define
 
 from ..models.binding_enum import BindingEnum, check_binding_enum
+from ..models.volcano_cluster_create_request_kind import (
+    VolcanoClusterCreateRequestKind,
+    check_volcano_cluster_create_request_kind,
+)
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.json_object import JsonObject
+    from ..models.volcano_cluster_options_request import VolcanoClusterOptionsRequest
 
 
-T = TypeVar("T", bound="ClusterCreateRequest")
+T = TypeVar("T", bound="VolcanoClusterCreateRequest")
 
 
 @_attrs_define
-class ClusterCreateRequest:
-    """ClusterCreateRequest"""
+class VolcanoClusterCreateRequest:
+    """VolcanoClusterCreateRequest"""
 
     name: str
-    kind: str
-    options: JsonObject | Unset = UNSET
+    kind: VolcanoClusterCreateRequestKind
+    options: VolcanoClusterOptionsRequest | Unset = UNSET
     binding: BindingEnum | Unset = UNSET
     kubeconfig: str | Unset = UNSET
     although_unfit: bool | Unset = False
@@ -29,7 +33,7 @@ class ClusterCreateRequest:
     def to_dict(self) -> dict[str, Any]:
         name = self.name
 
-        kind = self.kind
+        kind: str = self.kind
 
         options: dict[str, Any] | Unset = UNSET
         if not isinstance(self.options, Unset):
@@ -64,19 +68,21 @@ class ClusterCreateRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.json_object import JsonObject
+        from ..models.volcano_cluster_options_request import (
+            VolcanoClusterOptionsRequest,
+        )
 
         d = dict(src_dict)
         name = d.pop("name")
 
-        kind = d.pop("kind")
+        kind = check_volcano_cluster_create_request_kind(d.pop("kind"))
 
         _options = d.pop("options", UNSET)
-        options: JsonObject | Unset
+        options: VolcanoClusterOptionsRequest | Unset
         if isinstance(_options, Unset):
             options = UNSET
         else:
-            options = JsonObject.from_dict(_options)
+            options = VolcanoClusterOptionsRequest.from_dict(_options)
 
         _binding = d.pop("binding", UNSET)
         binding: BindingEnum | Unset
@@ -89,7 +95,7 @@ class ClusterCreateRequest:
 
         although_unfit = d.pop("although_unfit", UNSET)
 
-        cluster_create_request = cls(
+        volcano_cluster_create_request = cls(
             name=name,
             kind=kind,
             options=options,
@@ -98,4 +104,4 @@ class ClusterCreateRequest:
             although_unfit=although_unfit,
         )
 
-        return cluster_create_request
+        return volcano_cluster_create_request
