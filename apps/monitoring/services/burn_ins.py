@@ -226,14 +226,12 @@ class BurnInReport(TypedDict, total=False):
     tests: list[BurnInTestRecord]
 
 
-class BurnInEvidence(TypedDict, total=False):
-    """What an isolation records of its last burn-in."""
-
-    launch: str
-    passed: bool
-    words: str
-    result: BurnInReport
-    impossible: str
+#: What an isolation records of its last burn-in; ``words`` is the finding.
+BurnInEvidence = TypedDict(  # noqa: UP013 (stored fields have earlier terms)
+    "BurnInEvidence",
+    {"launch": str, "passed": bool, "words": str, "result": BurnInReport, "impossible": str},
+    total=False,
+)
 
 
 #: In the evidence: the Launch that may be on its cluster still.

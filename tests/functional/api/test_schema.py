@@ -202,14 +202,14 @@ FREE_FORM = {
     "SizingRequestRequest.config": "a config.json as its authors wrote it",
     "WatchEvent.object": "an object of whichever list is watched",
 }
-_SCHEMA_WORDS = ("$ref", "allOf", "anyOf", "oneOf", "enum", "const", "type")
+_TYPE_KEYWORDS = ("$ref", "allOf", "anyOf", "oneOf", "enum", "const", "type")
 
 
 def free_form_fields(schema: Any, *, path: str) -> set[str]:
     """Paths of objects without declared fields or type of their values, and of values without a type."""
     if not isinstance(schema, dict):
         return set()
-    if not schema.keys() & set(_SCHEMA_WORDS):
+    if not schema.keys() & set(_TYPE_KEYWORDS):
         return {path}
     found = set()
     declared = schema.get("type", ())
