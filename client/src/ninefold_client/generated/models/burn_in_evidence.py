@@ -16,7 +16,7 @@ T = TypeVar("T", bound="BurnInEvidence")
 
 @_attrs_define
 class BurnInEvidence:
-    """What an isolation records of its last burn-in."""
+    """BurnInEvidence"""
 
     launch: str | Unset = UNSET
     passed: bool | Unset = UNSET
