@@ -9,6 +9,7 @@ from apps.fleet.models import Cluster
 from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
+from controlplane.domain.serving.rolling_updates import RolloutStrategy
 from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
@@ -26,6 +27,15 @@ class Deployment(UidModel, LeasedModel):
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="deployments")
     #: Replicas that should serve; 0 while it is stopped.
     replica_count = models.PositiveIntegerField(default=1)
+    #: Number or percentage of replicas (``1``, ``25%``): see ``controlplane.domain.serving.rolling_updates``.
+    max_surge = models.CharField(max_length=4, default="1", db_default="1")
+    max_unavailable = models.CharField(max_length=4, default="0", db_default="0")
+    #: When its rollouts were paused; None while they are not.
+    paused_at = models.DateTimeField(null=True, blank=True)
+    #: When they were last resumed: the progress deadline starts again then.
+    resumed_at = models.DateTimeField(null=True, blank=True)
+    #: It is deleted once its replicas have stopped.
+    deletion_requested_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -40,6 +50,10 @@ class Deployment(UidModel, LeasedModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def strategy(self) -> RolloutStrategy:
+        return RolloutStrategy(max_surge=self.max_surge, max_unavailable=self.max_unavailable)
 
 
 class DeploymentTransition(Transition):

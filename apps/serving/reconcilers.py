@@ -16,7 +16,7 @@ from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
 from apps.serving import selectors
-from apps.serving.models import Backend, Deployment, Replica
+from apps.serving.models import Backend, Deployment, Replica, Revision
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways
 from controlplane.domain.common.reasons import Reason
@@ -29,6 +29,11 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaEvent,
     ReplicaState,
     restart_backoff,
+)
+from controlplane.domain.serving.rolling_updates import (
+    RevisionReplica,
+    RolloutActions,
+    plan_rollout,
 )
 from controlplane.domain.serving.rollouts import rollout_failure
 from controlplane.persistence.leases import reconcile_rows
@@ -53,7 +58,7 @@ DEPLOYMENT_BATCH = 32
 REPLICA_LEASE = timedelta(seconds=60)
 REPLICA_BATCH = 64
 STOP_GRACE = timedelta(seconds=20)
-#: Superseded replicas stop at last this long after the new ones are ready, whatever gateways report.
+#: Draining replicas stop at last after this long, whatever gateways report.
 DRAIN_WITHIN = timedelta(seconds=60)
 HTTP_PORT_NAME = "http"
 LOG_TAIL_BYTES = 4 * 1024
@@ -79,57 +84,83 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
     if deployment.state == DeploymentState.STOPPING:
         _stop_replicas(deployment, live, at)
         return
-    backend = selectors.newest_revision(deployment).backends.order_by("-id")[0]
+    revision, serving = selectors.newest_revision(deployment), selectors.routed_revision(deployment)
+    backend = revision.backends.order_by("-id")[0]
     current = [replica for replica in live if replica.backend_id == backend.pk]
-    older = [replica for replica in live if replica.backend_id != backend.pk]
-    _scale_backend(deployment, backend, current, at)
-    ready = [replica for replica in current if replica.state == ReplicaState.READY]
-    if len(ready) >= deployment.replica_count:
-        services.traffic_shift(deployment=deployment, backend=backend)
-        if older and _is_traffic_away(ready, at):
-            services.replicas_stop(
-                replicas=older,
-                reason=ReleaseReason.FINISHED,
-                message=Reason(
-                    "replica.stop.revision_ready",
-                    "replaced by revision {revision}, which is ready",
-                    revision=backend.revision.number,
-                ),
-                at=at,
+    actions = plan_rollout(
+        [
+            RevisionReplica(
+                key=replica.pk,
+                revision=replica.backend.revision.number,
+                state=ReplicaState(replica.state),
             )
-    elif older:
-        _stop_superseded_replicas(deployment, backend, older, at)
-        if _fail_rollout(deployment, backend, current, at):
-            return
-    _update_deployment_state(deployment, current, len(ready), at)
+            for replica in live
+        ],
+        replicas=deployment.replica_count,
+        wanted=revision.number,
+        serving=serving.number,
+        limits=deployment.strategy.limits(replicas=deployment.replica_count),
+        paused=deployment.paused_at is not None,
+    )
+    _apply_rollout_actions(deployment, actions, live, wanted=backend, serving=serving, at=at)
+    ready = sum(replica.state == ReplicaState.READY for replica in current)
+    if ready >= deployment.replica_count:
+        services.traffic_shift(deployment=deployment, backend=backend)
+    elif revision != serving and _fail_rollout(deployment, revision, current, at):
+        return
+    _update_deployment_state(deployment, current, ready, at)
 
 
-def _is_traffic_away(ready: list[Replica], at: datetime) -> bool:
-    """Whether no live gateway sends requests to superseded replicas any more, or the time for that is over."""
-    snapshot = gateways.gateway_snapshot_publish(at=at)
-    propagation = selectors.snapshot_propagation(version=snapshot.version, at=at)
-    if propagation.updated == propagation.gateways:
-        return True
-    newest = max(replica.ready_at or at for replica in ready)
-    return at - newest > DRAIN_WITHIN
+def _apply_rollout_actions(
+    deployment: Deployment,
+    actions: RolloutActions,
+    live: list[Replica],
+    *,
+    wanted: Backend,
+    serving: Revision,
+    at: datetime,
+) -> None:
+    if actions.create:
+        services.replicas_create(backend=wanted, deployment=deployment, count=actions.create)
+    if actions.create_serving:
+        services.replicas_create(
+            backend=serving.backends.order_by("-id")[0],
+            deployment=deployment,
+            count=actions.create_serving,
+        )
+    services.replicas_stop(
+        replicas=[replica for replica in live if replica.pk in actions.surplus],
+        reason=ReleaseReason.FINISHED,
+        message=Reason("replica.stop.scaled_down", "the deployment was scaled down"),
+        at=at,
+    )
+    if actions.superseded:
+        services.superseded_replicas_stop(
+            deployment=deployment,
+            replicas=[replica for replica in live if replica.pk in actions.superseded],
+            message=Reason(
+                "replica.stop.revision_replaced",
+                "the replica was replaced by revision {revision}",
+                revision=wanted.revision.number,
+            ),
+            at=at,
+        )
 
 
 def _fail_rollout(
-    deployment: Deployment, backend: Backend, current: list[Replica], at: datetime
+    deployment: Deployment, revision: Revision, current: list[Replica], at: datetime
 ) -> bool:
     """Return to the revision that serves if the newest has failed; return whether it has."""
-    serving = selectors.weighted_backend_ids(deployment)
-    if not serving or backend.pk in serving:
+    if deployment.paused_at is not None:
         return False
     reason = rollout_failure(
         selectors.rollout_replicas(current),
         deadline=timedelta(seconds=settings.NINEFOLD_ROLLOUT_PROGRESS_DEADLINE_SECONDS),
+        resumed_at=deployment.resumed_at,
         at=at,
     )
     if reason:
-        services.revision_fail(
-            deployment=deployment, revision=backend.revision, at=at, reason=reason
-        )
+        services.revision_fail(deployment=deployment, revision=revision, at=at, reason=reason)
     return bool(reason)
 
 
@@ -142,46 +173,7 @@ def _stop_replicas(deployment: Deployment, live: list[Replica], at: datetime) ->
             at=at,
         )
     else:
-        services.deployment_transition(
-            deployment,
-            DeploymentEvent.CONFIRM,
-            at=at,
-            reason=Reason("deployment.state.stopped", "all replicas have stopped"),
-        )
-
-
-def _scale_backend(
-    deployment: Deployment, backend: Backend, current: list[Replica], at: datetime
-) -> None:
-    """Create missing replicas, or stop the youngest surplus ones."""
-    remaining = [replica for replica in current if replica.state != ReplicaState.STOPPING]
-    missing = deployment.replica_count - len(remaining)
-    if missing > 0:
-        services.replicas_create(backend=backend, deployment=deployment, count=missing)
-    elif missing < 0:
-        services.replicas_stop(
-            replicas=remaining[missing:],
-            reason=ReleaseReason.FINISHED,
-            message=Reason("replica.stop.scaled_down", "the deployment was scaled down"),
-            at=at,
-        )
-
-
-def _stop_superseded_replicas(
-    deployment: Deployment, backend: Backend, older: list[Replica], at: datetime
-) -> None:
-    """Stop replicas of revisions that were replaced before they served: the newest may need their cards."""
-    serving = selectors.weighted_backend_ids(deployment)
-    services.replicas_stop(
-        replicas=[replica for replica in older if replica.backend_id not in serving],
-        reason=ReleaseReason.FINISHED,
-        message=Reason(
-            "replica.stop.revision_replaced",
-            "the replica was replaced by revision {revision}",
-            revision=backend.revision.number,
-        ),
-        at=at,
-    )
+        services.deployment_confirm_stopped(deployment=deployment, at=at)
 
 
 def _update_deployment_state(
@@ -466,6 +458,22 @@ def _stop_replica_if_revoked(replica: Replica, at: datetime) -> bool:
     return True
 
 
+def _reconcile_draining_replica(replica: Replica, at: datetime) -> None:
+    if _stop_replica_if_revoked(replica, at) or not _is_traffic_away(replica, at):
+        return
+    services.replica_transition(replica, ReplicaEvent.STOP, at=at, reason=replica.message)
+    _reconcile_stopping_replica(replica, at)
+
+
+def _is_traffic_away(replica: Replica, at: datetime) -> bool:
+    """Whether no live gateway sends requests to a draining replica any more, or the time for that is over."""
+    snapshot = gateways.gateway_snapshot_publish(at=at)
+    propagation = selectors.snapshot_propagation(version=snapshot.version, at=at)
+    if propagation.updated == propagation.gateways:
+        return True
+    return at - (selectors.replica_state_since(replica) or at) > DRAIN_WITHIN
+
+
 def _reconcile_stopping_replica(replica: Replica, at: datetime) -> None:
     if replica.cluster is not None:
         adapter = _cluster_adapter(replica)
@@ -492,6 +500,7 @@ RECONCILE_BY_STATE: Mapping[ReplicaState, Callable[[Replica, datetime], None]] =
     ReplicaState.STARTING: _reconcile_running_replica,
     ReplicaState.READY: _reconcile_running_replica,
     ReplicaState.BACKOFF: _reconcile_replica_in_backoff,
+    ReplicaState.DRAINING: _reconcile_draining_replica,
     ReplicaState.STOPPING: _reconcile_stopping_replica,
 }
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
@@ -24,9 +24,16 @@ from apps.serving.models import (
 )
 from apps.serving.selectors.lora_adapters import MAX_ADAPTERS, AdapterConfiguration
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS, RevisionConfiguration
+from apps.serving.selectors.rollouts import RolloutStatus, rollout_status
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.domain.serving.model_kinds import Operation
+from controlplane.domain.serving.rolling_updates import (
+    BATCH_PATTERN,
+    MAX_BATCH_REPLICAS,
+    RolloutPhase,
+    RolloutStrategy,
+)
 from controlplane.ports.engines import EngineTask
 from controlplane.web.rest import (
     LARGEST_INTEGER,
@@ -65,6 +72,10 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
             "queue",
             "replica_count",
             "ready_replicas",
+            "max_surge",
+            "max_unavailable",
+            "paused_at",
+            "deletion_requested_at",
         )
 
 
@@ -147,17 +158,47 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
         return [operation.value for operation in selectors.revision_operations(revision)]
 
 
+class RolloutStatusSerializer(serializers.Serializer[RolloutStatus]):
+    phase = serializers.ChoiceField(choices=[each.value for each in RolloutPhase])
+    revision = serializers.IntegerField(
+        source="revision.number", help_text="The revision that the deployment should have."
+    )
+    serving_revision = serializers.IntegerField(
+        source="serving.number", help_text="Another one while a rollout is in progress."
+    )
+    replicas = serializers.IntegerField(help_text="Replicas that the deployment should have.")
+    updated_replicas = serializers.IntegerField(
+        source="updated", help_text="Replicas of the revision that have not stopped."
+    )
+    updated_ready_replicas = serializers.IntegerField(source="updated_ready")
+    old_replicas = serializers.IntegerField(
+        source="old", help_text="Replicas of other revisions that have not stopped."
+    )
+    old_ready_replicas = serializers.IntegerField(source="old_ready")
+    max_surge = serializers.IntegerField(
+        source="limits.max_surge", help_text="In replicas, percentages resolved."
+    )
+    max_unavailable = serializers.IntegerField(
+        source="limits.max_unavailable", help_text="In replicas, percentages resolved."
+    )
+
+
 class DeploymentDetailSerializer(DeploymentSerializer):
+    rollout = serializers.SerializerMethodField()
     revisions = serializers.SerializerMethodField(help_text="Newest first.")
     gateway_url = serializers.SerializerMethodField(
         help_text="OpenAI-compatible base URL of the gateway."
     )
 
     class Meta(DeploymentSerializer.Meta):
-        fields = (*DeploymentSerializer.Meta.fields, "gateway_url", "revisions")
+        fields = (*DeploymentSerializer.Meta.fields, "gateway_url", "rollout", "revisions")
 
     def get_gateway_url(self, deployment: Deployment) -> str:
         return f"{settings.NINEFOLD_GATEWAY_URL.rstrip('/')}/v1"
+
+    @extend_schema_field(RolloutStatusSerializer)
+    def get_rollout(self, deployment: Deployment) -> dict[str, Any]:
+        return dict(RolloutStatusSerializer(rollout_status(deployment)).data)
 
     @extend_schema_field(RevisionSerializer(many=True))
     def get_revisions(self, deployment: Deployment) -> list[dict[str, Any]]:
@@ -172,6 +213,62 @@ class AdapterRequestSerializer(StrictSerializer[Any]):
     model_version = VisibleUidField(
         visible=registry.model_versions_visible,
         help_text="A version that was fine-tuned with LoRA from the deployed one.",
+    )
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "integer", "minimum": 0, "maximum": MAX_BATCH_REPLICAS},
+            {"type": "string", "pattern": BATCH_PATTERN},
+        ]
+    }
+)
+class ReplicaAmountField(serializers.Field[str, Any, str, Any]):
+    """A number of replicas, or a percentage of them, as text."""
+
+    default_error_messages: ClassVar = {
+        "type": "must be a number of replicas (1) or a percentage of them (25%), got {value}"
+    }
+
+    def to_internal_value(self, data: Any) -> str:
+        if type(data) is not int and not isinstance(data, str):
+            self.fail("type", value=repr(data))
+        return str(data)
+
+    def to_representation(self, value: str) -> str:
+        return value
+
+
+class RolloutStrategySerializer(StrictSerializer[Any]):
+    """How many replicas a rollout replaces at a time."""
+
+    max_surge = ReplicaAmountField(
+        required=False,
+        help_text="Replicas beyond the wanted number during a rollout: 0 to 64, or 0% to 100% of the replicas, "
+        "rounded up. Default: 1.",
+    )
+    max_unavailable = ReplicaAmountField(
+        required=False,
+        help_text="Replicas that may be missing during a rollout: 0 to 64, or 0% to 100% of the replicas, rounded "
+        "down; not 0 if max_surge is 0. Default: 0.",
+    )
+
+    @staticmethod
+    def strategy(attrs: Mapping[str, Any]) -> dict[str, str]:
+        """The given fields."""
+        return {name: attrs[name] for name in ("max_surge", "max_unavailable") if name in attrs}
+
+
+class RolloutUndoSerializer(StrictSerializer[Any]):
+    to_revision = serializers.IntegerField(
+        required=False,
+        default=None,
+        allow_null=True,
+        min_value=1,
+        max_value=LARGEST_INTEGER,
+        help_text="Number of the revision. Default: the one that serves while a rollout is in progress, or else "
+        "the one before the newest.",
     )
 
 
@@ -233,7 +330,9 @@ class RevisionRequestSerializer(RevisionConfigurationSerializer):
         )
     ]
 )
-class DeploymentCreateSerializer(RevisionConfigurationSerializer, TeamOwnedSerializer):
+class DeploymentCreateSerializer(
+    RevisionConfigurationSerializer, RolloutStrategySerializer, TeamOwnedSerializer
+):
     name = serializers.SlugField(
         max_length=80, help_text="Model name at the gateway; unique in the company."
     )
@@ -250,6 +349,7 @@ class DeploymentCreateSerializer(RevisionConfigurationSerializer, TeamOwnedSeria
             "queue": require_queue_of_team(attrs["queue"], team=attrs["team"]),
             "replicas": attrs["replicas"],
             "configuration": self.configuration(attrs),
+            "strategy": RolloutStrategy(**self.strategy(attrs)),
         }
 
 

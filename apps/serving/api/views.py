@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -16,7 +18,7 @@ from apps.accounts.api.idempotency import idempotent
 from apps.serving import selectors
 from apps.serving.api import serializers
 from apps.serving.models import ApiKey, Deployment, GatewayCall, Replica
-from apps.serving.services import deployments, gateways
+from apps.serving.services import deployments, gateways, rollouts
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
@@ -77,7 +79,8 @@ class DeploymentViewSet(
 
     @extend_schema(
         summary="Add a revision",
-        description="Traffic moves to the revision after all of its replicas are ready.",
+        description="Replicas of the revision replace earlier ones in steps of max_surge and max_unavailable; "
+        "each gets requests when it is ready. While rollouts are paused, the revision waits.",
         tags=["serving"],
         request=serializers.RevisionRequestSerializer,
         responses=serializers.DeploymentDetailSerializer,
@@ -90,6 +93,74 @@ class DeploymentViewSet(
             actor=acting_user(request),
             at=timezone.now(),
             **self.validated_body(serializers.RevisionRequestSerializer),
+        )
+        return self._deployment_response(uid)
+
+    @extend_schema(
+        summary="Change the rollout strategy",
+        description="Omitted fields are not changed. A rollout in progress continues with the new values.",
+        tags=["serving"],
+        request=serializers.RolloutStrategySerializer,
+        responses=serializers.DeploymentDetailSerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        deployment = self._changeable_deployment()
+        given = self.validated_body(serializers.RolloutStrategySerializer)
+        rollouts.rollout_strategy_set(
+            deployment=deployment,
+            strategy=replace(deployment.strategy, **given),
+            actor=acting_user(request),
+        )
+        return self._deployment_response(uid)
+
+    @extend_schema(
+        summary="Pause the rollout of a deployment",
+        description="No replica of the new revision starts and none of the earlier ones stops until the rollout "
+        "is resumed; replicas that are ready get requests. Later revisions wait as well.",
+        tags=["serving"],
+        request=None,
+        responses=serializers.DeploymentDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"], url_path="rollout/pause")
+    def rollout_pause(self, request: Request, uid: str) -> Response:
+        rollouts.rollout_pause(
+            deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
+        )
+        return self._deployment_response(uid)
+
+    @extend_schema(
+        summary="Resume the rollout of a deployment",
+        description="The progress deadline starts again.",
+        tags=["serving"],
+        request=None,
+        responses=serializers.DeploymentDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"], url_path="rollout/resume")
+    def rollout_resume(self, request: Request, uid: str) -> Response:
+        rollouts.rollout_resume(
+            deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
+        )
+        return self._deployment_response(uid)
+
+    @extend_schema(
+        summary="Return to an earlier revision",
+        description="While a rollout is in progress, a return to the revision that serves stops the new "
+        "replicas. Otherwise a new revision with the earlier configuration is rolled out. Refused (409) while the "
+        "rollout is paused.",
+        tags=["serving"],
+        request=serializers.RolloutUndoSerializer,
+        responses=serializers.DeploymentDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"], url_path="rollout/undo")
+    def rollout_undo(self, request: Request, uid: str) -> Response:
+        rollouts.rollout_undo(
+            deployment=self._changeable_deployment(),
+            actor=acting_user(request),
+            at=timezone.now(),
+            **self.validated_body(serializers.RolloutUndoSerializer),
         )
         return self._deployment_response(uid)
 
@@ -140,16 +211,22 @@ class DeploymentViewSet(
         return self._deployment_response(uid)
 
     @extend_schema(
-        summary="Delete a stopped deployment",
-        description="Frees the name. Usage is kept.",
+        summary="Delete a deployment",
+        description="Frees the name; usage is kept. A stopped deployment is deleted at once (204). The replicas "
+        "of a running one first end their requests and stop; it disappears after that (202). A repeated call "
+        "changes nothing. Refused (409) while a route has backends of it and of another deployment.",
         tags=["serving"],
-        responses={204: None},
+        responses={202: serializers.DeploymentDetailSerializer, 204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
-        deployments.deployment_delete(
+        deleted = deployments.deployment_delete(
             deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
         )
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        if deleted:
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        response = self._deployment_response(uid)
+        response.status_code = status.HTTP_202_ACCEPTED
+        return response
 
 
 class ReplicaViewSet(ResourceViewSet[Replica]):

@@ -62,6 +62,17 @@ def newest_revision(deployment: Deployment) -> Revision:
     )
 
 
+def routed_revision(deployment: Deployment) -> Revision:
+    """The revision that its route has: the newest one, except while a rollout is in progress."""
+    return (
+        deployment.revisions.filter(
+            backends__in=RouteBackend.objects.filter(route__deployment=deployment).values("backend")
+        )
+        .select_related("model_version__line", "model_version__artifact")
+        .order_by("-number")[0]
+    )
+
+
 def failed_rollout(deployment: Deployment) -> Revision | None:
     """The newest revision, if its rollout failed."""
     newest = deployment.revisions.order_by("-number").first()
@@ -87,6 +98,12 @@ def rollout_replicas(replicas: Collection[Replica]) -> list[RolloutReplica]:
         )
         for replica in replicas
     ]
+
+
+def replica_state_since(replica: Replica) -> datetime | None:
+    """When it got its present state."""
+    last = replica.transitions.order_by("-id").first()
+    return last.at if last is not None else None
 
 
 def live_replicas(deployment: Deployment) -> QuerySet[Replica]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Collection, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, F, Max, OuterRef, Prefetch, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, Exists, F, Max, OuterRef, Prefetch, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, JSONObject
 
 from apps.accounts import selectors as accounts
@@ -27,7 +29,6 @@ from apps.serving.models import (
     Replica,
     Revision,
     Route,
-    RouteBackend,
 )
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.domain.serving.model_kinds import Operation
@@ -58,29 +59,43 @@ def gateway_snapshot_newer_than(version: int) -> GatewaySnapshot | None:
 
 def gateway_snapshot_content(*, at: datetime) -> dict[str, Any]:
     """Routes, endpoints, keys and limits as they are now; in a stable order, so that it can be compared."""
+    serving = _serving_backends()
     return {
         "gateways": max(1, live_gateway_count(at=at)),
         "routes": [
-            document for route in _published_routes() for document in _route_documents(route)
+            document
+            for route in _published_routes()
+            for document in _route_documents(route, serving)
         ],
         "keys": [_key_document(key) for key in _valid_api_keys(at)],
     }
 
 
-def _published_routes() -> QuerySet[Route]:
+def _backends() -> QuerySet[Backend]:
+    """Backends with their ready replicas in ``ready``."""
     ready = Prefetch(
         "replicas",
         queryset=Replica.objects.filter(state=ReplicaState.READY).order_by("id"),
         to_attr="ready",
     )
-    backends = Prefetch(
-        "weights__backend",
-        queryset=Backend.objects.select_related(
-            "revision__model_version__line",
-            "revision__model_version__artifact",
-            "revision__deployment",
-        ).prefetch_related(ready, "revision__adapters"),
-    )
+    return Backend.objects.select_related(
+        "revision__model_version__line",
+        "revision__model_version__artifact",
+        "revision__deployment",
+    ).prefetch_related(ready, "revision__adapters")
+
+
+def _serving_backends() -> dict[int, list[Backend]]:
+    """The backends with ready replicas of each deployment; several while a rollout is in progress."""
+    found: dict[int, list[Backend]] = defaultdict(list)
+    ready = Replica.objects.filter(state=ReplicaState.READY, backend=OuterRef("pk"))
+    for backend in _backends().filter(Exists(ready)).order_by("id"):
+        found[backend.revision.deployment_id].append(backend)
+    return found
+
+
+def _published_routes() -> QuerySet[Route]:
+    backends = Prefetch("weights__backend", queryset=_backends())
     return (
         Route.objects.filter(deployment__deleted_at=None)
         .select_related("deployment__team")
@@ -89,38 +104,86 @@ def _published_routes() -> QuerySet[Route]:
     )
 
 
-def _route_documents(route: Route) -> list[dict[str, Any]]:
-    """The route, and those of the adapters of its deployment."""
-    adapters = [
-        _adapter_route_document(adapter, route) for adapter in route.deployment.adapter_routes.all()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WeightedBackend:
+    """A backend in the document of a route."""
+
+    backend: Backend
+    weight: int
+
+
+def _weighted_backends(
+    route: Route, serving: Mapping[int, Sequence[Backend]]
+) -> list[_WeightedBackend]:
+    """The backends of the route with whole weights, relative to each other.
+
+    While a rollout is in progress, the share of a deployment is divided among its revisions by their ready
+    replicas, so that every ready replica gets the same share.
+    """
+    weights = sorted(route.weights.all(), key=lambda weight: weight.pk)
+    shares = [
+        (weight, serving.get(weight.backend.revision.deployment_id) or [weight.backend])
+        for weight in weights
     ]
-    return [_route_document(route), *adapters]
+    ready = {
+        weight.pk: sum(len(_ready_replicas(each)) for each in backends)
+        for weight, backends in shares
+        if len(backends) > 1
+    }
+    scale = math.lcm(*ready.values())
+    found = []
+    for weight, backends in shares:
+        for backend in backends:
+            share = weight.weight * scale
+            if weight.pk in ready:
+                share = share // ready[weight.pk] * len(_ready_replicas(backend))
+            found.append(_WeightedBackend(backend=backend, weight=share))
+    return found
 
 
-def _adapter_route_document(adapter: AdapterRoute, route: Route) -> dict[str, Any]:
-    """All requests go to the backend of the deployment that the route has, if its revision has the adapter."""
-    weights = [
-        weight
-        for weight in route.weights.all()
-        if weight.backend.revision.deployment_id == adapter.deployment_id
-        and adapter.name in {one.name for one in weight.backend.revision.adapters.all()}
+def _ready_replicas(backend: Backend) -> Sequence[Replica]:
+    replicas: Sequence[Replica] = backend.ready  # type: ignore[attr-defined] # prefetched so
+    return replicas
+
+
+def _route_documents(
+    route: Route, serving: Mapping[int, Sequence[Backend]]
+) -> list[dict[str, Any]]:
+    """The route, and those of the adapters of its deployment."""
+    weights = _weighted_backends(route, serving)
+    adapters = [
+        _adapter_route_document(adapter, route, weights)
+        for adapter in route.deployment.adapter_routes.all()
+    ]
+    return [_route_document(route, weights), *adapters]
+
+
+def _adapter_route_document(
+    adapter: AdapterRoute, route: Route, weights: Sequence[_WeightedBackend]
+) -> dict[str, Any]:
+    """Requests go to the deployment's own backends whose revision has the adapter, by their ready replicas."""
+    own = [
+        each.backend
+        for each in weights
+        if each.backend.revision.deployment_id == adapter.deployment_id
+        and adapter.name in {one.name for one in each.backend.revision.adapters.all()}
     ]
     return {
         "name": adapter.name,
         "team": route.deployment.team.uid,
         "context_length": min(
-            (weight.backend.revision.model_version.context_length for weight in weights), default=0
+            (backend.revision.model_version.context_length for backend in own), default=0
         ),
-        "operations": [operation.value for operation in _route_operations(weights)],
+        "operations": [operation.value for operation in _common_operations(own)],
         "created": int(adapter.created_at.timestamp()),
         "backends": [
             {
-                "uid": weight.backend.uid,
-                "weight": 1,
-                "model": _adapter_request_name(weight.backend.revision, adapter.name),
-                "endpoints": _endpoint_documents(weight.backend),
+                "uid": backend.uid,
+                "weight": len(_ready_replicas(backend)) if len(own) > 1 else 1,
+                "model": _adapter_request_name(backend.revision, adapter.name),
+                "endpoints": _endpoint_documents(backend),
             }
-            for weight in weights
+            for backend in own
         ],
     }
 
@@ -139,38 +202,39 @@ def _adapter_request_name(revision: Revision, adapter: str) -> str:
 def _endpoint_documents(backend: Backend) -> list[dict[str, str]]:
     return [
         {"uid": replica.uid, "url": replica.url, "credential": replica_engine_token(replica)}
-        for replica in backend.ready  # type: ignore[attr-defined] # prefetched so
+        for replica in _ready_replicas(backend)
     ]
 
 
-def _route_document(route: Route) -> dict[str, Any]:
-    weights = sorted(route.weights.all(), key=lambda weight: weight.pk)
-    lengths = [
-        weight.backend.revision.model_version.context_length for weight in weights if weight.weight
-    ]
+def _route_document(route: Route, weights: Sequence[_WeightedBackend]) -> dict[str, Any]:
+    # Backends with a share of the requests, or all of them if none has a share.
+    offered = [each.backend for each in weights if each.weight]
+    lengths = [backend.revision.model_version.context_length for backend in offered]
     return {
         "name": route.name,
         "team": route.deployment.team.uid,
         "context_length": min(lengths, default=0),
-        "operations": [operation.value for operation in _route_operations(weights)],
+        "operations": [
+            operation.value
+            for operation in _common_operations(offered or [each.backend for each in weights])
+        ],
         "created": int(route.created_at.timestamp()),
         "backends": [
             {
-                "uid": weight.backend.uid,
-                "weight": weight.weight,
+                "uid": each.backend.uid,
+                "weight": each.weight,
                 # As the deployment's replicas are started; answers bear the route's name.
-                "model": weight.backend.revision.deployment.name,
-                "endpoints": _endpoint_documents(weight.backend),
+                "model": each.backend.revision.deployment.name,
+                "endpoints": _endpoint_documents(each.backend),
             }
-            for weight in weights
+            for each in weights
         ],
     }
 
 
-def _route_operations(weights: Sequence[RouteBackend]) -> tuple[Operation, ...]:
-    """What every backend with a share of the requests offers, or every backend if none has a share."""
-    serving = [weight for weight in weights if weight.weight] or list(weights)
-    offered = [set(revision_operations(weight.backend.revision)) for weight in serving]
+def _common_operations(backends: Sequence[Backend]) -> tuple[Operation, ...]:
+    """What every one of the backends offers."""
+    offered = [set(revision_operations(backend.revision)) for backend in backends]
     return _in_order(set.intersection(*offered) if offered else set())
 
 

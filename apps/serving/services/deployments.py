@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -55,6 +56,7 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaEvent,
     ReplicaState,
 )
+from controlplane.domain.serving.rolling_updates import RolloutStrategy
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
@@ -65,10 +67,42 @@ from controlplane.ports.engines import ROLES, EngineTask
 ALL_TRAFFIC = 100
 
 
-def _require_valid_configuration(configuration: RevisionConfiguration, *, replicas: int) -> None:
-    findings = revision_configuration_check(configuration, replicas=replicas)
+DEFAULT_STRATEGY = RolloutStrategy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PreparedRevision:
+    """A valid configuration, and what was read from the artifact store for it."""
+
+    configuration: RevisionConfiguration
+    #: Greatest rank of each adapter.
+    ranks: tuple[int, ...]
+
+
+def _prepare_revision(
+    configuration: RevisionConfiguration,
+    *,
+    replicas: int,
+    strategy: RolloutStrategy = DEFAULT_STRATEGY,
+) -> _PreparedRevision:
+    """Validate a configuration. Reads the artifact store, which may be slow, so no row is locked meanwhile.
+
+    :raises SpecRefused: with all findings.
+    """
+    findings = (
+        *revision_configuration_check(configuration, replicas=replicas),
+        *strategy.findings(),
+    )
     if findings:
         raise SpecRefused(findings)
+    facts = [
+        registry_selectors.lora_config_facts(adapter.model_version)
+        for adapter in configuration.adapters
+    ]
+    return _PreparedRevision(
+        configuration=configuration.with_engine(),
+        ranks=tuple(known.rank if known is not None else 0 for known in facts),
+    )
 
 
 def _require_open_queue(queue: Queue) -> None:
@@ -93,12 +127,13 @@ def deployment_create(
     configuration: RevisionConfiguration,
     queue: Queue,
     replicas: int = 1,
+    strategy: RolloutStrategy = DEFAULT_STRATEGY,
 ) -> Deployment:
     """Create a starting deployment with its route.
 
     :raises SpecRefused: if the configuration is invalid, the queue admits nothing new, or the name is taken.
     """
-    _require_valid_configuration(configuration, replicas=replicas)
+    prepared = _prepare_revision(configuration, replicas=replicas, strategy=strategy)
     _require_open_queue(queue)
     try:
         with transaction.atomic():
@@ -109,9 +144,11 @@ def deployment_create(
                 name=name,
                 queue=queue,
                 replica_count=replicas,
+                max_surge=strategy.max_surge,
+                max_unavailable=strategy.max_unavailable,
                 state_reason=Reason("claim.pending.cards", "waiting for cards"),
             )
-            backend = _revision_create(deployment, configuration, actor)
+            backend = _revision_create(deployment, prepared, actor)
             lock_in_transaction(AdvisoryLock.NAME_ROUTE)
             if taken_route_names([name]):
                 raise SpecRefused([_name_taken(name, field="name")])
@@ -143,11 +180,9 @@ def _name_taken(name: str, *, field: str) -> FieldFinding:
     )
 
 
-def _revision_create(
-    deployment: Deployment, configuration: RevisionConfiguration, actor: User
-) -> Backend:
+def _revision_create(deployment: Deployment, prepared: _PreparedRevision, actor: User) -> Backend:
     last = deployment.revisions.aggregate(last=Max("number"))["last"] or 0
-    configuration = configuration.with_engine()
+    configuration = prepared.configuration
     engine = adapter_registry.engine_by_name(configuration.engine)
     revision = Revision.objects.create(
         deployment=deployment,
@@ -159,30 +194,30 @@ def _revision_create(
         cards=configuration.cards,
         created_by=actor,
     )
-    _adapters_create(revision, configuration.adapters)
+    _adapters_create(revision, configuration.adapters, ranks=prepared.ranks)
     return Backend.objects.create(revision=revision, chips=revision.chips)
 
 
-def _adapters_create(revision: Revision, adapters: Sequence[AdapterConfiguration]) -> None:
+def _adapters_create(
+    revision: Revision, adapters: Sequence[AdapterConfiguration], *, ranks: Sequence[int]
+) -> None:
     """Store the adapters of a new revision and reserve their names.
 
     :raises SpecRefused: if a name is taken.
     """
     if not adapters:
         return
-    # Read before the lock, which the whole company waits for: the artifact store may be slow.
-    facts = [registry_selectors.lora_config_facts(adapter.model_version) for adapter in adapters]
     lock_in_transaction(AdvisoryLock.NAME_ROUTE)
     names = [adapter.name for adapter in adapters]
     own = revision.deployment
     if taken := taken_route_names(names, deployment=own) | ({own.name} & set(names)):
         raise SpecRefused([_name_taken(name, field="adapters") for name in sorted(taken)])
-    for adapter, known in zip(adapters, facts, strict=True):
+    for adapter, rank in zip(adapters, ranks, strict=True):
         RevisionAdapter.objects.create(
             revision=revision,
             name=adapter.name,
             model_version=adapter.model_version,
-            rank=known.rank if known is not None else 0,
+            rank=rank,
         )
         AdapterRoute.objects.get_or_create(
             name=adapter.name, defaults={"deployment": revision.deployment}
@@ -200,25 +235,51 @@ def adapter_routes_prune(*, deployment: Deployment) -> None:
     ).delete()
 
 
-@transaction.atomic
 def deployment_revise(
-    *, deployment: Deployment, configuration: RevisionConfiguration, actor: User, at: datetime
+    *,
+    deployment: Deployment,
+    configuration: RevisionConfiguration,
+    actor: User,
+    at: datetime,
+    strategy: RolloutStrategy | None = None,
 ) -> Revision:
-    """Create a revision; traffic shifts to it once all of its replicas are ready.
+    """Create a revision and roll it out; a paused rollout waits until it is resumed.
 
-    :raises SpecRefused: if the configuration is invalid.
+    :param strategy: the rollout strategy from now on; None leaves that of the deployment.
+    :raises SpecRefused: if the configuration or the strategy is invalid.
     :raises IllegalTransition: if the deployment is stopped or being stopped.
     """
-    row = _lock_deployment(deployment)
-    _require_valid_configuration(configuration, replicas=max(1, row.replica_count))
-    backend = _revision_create(row, configuration, actor)
+    prepared = _prepare_revision(
+        configuration,
+        replicas=max(1, deployment.replica_count),
+        strategy=strategy or deployment.strategy,
+    )
+    return _revision_roll_out(
+        deployment=deployment, prepared=prepared, strategy=strategy, actor=actor, at=at
+    )
+
+
+@transaction.atomic
+def _revision_roll_out(
+    *,
+    deployment: Deployment,
+    prepared: _PreparedRevision,
+    strategy: RolloutStrategy | None,
+    actor: User,
+    at: datetime,
+) -> Revision:
+    row = lock_deployment(deployment)
+    if strategy is not None:
+        row.max_surge, row.max_unavailable = strategy.max_surge, strategy.max_unavailable
+        row.save(update_fields=["max_surge", "max_unavailable"])
+    backend = _revision_create(row, prepared, actor)
     reason = Reason(
         "deployment.rollout.started",
         "rolling out revision {revision} ({version})",
         revision=backend.revision.number,
-        version=str(configuration.model_version),
+        version=str(prepared.configuration.model_version),
     )
-    _record_deployment_change(row, actor=actor, action="deployment.revise", at=at, reason=reason)
+    record_deployment_change(row, actor=actor, action="deployment.revise", at=at, reason=reason)
     return backend.revision
 
 
@@ -228,7 +289,7 @@ def revision_fail(*, deployment: Deployment, revision: Revision, at: datetime, r
 
     Does nothing if a route sends requests to it meanwhile, or a later revision has replaced it.
     """
-    row = _lock_deployment(deployment)
+    row = lock_deployment(deployment)
     if newest_revision(row).pk != revision.pk:
         return
     if weighted_backend_ids(row) & set(revision.backends.values_list("pk", flat=True)):
@@ -263,7 +324,7 @@ def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: 
             value=replicas,
         )
         raise SpecRefused([FieldFinding(field="replicas", message=message)])
-    row = _lock_deployment(deployment)
+    row = lock_deployment(deployment)
     if replicas > row.replica_count:
         _require_open_queue(row.queue)
     reason = Reason(
@@ -274,7 +335,7 @@ def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: 
     )
     row.replica_count = replicas
     row.save(update_fields=["replica_count"])
-    _record_deployment_change(row, actor=actor, action="deployment.scale", at=at, reason=reason)
+    record_deployment_change(row, actor=actor, action="deployment.scale", at=at, reason=reason)
 
 
 @transaction.atomic
@@ -283,7 +344,7 @@ def deployment_stop(*, deployment: Deployment, actor: User, at: datetime) -> Non
 
     :raises IllegalTransition: if it is stopped or being stopped already.
     """
-    row = _lock_deployment(deployment)
+    row = lock_deployment(deployment)
     deployment_transition(
         row,
         DeploymentEvent.STOP,
@@ -304,7 +365,7 @@ def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> No
     :raises IllegalTransition: if it is not stopped.
     :raises SpecRefused: if its queue admits nothing new.
     """
-    row = _lock_deployment(deployment)
+    row = lock_deployment(deployment)
     _require_open_queue(row.queue)
     deployment_transition(
         row,
@@ -320,24 +381,57 @@ def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> No
 
 
 @transaction.atomic
-def deployment_delete(*, deployment: Deployment, actor: User, at: datetime) -> None:
-    """Delete a stopped deployment and free its name. Its usage is kept.
+def deployment_delete(*, deployment: Deployment, actor: User, at: datetime) -> bool:
+    """Delete the deployment and free its name. Its usage is kept.
 
-    :raises IllegalTransition: if it is not stopped, or a route has backends of it and of another deployment.
+    The replicas of a running one drain and stop first; until then it is stopping and cannot be changed. A second
+    call changes nothing.
+
+    :returns: whether it is deleted already; otherwise it will be once its replicas have stopped.
+    :raises IllegalTransition: if a route has backends of it and of another deployment.
     """
-    row = _lock_deployment(deployment)
-    if row.state != DeploymentState.STOPPED:
-        raise IllegalTransition(
-            machine=DEPLOYMENT.name, state=row.state, event="be deleted before it is stopped"
-        )
+    row = lock_deployment(deployment)
+    if row.deletion_requested_at is not None:
+        return False
     _require_unshared_routes(row)
+    row.deletion_requested_at = at
+    row.save(update_fields=["deletion_requested_at"])
+    record_audit_entry(
+        actor=actor, action="deployment.delete", team=row.team, uid=row.uid, name=row.name
+    )
+    if row.state == DeploymentState.STOPPED:
+        _deployment_remove(row, at=at)
+        return True
+    if row.state != DeploymentState.STOPPING:
+        reason = Reason(
+            "deployment.state.deleting",
+            "deleted by {user}; it disappears when its replicas have stopped",
+            user=actor.username,
+        )
+        deployment_transition(row, DeploymentEvent.STOP, at=at, reason=reason, actor=actor.username)
+    publish_message("deployment.changed", deployment_uid=row.uid)
+    return False
+
+
+@transaction.atomic
+def deployment_confirm_stopped(*, deployment: Deployment, at: datetime) -> None:
+    """Record that all replicas have stopped, and remove the deployment if its deletion was requested."""
+    row = lock_deployment(deployment)
+    deployment_transition(
+        row,
+        DeploymentEvent.CONFIRM,
+        at=at,
+        reason=Reason("deployment.state.stopped", "all replicas have stopped"),
+    )
+    if row.deletion_requested_at is not None:
+        _deployment_remove(row, at=at)
+
+
+def _deployment_remove(row: Deployment, *, at: datetime) -> None:
     Route.objects.filter(deployment=row).delete()
     AdapterRoute.objects.filter(deployment=row).delete()
     row.deleted_at = at
     row.save(update_fields=["deleted_at"])
-    record_audit_entry(
-        actor=actor, action="deployment.delete", team=row.team, uid=row.uid, name=row.name
-    )
 
 
 def _require_unshared_routes(row: Deployment) -> None:
@@ -355,7 +449,7 @@ def _require_unshared_routes(row: Deployment) -> None:
         raise IllegalTransition(machine=DEPLOYMENT.name, state=row.state, event=event)
 
 
-def _lock_deployment(deployment: Deployment) -> Deployment:
+def lock_deployment(deployment: Deployment) -> Deployment:
     """The deployment's row, locked.
 
     :raises IllegalTransition: if it has been deleted meanwhile.
@@ -370,7 +464,7 @@ def _lock_deployment(deployment: Deployment) -> Deployment:
     return row
 
 
-def _record_deployment_change(
+def record_deployment_change(
     row: Deployment, *, actor: User, action: str, at: datetime, reason: str
 ) -> None:
     deployment_transition(row, DeploymentEvent.CHANGE, at=at, reason=reason, actor=actor.username)
@@ -382,7 +476,13 @@ def _record_deployment_change(
 
 @transaction.atomic
 def deployment_transition(
-    deployment: Deployment, event: DeploymentEvent, *, at: datetime, reason: str, actor: str = ""
+    deployment: Deployment,
+    event: DeploymentEvent,
+    *,
+    at: datetime,
+    reason: str,
+    actor: str = "",
+    **changes: Any,
 ) -> None:
     """Apply an event; publish an outbox message if the deployment becomes ready or degraded."""
     was_degraded = deployment.state == DeploymentState.DEGRADED
@@ -395,6 +495,7 @@ def deployment_transition(
         reason=reason,
         actor=actor,
         state_reason=reason,
+        **changes,
     )
     if event is DeploymentEvent.BECOME_READY:
         publish_message(
@@ -434,7 +535,7 @@ def replica_transition(
 
 @transaction.atomic
 def replicas_create(*, backend: Backend, deployment: Deployment, count: int) -> None:
-    """Create that many replicas of a backend.
+    """Create that many replicas of a backend; none if the rollout was paused or resumed meanwhile.
 
     :raises LeaseLost: if another worker has the lease of the deployment; it would create them as well.
     :raises IllegalTransition: if it is stopped or being stopped: nothing would stop them again.
@@ -446,6 +547,8 @@ def replicas_create(*, backend: Backend, deployment: Deployment, count: int) -> 
         )
     if row.state in (DeploymentState.STOPPING, DeploymentState.STOPPED):
         raise IllegalTransition(machine=DEPLOYMENT.name, state=row.state, event="get replicas")
+    if row.paused_at != deployment.paused_at:
+        return
     for _ in range(count):
         replica_create(backend=backend, deployment=deployment)
 
@@ -503,17 +606,31 @@ def _has_nonpreemptible_replica(backend: Backend) -> bool:
 def replicas_stop(
     *, replicas: Sequence[Replica], reason: ReleaseReason, message: str, at: datetime
 ) -> None:
-    """Begin to stop the replicas that are not stopping yet."""
+    """Begin to stop the replicas that are not stopping yet; those that serve drain first."""
     for replica in replicas:
-        if REPLICA.allows(ReplicaState(replica.state), ReplicaEvent.STOP):
-            replica_transition(
-                replica, ReplicaEvent.STOP, at=at, reason=message, stop_reason=reason
-            )
+        state = ReplicaState(replica.state)
+        if REPLICA.allows(state, ReplicaEvent.DRAIN):
+            event = ReplicaEvent.DRAIN
+        elif state is not ReplicaState.DRAINING and REPLICA.allows(state, ReplicaEvent.STOP):
+            event = ReplicaEvent.STOP
+        else:
+            continue
+        replica_transition(replica, event, at=at, reason=message, stop_reason=reason)
+
+
+@transaction.atomic
+def superseded_replicas_stop(
+    *, deployment: Deployment, replicas: Sequence[Replica], message: str, at: datetime
+) -> None:
+    """Begin to stop replicas of other revisions; none if the rollout was paused or resumed meanwhile."""
+    row = Deployment.objects.select_for_update(no_key=True).get(pk=deployment.pk)
+    if row.paused_at == deployment.paused_at:
+        replicas_stop(replicas=replicas, reason=ReleaseReason.FINISHED, message=message, at=at)
 
 
 @transaction.atomic
 def traffic_shift(*, deployment: Deployment, backend: Backend) -> None:
-    """Move a deployment's traffic to one backend, by a rollout strategy, in every route with others of its own.
+    """Let every route with other backends of the deployment have this one, by a rollout strategy.
 
     The deployment's share of each route stays as it is, and so do backends of other deployments. Writes
     nothing if no other backend of the deployment has a weight.

@@ -87,7 +87,7 @@ def _lock_route(route: Route, backends: Collection[Backend]) -> None:
     deployments = (
         Deployment.objects.select_for_update(no_key=True).filter(pk__in=keys).order_by("pk")
     )
-    deleted = [one.name for one in deployments if one.deleted_at is not None]
+    deleted = [one.name for one in deployments if one.deletion_requested_at or one.deleted_at]
     if deleted:
         raise SpecRefused(
             [

@@ -72,19 +72,73 @@ def test_a_deployment_is_scaled_revised_stopped_started_and_deleted(
         f"{address}/revise", {"model_version": better.uid, "engine": "plain"}
     ).json()
     assert [revision["number"] for revision in revised["revisions"]] == [2, 1]
-    problem(engineer.delete(address), 409, "illegal-transition")
     assert engineer.post(f"{address}/stop").json()["state"] == "stopping"
     problem(engineer.post(f"{address}/stop"), 409, "illegal-transition")
     for _ in range(3):
         company.turn_deployments()
     assert engineer.get(address).json()["state"] == "stopped"
     assert engineer.post(f"{address}/start").json()["state"] == "starting"
+    serve(company)
+    deleting = engineer.delete(address)
+    assert (deleting.status_code, deleting.json()["state"]) == (202, "stopping")
+    assert deleting.json()["deletion_requested_at"]
+    assert engineer.delete(address).status_code == 202
+    problem(engineer.post(f"{address}/start"), 409, "illegal-transition")
+    for _ in range(3):
+        company.turn_deployments()
+    problem(engineer.get(address), 404, "not-found")
+    deploy(engineer, company)
+
+
+def test_a_stopped_deployment_is_deleted_at_once(engineer: APIClient, company: Company) -> None:
+    address = f"{API}/deployments/{deploy(engineer, company)['uid']}"
     engineer.post(f"{address}/stop")
     for _ in range(3):
         company.turn_deployments()
     assert engineer.delete(address).status_code == 204
     problem(engineer.get(address), 404, "not-found")
-    deploy(engineer, company)
+
+
+def test_a_rollout_is_paused_resumed_and_undone(engineer: APIClient, company: Company) -> None:
+    address = (
+        f"{API}/deployments/{deploy(engineer, company, max_surge='0', max_unavailable=1)['uid']}"
+    )
+    serve(company)
+    assert engineer.get(address).json()["rollout"] == {
+        "phase": "complete",
+        "revision": 1,
+        "serving_revision": 1,
+        "replicas": 1,
+        "updated_replicas": 1,
+        "updated_ready_replicas": 1,
+        "old_replicas": 0,
+        "old_ready_replicas": 0,
+        "max_surge": 0,
+        "max_unavailable": 1,
+    }
+    refused = engineer.patch(address, {"max_unavailable": "0%"})
+    assert (
+        "may not be 0 when max_surge is 0"
+        in wrong_fields(refused, 422, "spec-refused")["max_unavailable"]
+    )
+    assert engineer.patch(address, {"max_surge": "25%"}).json()["rollout"]["max_surge"] == 1
+
+    assert engineer.post(f"{address}/rollout/pause").json()["paused_at"]
+    problem(engineer.post(f"{address}/rollout/pause"), 409, "illegal-transition")
+    waiting = engineer.post(f"{address}/revise", {"model_version": company.model.uid}).json()
+    assert (waiting["rollout"]["phase"], waiting["rollout"]["revision"]) == ("paused", 2)
+    assert "resume it first" in str(engineer.post(f"{address}/rollout/undo").json())
+
+    resumed = engineer.post(f"{address}/rollout/resume").json()
+    assert (resumed["rollout"]["phase"], resumed["paused_at"]) == ("progressing", None)
+    problem(engineer.post(f"{address}/rollout/resume"), 409, "illegal-transition")
+    undone = engineer.post(f"{address}/rollout/undo").json()
+    assert (undone["rollout"]["phase"], undone["rollout"]["revision"]) == ("failed", 1)
+    assert undone["revisions"][0]["failure_reason"]["code"] == "rollout.undone"
+    again = engineer.post(f"{address}/rollout/undo")
+    assert "there is no earlier revision" in wrong_fields(again, 422, "spec-refused")["to_revision"]
+    newer = engineer.post(f"{address}/rollout/undo", {"to_revision": 2}).json()
+    assert newer["rollout"]["revision"] == 3
 
 
 def test_what_cannot_be_served_is_refused(engineer: APIClient, company: Company) -> None:
@@ -124,6 +178,9 @@ def test_a_viewer_may_look_and_not_touch(
         (f"{address}/revise", {"model_version": company.model.uid}),
         (f"{address}/stop", None),
         (f"{address}/start", None),
+        (f"{address}/rollout/pause", None),
+        (f"{address}/rollout/resume", None),
+        (f"{address}/rollout/undo", None),
         (f"{API}/keys", {"name": "mine"}),
     ):
         problem(viewer.post(path, sent), 403, "permission-refused")

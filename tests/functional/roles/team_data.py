@@ -26,7 +26,8 @@ from apps.quotas.models import Claim, PriorityClass, Queue, WhatIf
 from apps.quotas.reconcilers import what_ifs_reconcile
 from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
 from apps.serving.models import ApiKey, Deployment, Replica
-from apps.serving.services import deployments
+from apps.serving.selectors.revision_configurations import RevisionConfiguration
+from apps.serving.services import deployments, rollouts
 from apps.serving.services.gateways import api_key_create, usage_batch_record
 from apps.telemetry.models import NodeToken
 from apps.telemetry.services.metric_sources import agent_push_source
@@ -218,6 +219,15 @@ def _served(
     deployments.deployment_stop(deployment=stopped, actor=owner, at=at)
     stopped.refresh_from_db()
     deployments.deployment_transition(stopped, DeploymentEvent.CONFIRM, at=at, reason="stopped")
+    paused = factories.deployment(**own, queue=queue, model=version, name=f"{word}-paused")
+    rollouts.rollout_pause(deployment=paused, actor=owner, at=at)
+    revised = factories.deployment(**own, queue=queue, model=version, name=f"{word}-revised")
+    deployments.deployment_revise(
+        deployment=revised,
+        configuration=RevisionConfiguration(model_version=version),
+        actor=owner,
+        at=at,
+    )
     key, _text = api_key_create(**own, name=f"{word}-key", at=at)
     _called(word, key, served, replica)
     return {
@@ -227,6 +237,8 @@ def _served(
         "apply_set": ApplySet.objects.create(name=f"{word}-set", team=team, created_by=owner).uid,
         "deployment.stopped": stopped.uid,
         "deployment.stopped.name": stopped.name,
+        "deployment.paused": paused.uid,
+        "deployment.revised": revised.uid,
         "replica": replica.uid,
         "key": key.uid,
     }

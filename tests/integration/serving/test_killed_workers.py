@@ -68,7 +68,7 @@ def test_deployment_starts_and_stops_once_if_worker_is_killed_at_any_step(
         (replica,) = Replica.objects.filter(backend__revision__deployment=deployment)
         assert (replica.generation, replica.crashes) == (1, 0), died
         path = list(replica.transitions.values_list("event", flat=True))
-        assert path == ["admit", "launch", "become_ready", "stop", "confirm"], died
+        assert path == ["admit", "launch", "become_ready", "drain", "stop", "confirm"], died
         claim = Claim.objects.get(owner_uid=replica.uid)
         assert (claim.state, claim.release_reason) == ("released", "finished"), died
         assert company.cluster.names() == frozenset(), died

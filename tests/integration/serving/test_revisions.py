@@ -16,7 +16,7 @@ from tests.integration.serving.deployments import (
 )
 
 
-def test_a_new_revision_takes_the_traffic_only_once_it_is_ready(company: Company) -> None:
+def test_a_new_revision_gets_requests_only_once_it_is_ready(company: Company) -> None:
     deployment = ready_deployment(company)
     (old,) = replicas_of(deployment)
     better = ready_model(team=company.team, name="tiny")
@@ -34,7 +34,7 @@ def test_a_new_revision_takes_the_traffic_only_once_it_is_ready(company: Company
     company.cluster.run(new.launch_name)
     company.turn_deployments()
     gateways.gateway_snapshot_publish(at=company.at)
-    assert endpoints("parser") == [old.uid]
+    assert endpoints("parser") == [old.uid, new.uid]
 
     company.turn_deployments()
     gateways.gateway_snapshot_publish(at=company.at)

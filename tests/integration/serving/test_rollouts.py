@@ -48,7 +48,7 @@ def test_old_replicas_stop_once_every_gateway_sends_to_the_new_ones(company: Com
     old, new = replicas_of(deployment)
     assert endpoints("parser") == [new.uid]
     assert snapshot().version > before
-    assert old.state == ReplicaState.READY, "a gateway may still send requests to it"
+    assert old.state == ReplicaState.DRAINING, "a gateway may still send requests to it"
 
     gateway_has(company, snapshot().version)
     company.turn_deployments()

@@ -271,7 +271,7 @@ def delete(
     name: Annotated[str, typer.Argument(help="Name or uid.")],
     yes: YesOption = False,
 ) -> None:
-    """Delete an object. A deployment is stopped first; a gateway key or token is revoked."""
+    """Delete an object. A deployment ends its requests first; a gateway key or token is revoked."""
     found = resource_by_name(resource)
     if found is JOBS:
         raise typer.BadParameter("jobs stay as records. Use: ninefold job cancel")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from typing import Any, ClassVar
 
-from ninefold_client.errors import ManifestError, NinefoldError
+from ninefold_client.errors import ApiError, ManifestError, NinefoldError
 from ninefold_client.kinds.base import Kind, name_of, picked, raise_findings
 from ninefold_client.manifests import Manifest
 from ninefold_client.resources import (
@@ -16,7 +17,7 @@ from ninefold_client.resources import (
     find_object,
 )
 
-#: Seconds until a stopped deployment has no processes any more.
+#: Seconds until a deleted deployment has no processes any more.
 _STOPPED_WITHIN = 300.0
 
 
@@ -130,8 +131,12 @@ class DeploymentKind(Kind):
     references: ClassVar = {"model_version": find_model_version}
     _revision: ClassVar = ("model_version", "engine", "spec", "chips", "cards", "adapters")
 
+    _strategy: ClassVar = ("max_surge", "max_unavailable")
+
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        newest = row["revisions"][0] if row["revisions"] else {"model_version": None}
+        # After a failed rollout the newest revision is not the one that the deployment has.
+        wanted = row["rollout"]["revision"]
+        newest = next(one for one in row["revisions"] if one["number"] == wanted)
         return {
             "model_version": name_of(newest["model_version"]),
             **picked(newest, "engine", "spec", "chips", "cards"),
@@ -141,10 +146,14 @@ class DeploymentKind(Kind):
             ),
             "queue": row["queue"],
             "replicas": row["replica_count"],
+            **picked(row, *self._strategy),
         }
 
     def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         wanted = dict(spec)
+        for name in self._strategy:
+            if isinstance(wanted.get(name), int):
+                wanted[name] = str(wanted[name])
         if isinstance(wanted.get("adapters"), list):
             wanted["adapters"] = _sorted_adapters(wanted["adapters"])
         return wanted
@@ -166,6 +175,8 @@ class DeploymentKind(Kind):
     def change(
         self, row: Mapping[str, Any], body: Mapping[str, Any], changed: frozenset[str]
     ) -> None:
+        if strategy := {name: body[name] for name in self._strategy if name in changed}:
+            self.client.patch(f"{self.path}/{row['uid']}", strategy)
         if changed & set(self._revision):
             revision = {name: body[name] for name in self._revision if name in body}
             self.client.post(f"{self.path}/{row['uid']}/revise", revision)
@@ -173,22 +184,29 @@ class DeploymentKind(Kind):
             self.client.post(f"{self.path}/{row['uid']}/scale", {"replicas": body["replicas"]})
 
     def delete(self, uid: str) -> None:
-        """Stop the deployment, and delete it when its processes have ended.
+        """Delete the deployment, and wait until its replicas have stopped.
 
-        :raises NinefoldError: if they do not end in time.
+        :raises NinefoldError: if they do not stop in time.
         """
-        row = self.client.get(f"{self.path}/{uid}")
-        if row["state"] not in {"stopping", "stopped"}:
-            self.client.post(f"{self.path}/{uid}/stop")
+        self.client.delete(f"{self.path}/{uid}")
         until = time.monotonic() + _STOPPED_WITHIN
-        while (row := self.client.get(f"{self.path}/{uid}"))["state"] != "stopped":
+        while (row := self._remaining(uid)) is not None:
             if time.monotonic() > until:
                 raise NinefoldError(
-                    f"deployment {row['name']} is {row['state']} {_STOPPED_WITHIN:g} seconds after its stop; "
-                    "it was not deleted. Try again later"
+                    f"deployment {row['name']} is {row['state']} {_STOPPED_WITHIN:g} seconds after its deletion; "
+                    "it disappears when its replicas have stopped"
                 )
             time.sleep(0.5)
-        self.client.delete(f"{self.path}/{uid}")
+
+    def _remaining(self, uid: str) -> dict[str, Any] | None:
+        """Return the deployment, or None once it has been deleted."""
+        try:
+            row: dict[str, Any] = self.client.get(f"{self.path}/{uid}")
+        except ApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return row
 
 
 class RouteKind(Kind):

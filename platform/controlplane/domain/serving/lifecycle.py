@@ -6,12 +6,13 @@
                     ▲                        │                   │
                     └──start── STOPPED ◀─confirm─ STOPPING ◀──stop──┘
 
-    replica     PENDING ─admit▶ ADMITTED ─launch▶ STARTING ─become_ready▶ READY
+    replica     PENDING ─admit▶ ADMITTED ─launch▶ STARTING ─become_ready▶ READY ─drain▶ DRAINING
                                    ▲                  └───crash──▶ BACKOFF ◀──crash──┘
                                    └────────restart────────────────────┘
                 any live state ─stop▶ STOPPING ─confirm▶ STOPPED
 
-A replica that crashes keeps its cards and is restarted with back-off.
+A replica that crashes keeps its cards and is restarted with back-off. A draining one gets no new requests and
+stops once every gateway has noticed. Pausing and resuming a rollout leaves the state of the deployment as it is.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ class DeploymentEvent(StrEnum):
     DEGRADE = "degrade"
     #: A new revision or more replicas: back to starting.
     CHANGE = "change"
+    #: Pause and resume its rollout.
+    PAUSE = "pause"
+    RESUME = "resume"
     STOP = "stop"
     CONFIRM = "confirm"
     START = "start"
@@ -57,6 +61,11 @@ DEPLOYMENT = StateMachine(
         (DeploymentState.DEGRADED, DeploymentEvent.STOP): DeploymentState.STOPPING,
         (DeploymentState.STOPPING, DeploymentEvent.CONFIRM): DeploymentState.STOPPED,
         (DeploymentState.STOPPED, DeploymentEvent.START): DeploymentState.STARTING,
+        **{
+            (state, event): state
+            for state in (DeploymentState.STARTING, DeploymentState.READY, DeploymentState.DEGRADED)
+            for event in (DeploymentEvent.PAUSE, DeploymentEvent.RESUME)
+        },
     },
 )
 
@@ -67,6 +76,8 @@ class ReplicaState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     BACKOFF = "backoff"
+    #: It gets no new requests and is about to stop.
+    DRAINING = "draining"
     STOPPING = "stopping"
     STOPPED = "stopped"
 
@@ -77,6 +88,7 @@ class ReplicaEvent(StrEnum):
     BECOME_READY = "become_ready"
     CRASH = "crash"
     RESTART = "restart"
+    DRAIN = "drain"
     STOP = "stop"
     CONFIRM = "confirm"
 
@@ -92,6 +104,7 @@ REPLICA = StateMachine(
         (ReplicaState.STARTING, ReplicaEvent.CRASH): ReplicaState.BACKOFF,
         (ReplicaState.READY, ReplicaEvent.CRASH): ReplicaState.BACKOFF,
         (ReplicaState.BACKOFF, ReplicaEvent.RESTART): ReplicaState.ADMITTED,
+        (ReplicaState.READY, ReplicaEvent.DRAIN): ReplicaState.DRAINING,
         **{
             (state, ReplicaEvent.STOP): ReplicaState.STOPPING
             for state in (
@@ -100,6 +113,7 @@ REPLICA = StateMachine(
                 ReplicaState.STARTING,
                 ReplicaState.READY,
                 ReplicaState.BACKOFF,
+                ReplicaState.DRAINING,
             )
         },
         (ReplicaState.STOPPING, ReplicaEvent.CONFIRM): ReplicaState.STOPPED,

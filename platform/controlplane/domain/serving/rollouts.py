@@ -1,7 +1,8 @@
 """When the rollout of a revision has failed, so that the deployment returns to the revision that serves.
 
 A rollout fails when a replica of the new revision crashes again and again, or when its replicas have had their
-cards for the progress deadline and are not all ready. Time in which a replica waits for cards does not count.
+cards for the progress deadline and are not all ready. Time in which a replica waits for cards, or in which the
+rollout is paused, does not count.
 """
 
 from __future__ import annotations
@@ -31,9 +32,16 @@ class RolloutReplica:
 
 
 def rollout_failure(
-    replicas: Sequence[RolloutReplica], *, deadline: timedelta, at: datetime
+    replicas: Sequence[RolloutReplica],
+    *,
+    deadline: timedelta,
+    at: datetime,
+    resumed_at: datetime | None = None,
 ) -> str:
-    """Why the rollout has failed; empty while it has not."""
+    """Why the rollout has failed; empty while it has not.
+
+    :param resumed_at: when it was last resumed; the deadline starts again then, as that of Kubernetes does.
+    """
     late = [replica for replica in replicas if replica.state is not ReplicaState.READY]
     crashing = [replica for replica in late if replica.crashes >= MAX_ROLLOUT_CRASHES]
     if crashing:
@@ -46,7 +54,7 @@ def rollout_failure(
     admitted = [replica.admitted_at for replica in replicas]
     if not late or any(each is None for each in admitted):
         return ""
-    if at - max(each for each in admitted if each is not None) < deadline:
+    if at - max(each for each in (*admitted, resumed_at) if each is not None) < deadline:
         return ""
     return Reason(
         "rollout.failed.deadline",

@@ -44,6 +44,8 @@ ARROWS: Mapping[str, str] = {
         starting degrade degraded, ready degrade degraded,
         starting change starting, ready change starting, degraded change starting,
         starting stop stopping, ready stop stopping, degraded stop stopping,
+        starting pause starting, ready pause ready, degraded pause degraded,
+        starting resume starting, ready resume ready, degraded resume degraded,
         stopping confirm stopped, stopped start starting
     """,
     "replica": """
@@ -51,7 +53,7 @@ ARROWS: Mapping[str, str] = {
         admitted crash backoff, starting crash backoff, ready crash backoff,
         backoff restart admitted,
         pending stop stopping, admitted stop stopping, starting stop stopping, ready stop stopping,
-        backoff stop stopping, stopping confirm stopped
+        backoff stop stopping, ready drain draining, draining stop stopping, stopping confirm stopped
     """,
     "model version": """
         importing import ready, importing fail failed, failed retry importing,
