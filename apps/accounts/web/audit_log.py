@@ -53,12 +53,18 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "defragmentation_plan.approve": _("%(actor)s approved the defragmentation plan: %(name)s"),
     "defragmentation_plan.dismiss": _("%(actor)s dismissed the defragmentation plan: %(name)s"),
     "defragmentation_plan.propose": _("%(actor)s proposed a defragmentation plan: %(name)s"),
+    "deployment.change_strategy": _(
+        "%(actor)s changed the rollout strategy of the deployment %(name)s"
+    ),
     "deployment.create": _("%(actor)s created the deployment %(name)s"),
     "deployment.delete": _("%(actor)s deleted the deployment %(name)s"),
+    "deployment.pause_rollout": _("%(actor)s paused the rollout of the deployment %(name)s"),
+    "deployment.resume_rollout": _("%(actor)s resumed the rollout of the deployment %(name)s"),
     "deployment.revise": _("%(actor)s created a revision of the deployment %(name)s"),
     "deployment.scale": _("%(actor)s scaled the deployment %(name)s"),
     "deployment.start": _("%(actor)s started the deployment %(name)s"),
     "deployment.stop": _("%(actor)s stopped the deployment %(name)s"),
+    "deployment.undo_rollout": _("%(actor)s undid the rollout of the deployment %(name)s"),
     "fault.acknowledge": _("%(actor)s acknowledged the fault %(name)s"),
     "health_policy.change": _("%(actor)s changed the health policy"),
     "health_rule.change": _("%(actor)s changed the health rule %(name)s"),

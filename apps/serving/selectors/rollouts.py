@@ -18,6 +18,9 @@ from apps.serving.selectors.deployments import (
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from controlplane.domain.serving.rolling_updates import RolloutLimits, RolloutPhase, rollout_phase
 
+#: Code of the failure reason of a revision whose rollout a user undid.
+ROLLOUT_UNDONE = "rollout.undone"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutStatus:

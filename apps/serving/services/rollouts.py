@@ -42,7 +42,7 @@ def rollout_pause(*, deployment: Deployment, actor: User, at: datetime) -> None:
     deployment_transition(
         row, DeploymentEvent.PAUSE, at=at, reason=reason, actor=actor.username, paused_at=at
     )
-    _record_rollout_action(row, actor=actor, action="rollout.pause")
+    _record_rollout_action(row, actor=actor, action="deployment.pause_rollout")
 
 
 @transaction.atomic
@@ -64,13 +64,11 @@ def rollout_resume(*, deployment: Deployment, actor: User, at: datetime) -> None
         paused_at=None,
         resumed_at=at,
     )
-    _record_rollout_action(row, actor=actor, action="rollout.resume")
+    _record_rollout_action(row, actor=actor, action="deployment.resume_rollout")
 
 
 def _record_rollout_action(row: Deployment, *, actor: User, action: str) -> None:
-    record_audit_entry(
-        actor=actor, action=f"deployment.{action}", team=row.team, uid=row.uid, name=row.name
-    )
+    record_audit_entry(actor=actor, action=action, team=row.team, uid=row.uid, name=row.name)
     publish_message("deployment.changed", deployment_uid=row.uid)
 
 
@@ -123,7 +121,7 @@ def _return_to_serving(
         user=actor.username,
     )
     record_deployment_change(
-        row, actor=actor, action="deployment.rollout.undo", at=at, reason=reason
+        row, actor=actor, action="deployment.undo_rollout", at=at, reason=reason
     )
     return serving
 
@@ -175,7 +173,7 @@ def rollout_strategy_set(*, deployment: Deployment, strategy: RolloutStrategy, a
     row.save(update_fields=["max_surge", "max_unavailable"])
     record_audit_entry(
         actor=actor,
-        action="deployment.change",
+        action="deployment.change_strategy",
         team=row.team,
         uid=row.uid,
         name=row.name,

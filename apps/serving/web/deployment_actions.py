@@ -30,6 +30,7 @@ from apps.serving.selectors.revision_configurations import (
     revision_configuration_check,
 )
 from apps.serving.services import deployments as services
+from apps.serving.services import rollouts
 from apps.serving.web.deployments import visible_deployment_or_404
 from apps.serving.web.forms import DeploymentForm, RevisionConfigurationForm, RevisionForm
 from controlplane.domain.common.permissions import Permission
@@ -60,6 +61,7 @@ def deployment_new(request: AuthenticatedRequest) -> HttpResponse:
                         configuration=form.configuration(),
                         queue=values["queue"],
                         replicas=values["replicas"],
+                        strategy=form.strategy(),
                     ).uid
                 ),
             )
@@ -98,6 +100,7 @@ def deployment_check(request: AuthenticatedRequest) -> HttpResponse:
                 form.configuration(), replicas=form.cleaned_data["replicas"]
             )
         )
+        form.add_findings(tuple(form.strategy().findings()))
     return _configuration_check(request, form, queue=form.cleaned_data.get("queue"))
 
 
@@ -124,6 +127,7 @@ def revision_check(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     if form.is_valid():
         replicas = max(1, found.replica_count)
         form.add_findings(revision_configuration_check(form.configuration(), replicas=replicas))
+        form.add_findings(tuple(form.strategy().findings()))
     return _configuration_check(request, form, queue=found.queue, deployment=found)
 
 
@@ -150,7 +154,12 @@ def _configuration_check(
         replicas = deployment.replica_count if deployment else values["replicas"]
         context["adapters"] = [one.name for one in form.configuration().adapters]
         context["replicas"] = replicas
-        context["cards"] = replicas * values["cards"]
+        limits = form.strategy().limits(replicas=max(1, replicas))
+        context["limits"] = limits
+        # A rollout needs cards for its surge only: the others are those of the replicas that it replaces.
+        context["cards"] = values["cards"] * (
+            min(limits.max_surge, replicas) if deployment else replicas
+        )
         context["place"] = quotas.queue_position(queue=queue, chips=[values["chip"]])
     return render(request, "serving/deployment_check.html", context)
 
@@ -209,6 +218,7 @@ def deployment_revise(request: AuthenticatedRequest, uid: str) -> HttpResponse:
                 configuration=form.configuration(),
                 actor=request.user,
                 at=timezone.now(),
+                strategy=form.strategy(),
             )
         except SpecRefused as refusal:
             form.add_findings(refusal.findings)
@@ -277,16 +287,10 @@ def deployment_start(request: AuthenticatedRequest, found: Deployment) -> str:
     load=changeable_deployment_or_404, page="deployment", refusals=_REFUSALS, query="tab=revisions"
 )
 def deployment_roll_back(request: AuthenticatedRequest, found: Deployment, number: int) -> str:
-    """Create a revision with the configuration of an earlier one."""
-    earlier = get_object_or_404(
-        found.revisions.select_related("model_version__line", "model_version__artifact"),
-        number=number,
-    )
-    services.deployment_revise(
-        deployment=found,
-        configuration=RevisionConfiguration.of(earlier),
-        actor=request.user,
-        at=timezone.now(),
+    """Return to an earlier revision, or create one with its configuration."""
+    get_object_or_404(found.revisions, number=number)
+    rollouts.rollout_undo(
+        deployment=found, to_revision=number, actor=request.user, at=timezone.now()
     )
     return _("Rolling back to revision %(n)d.") % {"n": number}
 
@@ -300,9 +304,12 @@ def deployment_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         messages.error(request, _("Not deleted: the entered name does not match."))
         return redirect("deployment", uid=uid)
     try:
-        services.deployment_delete(deployment=found, actor=request.user, at=timezone.now())
+        deleted = services.deployment_delete(
+            deployment=found, actor=request.user, at=timezone.now()
+        )
     except IllegalTransition as refusal:
         messages.error(request, str(refusal))
         return redirect("deployment", uid=uid)
-    messages.success(request, _("%(name)s was deleted.") % {"name": found.name})
+    done = _("%(name)s was deleted.") if deleted else _("%(name)s is being deleted.")
+    messages.success(request, done % {"name": found.name})
     return redirect("deployments")

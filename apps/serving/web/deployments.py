@@ -29,6 +29,7 @@ from apps.serving.selectors.deployments import (
     replicas_with_logs,
     revision_rows,
 )
+from apps.serving.selectors.rollouts import ROLLOUT_UNDONE, RolloutStatus, rollout_status
 from apps.serving.selectors.usage import (
     CallStatistics,
     UsageInterval,
@@ -40,6 +41,7 @@ from apps.serving.selectors.usage import (
     usage_window,
 )
 from controlplane.domain.common.permissions import Permission, roles_grant
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.serving.lifecycle import (
     DEPLOYMENT,
     DeploymentEvent,
@@ -169,7 +171,11 @@ def action_blockers(request: AuthenticatedRequest, found: Deployment) -> Deploym
             else _("The deployment is not stopped.")
         ),
         delete=role
-        or ("" if state is DeploymentState.STOPPED else _("Stop the deployment first.")),
+        or (
+            _("The deployment is being deleted. It disappears when its replicas have stopped.")
+            if found.deletion_requested_at
+            else ""
+        ),
     )
 
 
@@ -250,11 +256,13 @@ def _overview_context(request: AuthenticatedRequest, found: Deployment) -> dict[
             for node in nodes
         ]
         rows.append(ReplicaRow(replica=replica, location="; ".join(locations)))
-    revision = selectors.newest_revision(found)
+    rollout = rollout_status(found)
+    revision = rollout.revision
     return {
         "revision": revision,
+        "rollout": rollout,
+        "undone": _is_undone(rollout),
         "operations": selectors.revision_operations(revision),
-        "failed": selectors.failed_rollout(found),
         "adapters": list(selectors.revision_adapters(revision)),
         "replicas": rows,
         # All replicas have the same claim shape, so the first pending one stands for the others.
@@ -266,6 +274,12 @@ def _overview_context(request: AuthenticatedRequest, found: Deployment) -> dict[
             since=timezone.now() - UsageWindow.HOUR.length,
         ),
     }
+
+
+def _is_undone(rollout: RolloutStatus) -> bool:
+    """Whether a user gave up the newest revision, and not the rollout's own limits."""
+    reason = rollout.given_up.failure_reason if rollout.given_up else ""
+    return isinstance(reason, Reason) and reason.code == ROLLOUT_UNDONE
 
 
 def _calls_context(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:

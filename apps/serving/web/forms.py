@@ -42,8 +42,10 @@ from apps.serving.selectors.revision_configurations import (
     engine_choices,
     engine_field_limits,
 )
+from apps.serving.services.deployments import DEFAULT_STRATEGY
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import SpecField, set_value_at_path, value_at_path
+from controlplane.domain.serving.rolling_updates import RolloutStrategy
 from controlplane.domain.specs.serving import SERVE
 from controlplane.ports import adapter_registry
 from controlplane.ports.engines import EngineTask, ModelFacts
@@ -140,7 +142,7 @@ _REFRESHES_ENGINE_FIELDS: Mapping[str, Any] = {
 class RevisionConfigurationForm(StyledForm):
     """The configuration of one revision."""
 
-    more = ("engine", "cards", *SPEC_FIELD_NAMES)
+    more = ("engine", "cards", "max_surge", "max_unavailable", *SPEC_FIELD_NAMES)
     finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip", "model": "model_version"}
 
     model_version = forms.ModelChoiceField(
@@ -151,6 +153,26 @@ class RevisionConfigurationForm(StyledForm):
     )
     chip = forms.ChoiceField(label=_("Chip"))
     cards = forms.IntegerField(label=_("Cards per replica"), initial=1, min_value=1)
+    max_surge = forms.CharField(
+        label=_("Max surge"),
+        initial=DEFAULT_STRATEGY.max_surge,
+        max_length=4,
+        required=False,
+        help_text=_(
+            "Replicas beyond the wanted number during a rollout: 0 to 64, or 0% to 100% of the replicas, rounded "
+            "up. Default: 1."
+        ),
+    )
+    max_unavailable = forms.CharField(
+        label=_("Max unavailable"),
+        initial=DEFAULT_STRATEGY.max_unavailable,
+        max_length=4,
+        required=False,
+        help_text=_(
+            "Replicas that may be missing during a rollout: 0 to 64, or 0% to 100% of the replicas, rounded down; "
+            "not 0 if max surge is 0. Default: 0."
+        ),
+    )
 
     def fill_choices(self, user: User) -> None:
         """Fill the choices with what the user may use, and add the engine's fields."""
@@ -218,12 +240,22 @@ class RevisionConfigurationForm(StyledForm):
         return [self[name] for name in SPEC_FIELD_NAMES]
 
     @property
+    def strategy_fields(self) -> list[forms.BoundField]:
+        """The fields of the rollout strategy, in the collapsed section."""
+        return [self["max_surge"], self["max_unavailable"]]
+
+    @property
     def engine_open(self) -> bool:
         """Whether the section is expanded: an engine is chosen, or one of its fields has a value or an error."""
         return bool(self["engine"].value()) or any(
             field.errors or field.value() not in (None, "", field.field.initial)
-            for field in self.engine_fields
+            for field in (*self.engine_fields, *self.strategy_fields)
         )
+
+    def strategy(self) -> RolloutStrategy:
+        """The rollout strategy in the form; empty fields get the defaults."""
+        given = {name: self.cleaned_data.get(name) for name in ("max_surge", "max_unavailable")}
+        return RolloutStrategy(**{name: value for name, value in given.items() if value})
 
     def configuration(self) -> RevisionConfiguration:
         """The configuration in the form; empty fields get the engine's defaults."""
@@ -260,6 +292,8 @@ class RevisionForm(RevisionConfigurationForm):
             "chip": newest.chips[0],
             "engine": newest.engine,
             "cards": newest.cards,
+            "max_surge": newest.deployment.max_surge,
+            "max_unavailable": newest.deployment.max_unavailable,
             **{
                 placed.name: value_at_path(newest.spec, path)
                 for path, placed in SPEC_FIELDS.items()

@@ -165,13 +165,18 @@ def playground(request: AuthenticatedRequest) -> HttpResponse:
     uid = request.POST.get("deployment") or request.GET.get("deployment", "")
     chosen = next((row for row in rows if row.uid == uid), None) or next(iter(rows), None)
     bound = request.method == "POST" and chosen is not None
+    requested = request.POST.get("model") or request.GET.get("model", "")
+    names = _model_names(chosen) if chosen else []
+    model = requested if requested in names else next(iter(names), "")
     form = PlaygroundForm(request.POST if bound else None)
     conversation: list[dict[str, str]] = []
     if bound and chosen is not None and form.is_valid():
-        conversation = _chat_messages(request, chosen, form)
+        conversation = _chat_messages(request, chosen, form, model=model)
     context = {
         "deployments": rows,
         "chosen": chosen,
+        "model": model,
+        "model_names": names,
         "missing": bool(uid) and (chosen is None or chosen.uid != uid),
         "not_ready": action_blockers(request, chosen).playground if chosen else "",
         "denied_reason": _call_denied_reason(request, chosen) if chosen else "",
@@ -198,6 +203,12 @@ def _deployments_ready_first(request: AuthenticatedRequest) -> list[Deployment]:
     return sorted(rows, key=rank)
 
 
+def _model_names(found: Deployment) -> list[str]:
+    """The names that requests to the deployment may have: its own, and those of its LoRA adapters."""
+    adapters = selectors.revision_adapters(selectors.newest_revision(found))
+    return [found.name, *adapters.values_list("name", flat=True)]
+
+
 def _call_denied_reason(request: AuthenticatedRequest, found: Deployment) -> str:
     """Why the user may not call it; empty if they may. Calls use the team's limits, so viewing is not enough."""
     if roles_grant(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS):
@@ -210,10 +221,11 @@ def _call_denied_reason(request: AuthenticatedRequest, found: Deployment) -> str
 
 
 def _call_deployment(
-    request: AuthenticatedRequest, found: Deployment, body: dict[str, Any]
+    request: AuthenticatedRequest, found: Deployment, body: dict[str, Any], *, model: str
 ) -> GatewayResponse:
     """Call the deployment.
 
+    :param model: its name or that of one of its LoRA adapters.
     :raises PermissionRefused: if the user may not manage keys of the team.
     :raises GatewayUnreachable: if the gateway cannot be reached.
     """
@@ -221,16 +233,18 @@ def _call_deployment(
     key = playground_key(
         session=request.session, user=request.user, team=found.team, at=timezone.now()
     )
-    return chat_completion(key=key, body={**body, "model": found.name})
+    return chat_completion(key=key, body={**body, "model": model})
 
 
 def _chat_messages(
-    request: AuthenticatedRequest, found: Deployment, form: PlaygroundForm
+    request: AuthenticatedRequest, found: Deployment, form: PlaygroundForm, *, model: str
 ) -> list[dict[str, str]]:
     """The user's message and the response, or the error."""
     question = {"role": "user", "content": form.cleaned_data["message"]}
     try:
-        reply = _call_deployment(request, found, {"messages": form.messages(), **form.parameters()})
+        reply = _call_deployment(
+            request, found, {"messages": form.messages(), **form.parameters()}, model=model
+        )
         whole = b"".join(reply.chunks)
         if reply.status != HTTPStatus.OK:
             return [
@@ -269,13 +283,18 @@ def playground_chat(request: AuthenticatedRequest, uid: str) -> HttpResponseBase
     try:
         requested = json.loads(request.body)
         body = {name: requested[name] for name in FORWARDED_PARAMETERS if name in requested}
-    except (ValueError, TypeError):
+        model = str(requested.get("model") or found.name)
+    except (ValueError, TypeError, AttributeError):
         return _json_error(
             HTTPStatus.BAD_REQUEST, _("The body must be a JSON object with the messages.")
         )
+    if model not in (names := _model_names(found)):
+        message = _("%(deployment)s has no model %(model)s; it serves %(names)s.")
+        values = {"deployment": found.name, "model": model, "names": ", ".join(names)}
+        return _json_error(HTTPStatus.NOT_FOUND, message % values)
     streaming = {"stream": True, "stream_options": {"include_usage": True}}
     try:
-        reply = _call_deployment(request, found, {**body, **streaming})
+        reply = _call_deployment(request, found, {**body, **streaming}, model=model)
     except accounts.PermissionRefused as refusal:
         return _json_error(HTTPStatus.FORBIDDEN, render_reason(str(refusal)))
     except GatewayUnreachable as unreachable:

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.serving.web import api_keys, deployment_actions, deployments, playground
+from apps.serving.web import (
+    api_keys,
+    deployment_actions,
+    deployments,
+    playground,
+    rollout_actions,
+)
 
 urlpatterns = [
     path("deployments", deployments.deployments, name="deployments"),
@@ -47,6 +53,15 @@ urlpatterns = [
     path(
         "deployments/<str:uid>/start", deployment_actions.deployment_start, name="deployment-start"
     ),
+    path(
+        "deployments/<str:uid>/rollout/pause", rollout_actions.rollout_pause, name="rollout-pause"
+    ),
+    path(
+        "deployments/<str:uid>/rollout/resume",
+        rollout_actions.rollout_resume,
+        name="rollout-resume",
+    ),
+    path("deployments/<str:uid>/rollout/undo", rollout_actions.rollout_undo, name="rollout-undo"),
     path(
         "deployments/<str:uid>/delete",
         deployment_actions.deployment_delete,

@@ -70,6 +70,8 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "revoked": StateBadge(_("revoked"), "circle-x", "secondary"),
     "untried": StateBadge(_("no deliveries"), "circle-dashed", "secondary"),
     "working": StateBadge(_("working"), "circle-check", "green"),
+    "complete": StateBadge(pgettext_lazy("rollout", "complete"), "circle-check", "green"),
+    "progressing": StateBadge(pgettext_lazy("rollout", "in progress"), "refresh", "blue"),
     "paused": StateBadge(_("paused"), "player-pause", "secondary"),
     "switched_off": StateBadge(_("disabled"), "ban", "red"),
     "arrived": StateBadge(_("delivered"), "circle-check", "green"),

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from apps.accounts.services import token_digest
 from apps.models.models import ModelVersion
-from apps.serving.models import ApiKey
+from apps.serving.models import ApiKey, Revision, RevisionAdapter
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
 
@@ -88,7 +88,7 @@ QUESTION = {"messages": [{"role": "user", "content": "hello"}], "temperature": 0
 def test_the_playground_passes_the_stream_on_under_a_key_of_its_own(
     browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
-    response = complete(browser, filled, {**QUESTION, "model": "another", "n": 5})
+    response = complete(browser, filled, {**QUESTION, "n": 5})
     assert response.status_code == 200
     assert response["Content-Type"] == "text/event-stream"
     assert b"".join(response).endswith(b"data: [DONE]\n\n")
@@ -99,6 +99,28 @@ def test_the_playground_passes_the_stream_on_under_a_key_of_its_own(
     key = ApiKey.objects.get(name="playground (ada)")
     assert token_digest(gateway.keys[-1]) == key.digest
     assert key.expires_at is not None
+
+
+def test_the_playground_offers_the_adapters_of_a_deployment(
+    browser: Client, filled: FilledCompany, gateway: FakeGateway
+) -> None:
+    address = f"/playground?deployment={filled.ready.uid}"
+    assert 'name="model"' not in browser.get(address).text.partition("</form>")[0]
+    newest = Revision.objects.get(deployment=filled.ready)
+    RevisionAdapter.objects.create(
+        revision=newest, name="parcels-formal", model_version=filled.tuned, rank=8
+    )
+    page = browser.get(f"{address}&model=parcels-formal").text
+    assert '<option value="parcels-formal" selected>' in page
+    assert 'data-model="parcels-formal"' in page
+    b"".join(complete(browser, filled, {**QUESTION, "model": "parcels-formal"}))
+    assert gateway.bodies[-1]["model"] == "parcels-formal"
+    form = {"deployment": filled.ready.uid, "model": "parcels-formal", "message": "hello"}
+    browser.post("/playground", form)
+    assert gateway.bodies[-1]["model"] == "parcels-formal"
+    foreign = complete(browser, filled, {**QUESTION, "model": "another"})
+    assert foreign.status_code == 404
+    assert "it serves parcels, parcels-formal" in foreign.json()["error"]["message"]
 
 
 def test_playground_key_is_created_once_and_encrypted_in_session(

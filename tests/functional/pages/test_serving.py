@@ -116,15 +116,41 @@ def test_a_stopped_deployment_is_started_again(browser: Client, filled: FilledCo
     assert filled.ready.state == "starting"
 
 
-def test_deleting_needs_the_name_typed_and_a_stop_before(
-    browser: Client, filled: FilledCompany
-) -> None:
-    address = f"/deployments/{filled.ready.uid}/delete"
-    assert "cannot be deleted" in browser.post(address, {"name": "parcels"}, follow=True).text
+def test_deleting_needs_the_name_typed(browser: Client, filled: FilledCompany) -> None:
+    page = f"/deployments/{filled.ready.uid}"
+    assert "Not deleted" in browser.post(f"{page}/delete", {"name": "parcel"}, follow=True).text
+    assert (
+        "is being deleted" in browser.post(f"{page}/delete", {"name": "parcels"}, follow=True).text
+    )
+    assert "The deployment is being deleted." in browser.get(page).text
+    services.deployment_confirm_stopped(deployment=filled.ready, at=timezone.now())
+    assert browser.get(page).status_code == 404
+
+
+def test_a_stopped_deployment_is_deleted_at_once(browser: Client, filled: FilledCompany) -> None:
     stopped(filled.ready)
-    assert "Not deleted" in browser.post(address, {"name": "parcel"}, follow=True).text
-    browser.post(address, {"name": "parcels"})
+    browser.post(f"/deployments/{filled.ready.uid}/delete", {"name": "parcels"})
     assert browser.get(f"/deployments/{filled.ready.uid}").status_code == 404
+
+
+def test_a_rollout_is_paused_resumed_and_undone(browser: Client, filled: FilledCompany) -> None:
+    page = f"/deployments/{filled.ready.uid}"
+    form = {"model_version": filled.base.uid, "chip": "cpu", "cards": "1"}
+    browser.post(f"{page}/rollout/pause")
+    assert "Rollouts are paused." in browser.get(page).text
+    browser.post(f"{page}/revise", {**form, "max_surge": "50%", "max_unavailable": "0"})
+    text = browser.get(page).text
+    assert "The rollout of revision 2 is paused" in text
+    assert "50%" in text
+    browser.post(f"{page}/rollout/resume")
+    assert "0 of 1 replicas ready" in browser.get(page).text
+    assert "Rolling back to revision 1." in browser.post(f"{page}/rollout/undo", follow=True).text
+    assert (
+        "The rollout of revision 2 was undone by ada. Revision 1 serves." in browser.get(page).text
+    )
+    both = {"max_surge": "0", "max_unavailable": "0"}
+    wrong = browser.post(f"{page}/revise/check", {**form, **both}).text
+    assert "may not be 0 when max_surge is 0" in wrong
 
 
 @pytest.mark.parametrize("action", ["scale", "stop", "start", "delete"])

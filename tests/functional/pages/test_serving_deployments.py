@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.fleet.models import Card
 from apps.models.models import files_json
 from apps.quotas.models import Allocation
-from apps.serving.models import Deployment, Replica, Revision
+from apps.serving.models import Backend, Deployment, Replica, Revision
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
 from apps.serving.services.gateways import usage_batch_record
@@ -160,6 +160,10 @@ def test_rollback_creates_revision_with_old_configuration(
 ) -> None:
     revised(filled)
     first = Revision.objects.get(deployment=filled.ready, number=1)
+    services.traffic_shift(
+        deployment=filled.ready,
+        backend=Backend.objects.get(revision__deployment=filled.ready, revision__number=2),
+    )
     browser.post(f"/deployments/{filled.ready.uid}/revisions/1/roll-back")
     newest = Revision.objects.filter(deployment=filled.ready).latest("number")
     assert newest.number == 3
@@ -239,7 +243,7 @@ def test_revision_check_uses_replica_count_of_deployment(
 ) -> None:
     form = {"model_version": filled.base.uid, "chip": "cpu", "cards": "1"}
     text = browser.post(f"/deployments/{filled.ready.uid}/revise/check", form).text
-    assert "Requests to parcels are served by the current revision" in text
+    assert "with at most 1 more and 0 fewer than 1 at a time" in text
 
 
 def test_fields_that_the_form_does_not_show_stay_in_the_next_revision(

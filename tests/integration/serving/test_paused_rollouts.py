@@ -119,10 +119,10 @@ def test_a_paused_rollout_starts_and_stops_nothing_and_its_deadline_does_not_run
     for _ in range(6):
         start_replicas(company)
     assert (len(live(deployment, 1)), len(live(deployment, 2))) == (0, 2)
-    actions = AuditEntry.objects.filter(action__startswith="deployment.rollout").order_by("id")
+    actions = AuditEntry.objects.filter(action__endswith="_rollout").order_by("id")
     assert [each.action for each in actions] == [
-        "deployment.rollout.pause",
-        "deployment.rollout.resume",
+        "deployment.pause_rollout",
+        "deployment.resume_rollout",
     ]
 
 

@@ -106,8 +106,9 @@ def history(
     if revision is not None:
         revisions = [one for one in revisions if one["number"] == revision]
         if not revisions:
+            newest = row["revisions"][0]["number"]
             raise NinefoldError(
-                f"deployment {row['name']} has no revision {revision}; its newest is {row['revisions'][0]['number']}"
+                f"deployment {row['name']} has no revision {revision}; the newest is revision {newest}"
             )
         output = OutputFormat.YAML if output is OutputFormat.TABLE else output
     if output is not OutputFormat.TABLE:
@@ -160,8 +161,8 @@ def undo(
         int | None,
         typer.Option(
             min=1,
-            help="Number of the revision. Default: the one that serves while a rollout is in progress, or else the "
-            "one before the newest.",
+            help="Number of the revision. Default: the one that serves while a rollout is in progress, or else "
+            "the one before the newest.",
         ),
     ] = None,
 ) -> None:

@@ -55,6 +55,9 @@ PAGES = (
         "/deployments/{deployment}/revise", may=ENGINEERS, body={"model_version": "{version}"}
     ),
     action_row("/deployments/{deployment}/scale", may=ENGINEERS, body={"replicas": "2"}),
+    action_row("/deployments/{deployment}/rollout/pause", may=ENGINEERS),
+    action_row("/deployments/{deployment.paused}/rollout/resume", may=ENGINEERS),
+    action_row("/deployments/{deployment.revised}/rollout/undo", may=ENGINEERS),
     action_row("/deployments/{deployment}/stop", may=ENGINEERS),
     action_row("/deployments/{deployment.stopped}/start", may=ENGINEERS),
     action_row(
