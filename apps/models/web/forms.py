@@ -173,6 +173,7 @@ class SizingForm(StyledForm):
         "scheme",
         "kv_precision",
         "precision",
+        "adapters",
         "rank",
         "recompute",
         "gradient_accumulation",
@@ -232,6 +233,15 @@ class SizingForm(StyledForm):
         label=_("Precision"),
         choices=[(name, name) for name in ("bfloat16", "float16", "float32")],
         required=False,
+    )
+    adapters = forms.IntegerField(
+        label=_("LoRA adapters"),
+        initial=0,
+        required=False,
+        widget=_WHOLE,
+        help_text=_(
+            "LoRA adapters that are served beside the model, of the rank below: 0 to 16. Default: 0."
+        ),
     )
     rank = forms.IntegerField(label=_("LoRA rank"), required=False, widget=_WHOLE)
     recompute = forms.ChoiceField(

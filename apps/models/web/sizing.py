@@ -119,6 +119,7 @@ def _limit_position(estimate: SizingEstimate, *, chip: Chip) -> int | None:
 def _part_labels() -> Mapping[str, str]:
     return {
         "weights": pgettext("memory", "weights"),
+        "adapters": pgettext("memory", "LoRA adapters"),
         "cache": pgettext("memory", "KV cache"),
         "gradients": pgettext("memory", "gradients"),
         "optimizer": pgettext("memory", "optimizer"),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 import yaml
+from django.db import connection
 from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts.models import User
@@ -15,6 +19,7 @@ from apps.models import selectors as registry
 from apps.monitoring.models import AlertRule
 from apps.quotas.models import Queue
 from apps.serving.models import Deployment
+from apps.serving.services import deployments as services
 from controlplane.domain.common.permissions import Scope
 from ninefold_client.client import Client
 from ninefold_client.code_archives import pack_folder
@@ -22,6 +27,7 @@ from ninefold_client.generated.api.jobs.jobs_list import jobs_list
 from ninefold_client.watch import WatchUnsupported, watch
 from tests.functional.client.conftest import Ninefold, token_of
 from tests.integration.company import Company
+from tests.integration.serving.deployments import configuration, ready_deployment
 
 JOB = """
 apiVersion: ninefold/v1
@@ -130,6 +136,70 @@ def test_a_job_is_submitted_shown_watched_and_cancelled(
     with Client() as client:
         (row,) = jobs_list(client=client, state=["cancelled"]).results
     assert (row.uid, row.team.name) == (job.uid, company.team.name)
+
+
+def test_a_rollout_is_paused_resumed_undone_and_its_deployment_deleted(
+    ninefold: Ninefold, company: Company, live_server: LiveServer
+) -> None:
+    ninefold("login", live_server.url, "--token", "-", text=token_of(company.engineer))
+    deployment = ready_deployment(company)
+    complete = ninefold("rollout", "status", "parser")
+    assert (complete.exit_code, complete.output) == (
+        0,
+        "deployment parser successfully rolled out: revision 1\n",
+    )
+    assert ninefold("rollout", "pause", "parser").output == "deployment/parser paused: revision 1\n"
+    again = ninefold("rollout", "pause", "parser")
+    assert (again.exit_code, "paused cannot be paused again" in again.errors) == (1, True)
+    services.deployment_revise(
+        deployment=deployment,
+        configuration=configuration(company, cards=2),
+        actor=company.engineer,
+        at=company.at,
+    )
+    paused = ninefold("rollout", "status", "parser")
+    assert paused.exit_code == 1
+    assert "0 of 1 replicas are of revision 2" in paused.output
+    assert ninefold("rollout", "resume", "parser").exit_code == 0
+    undone = ninefold("rollout", "undo", "parser")
+    assert undone.output == "deployment/parser rolled back: revision 1\n"
+    failed = ninefold("rollout", "status", "parser")
+    assert (failed.exit_code, failed.output) == (
+        1,
+        "revision 2 of parser failed: undone by mei; revision 1 serves\n",
+    )
+    rows = ninefold("rollout", "history", "parser").output.splitlines()
+    assert [row.split()[:2] for row in rows[1:]] == [["2", "failed"], ["1", "serving"]]
+    # The newest revision was undone: the document is that of the one that serves.
+    (document,) = yaml.safe_load_all(ninefold("get", "deploy", "parser", "-o", "yaml").output)
+    assert document["spec"]["cards"] == 1
+    assert (document["spec"]["max_surge"], document["spec"]["max_unavailable"]) == ("1", "0")
+
+    refused = ninefold("delete", "deployment", "parser")
+    assert (refused.exit_code, "Confirm with --yes" in refused.errors) == (1, True)
+    with reconciled(company):
+        deleted = ninefold("delete", "deployment", "parser", "--yes")
+    assert deleted.output == "deployment/parser deleted\n", deleted.errors
+    assert not Deployment.objects.filter(deleted_at=None).exists()
+
+
+@contextmanager
+def reconciled(company: Company) -> Iterator[None]:
+    """Run the reconcilers of deployments in another thread."""
+    ended = Event()
+
+    def run() -> None:
+        while not ended.is_set():
+            company.turn_deployments()
+        connection.close()
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_a_second_apply_changes_nothing_and_get_prints_what_apply_reads(

@@ -62,7 +62,7 @@ class EngineMemory:
 
 
 DEFAULT_ENGINE_MEMORY = EngineMemory()
-_SERVING_PARTS = ("weights", "cache", "activations", "logits", "graphs", "process")
+_SERVING_PARTS = ("weights", "adapters", "cache", "activations", "logits", "graphs", "process")
 _TRAINING_PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "process")
 _MAX_CARDS = 1024
 
@@ -143,6 +143,8 @@ def serving_workload(
         value_bytes=value,
         memory_fraction=request["memory_fraction"],
         traits=memory.serving,
+        adapters=request["adapters"],
+        adapter_rank=request["rank"] if request["adapters"] else 0,
     )
 
 
@@ -300,4 +302,5 @@ def _propose_plan(
 def _memory_parts(
     usage: ServingMemory | TrainingMemory, names: tuple[str, ...]
 ) -> tuple[MemoryPart, ...]:
-    return tuple(MemoryPart(name=name, bytes=getattr(usage, name)) for name in names)
+    parts = (MemoryPart(name=name, bytes=getattr(usage, name)) for name in names)
+    return tuple(part for part in parts if part.bytes or part.name != "adapters")

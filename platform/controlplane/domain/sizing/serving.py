@@ -2,7 +2,7 @@
 
 ::
 
-    weights + KV cache + activations of one step + logits + CUDA graphs + process   ≤   share of the card
+    weights + adapters + KV cache + activations of a step + logits + CUDA graphs + process  ≤  share of the card
 
 An engine with chunked prefill has the activations of one chunk; one without has those of whole prompts. Per layer
 three widths of the feed-forward network and three of the hidden size are live at once (gate, up and their product;
@@ -14,6 +14,9 @@ The KV cache::
     latent    layers · (compressed + position) · bytes                per token      (MLA)
     window    as heads, but never more tokens than the window         per layer
     recurrent value heads · key size · value size · 4 + convolution   per sequence, regardless of length
+
+LoRA adapters take ``adapters · rank · Σ (in + out)`` values. Engines reserve them for the greatest rank, and
+divide only one of the two matrices by tensor parallelism (vLLM's ``fully_sharded_loras`` is off by default).
 
 Sources: Pope et al. 2022 (arXiv 2211.05102) for heads, DeepSeek-V2 (arXiv 2405.04434, table 1) for latent,
 Gated DeltaNet (arXiv 2412.06464) for recurrent.
@@ -32,6 +35,7 @@ from controlplane.domain.jobs.parallelism import (
     padded_vocabulary,
     stage_share,
 )
+from controlplane.domain.sizing.training import adapter_parameters
 from controlplane.domain.sizing.weights import WeightScheme, largest_shard, weight_bytes
 
 #: Feed-forward widths, and hidden sizes, that are live at once.
@@ -84,6 +88,9 @@ class ServingWorkload:
     memory_fraction: float = 0.9
     plan: ParallelPlan = SINGLE_CARD
     traits: ServingTraits = PAGED
+    #: LoRA adapters beside the model, and the greatest of their ranks.
+    adapters: int = 0
+    adapter_rank: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +98,7 @@ class ServingMemory:
     """Bytes on the fullest card of a replica."""
 
     weights: Bytes
+    adapters: Bytes
     cache: Bytes
     activations: Bytes
     logits: Bytes
@@ -100,7 +108,13 @@ class ServingMemory:
     @property
     def total(self) -> Bytes:
         return Bytes(
-            self.weights + self.cache + self.activations + self.logits + self.graphs + self.process
+            self.weights
+            + self.adapters
+            + self.cache
+            + self.activations
+            + self.logits
+            + self.graphs
+            + self.process
         )
 
 
@@ -109,6 +123,7 @@ def serving_memory(architecture: Architecture, workload: ServingWorkload) -> Ser
     plan, traits = workload.plan, workload.traits
     return ServingMemory(
         weights=_weight_bytes(architecture, workload),
+        adapters=_adapter_bytes(architecture, workload),
         cache=kv_cache_bytes(
             architecture,
             context=_round_up(workload.context, traits.block),
@@ -163,6 +178,14 @@ def _weight_bytes(architecture: Architecture, workload: ServingWorkload) -> Byte
     rest = whole - _embedding_bytes(architecture, workload.scheme)
     parameters = max(1, architecture.parameters - architecture.embedding)
     return Bytes(round(matrices + rest * (own.expert + own.body) / parameters))
+
+
+def _adapter_bytes(architecture: Architecture, workload: ServingWorkload) -> Bytes:
+    if not workload.adapters:
+        return Bytes(0)
+    parameters = adapter_parameters(architecture, rank=workload.adapter_rank)
+    share = (1 + 1 / workload.plan.tensor) / 2 / workload.plan.pipeline
+    return Bytes(round(workload.adapters * parameters * share * workload.value_bytes))
 
 
 def _embedding_bytes(architecture: Architecture, scheme: WeightScheme) -> int:

@@ -74,11 +74,20 @@ SIZING = (
     SpecField(
         name="rank",
         label="LoRA rank",
-        help="Size of the adapter; used by the methods lora and qlora.",
+        help="Size of an adapter; used by the methods lora and qlora, and by LoRA adapters when serving.",
         kind=FieldKind.INTEGER,
         default=16,
         least=1,
         most=1024,
+    ),
+    SpecField(
+        name="adapters",
+        label="LoRA adapters",
+        help="LoRA adapters that are served beside the model; used when serving.",
+        kind=FieldKind.INTEGER,
+        default=0,
+        least=0,
+        most=16,
     ),
     SpecField(
         name="batch",

@@ -216,3 +216,15 @@ def test_more_cards_never_make_one_hold_more_weights(built: Any, wanted: Serving
     shared = replace(wanted, plan=replace(wanted.plan, tensor=wanted.plan.tensor * 2))
     # Padding of the vocabulary may add a few rows.
     assert serving_memory(built, shared).weights <= weights + Bytes(128 * built.hidden * 4)
+
+
+def test_adapters_take_memory_for_the_greatest_rank_of_each() -> None:
+    """Qwen2-7B, every linear matrix of rank 16 in 16 bits: 40,370,176 values, as PEFT prints."""
+    qwen = parse_architecture(QWEN2_7B)
+    adapted = replace(WANTED, adapters=4, adapter_rank=16)
+    alone, beside = serving_memory(qwen, WANTED), serving_memory(qwen, adapted)
+    assert alone.adapters == 0
+    assert beside.adapters == 4 * 40_370_176 * 2
+    assert beside.total - alone.total == beside.adapters
+    halved = serving_memory(qwen, replace(adapted, plan=ParallelPlan(tensor=4)))
+    assert halved.adapters == round(beside.adapters * 5 / 8), "one of two matrices is divided"

@@ -32,6 +32,10 @@ class Deployment:
     route: None | str | Unset = UNSET
     state: DeploymentState | Unset = UNSET
     replica_count: int | Unset = UNSET
+    max_surge: str | Unset = UNSET
+    max_unavailable: str | Unset = UNSET
+    paused_at: datetime.datetime | None | Unset = UNSET
+    deletion_requested_at: datetime.datetime | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         uid = self.uid
@@ -62,6 +66,26 @@ class Deployment:
 
         replica_count = self.replica_count
 
+        max_surge = self.max_surge
+
+        max_unavailable = self.max_unavailable
+
+        paused_at: None | str | Unset
+        if isinstance(self.paused_at, Unset):
+            paused_at = UNSET
+        elif isinstance(self.paused_at, datetime.datetime):
+            paused_at = self.paused_at.isoformat()
+        else:
+            paused_at = self.paused_at
+
+        deletion_requested_at: None | str | Unset
+        if isinstance(self.deletion_requested_at, Unset):
+            deletion_requested_at = UNSET
+        elif isinstance(self.deletion_requested_at, datetime.datetime):
+            deletion_requested_at = self.deletion_requested_at.isoformat()
+        else:
+            deletion_requested_at = self.deletion_requested_at
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -82,6 +106,14 @@ class Deployment:
             field_dict["state"] = state
         if replica_count is not UNSET:
             field_dict["replica_count"] = replica_count
+        if max_surge is not UNSET:
+            field_dict["max_surge"] = max_surge
+        if max_unavailable is not UNSET:
+            field_dict["max_unavailable"] = max_unavailable
+        if paused_at is not UNSET:
+            field_dict["paused_at"] = paused_at
+        if deletion_requested_at is not UNSET:
+            field_dict["deletion_requested_at"] = deletion_requested_at
 
         return field_dict
 
@@ -125,6 +157,44 @@ class Deployment:
 
         replica_count = d.pop("replica_count", UNSET)
 
+        max_surge = d.pop("max_surge", UNSET)
+
+        max_unavailable = d.pop("max_unavailable", UNSET)
+
+        def _parse_paused_at(data: object) -> datetime.datetime | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                paused_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return paused_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None | Unset, data)
+
+        paused_at = _parse_paused_at(d.pop("paused_at", UNSET))
+
+        def _parse_deletion_requested_at(data: object) -> datetime.datetime | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                deletion_requested_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return deletion_requested_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None | Unset, data)
+
+        deletion_requested_at = _parse_deletion_requested_at(d.pop("deletion_requested_at", UNSET))
+
         deployment = cls(
             uid=uid,
             name=name,
@@ -137,6 +207,10 @@ class Deployment:
             route=route,
             state=state,
             replica_count=replica_count,
+            max_surge=max_surge,
+            max_unavailable=max_unavailable,
+            paused_at=paused_at,
+            deletion_requested_at=deletion_requested_at,
         )
 
         return deployment

@@ -26,6 +26,8 @@ class DeploymentCreateRequest:
     chips: list[str] | Unset = UNSET
     cards: int | Unset = UNSET
     adapters: list[AdapterRequestRequest] | Unset = UNSET
+    max_surge: int | str | Unset = UNSET
+    max_unavailable: int | str | Unset = UNSET
     team: str | Unset = UNSET
     queue: str | Unset = "default"
     replicas: int | Unset = 1
@@ -54,6 +56,18 @@ class DeploymentCreateRequest:
                 adapters_item = adapters_item_data.to_dict()
                 adapters.append(adapters_item)
 
+        max_surge: int | str | Unset
+        if isinstance(self.max_surge, Unset):
+            max_surge = UNSET
+        else:
+            max_surge = self.max_surge
+
+        max_unavailable: int | str | Unset
+        if isinstance(self.max_unavailable, Unset):
+            max_unavailable = UNSET
+        else:
+            max_unavailable = self.max_unavailable
+
         team = self.team
 
         queue = self.queue
@@ -78,6 +92,10 @@ class DeploymentCreateRequest:
             field_dict["cards"] = cards
         if adapters is not UNSET:
             field_dict["adapters"] = adapters
+        if max_surge is not UNSET:
+            field_dict["max_surge"] = max_surge
+        if max_unavailable is not UNSET:
+            field_dict["max_unavailable"] = max_unavailable
         if team is not UNSET:
             field_dict["team"] = team
         if queue is not UNSET:
@@ -119,6 +137,20 @@ class DeploymentCreateRequest:
 
                 adapters.append(adapters_item)
 
+        def _parse_max_surge(data: object) -> int | str | Unset:
+            if isinstance(data, Unset):
+                return data
+            return cast(int | str | Unset, data)
+
+        max_surge = _parse_max_surge(d.pop("max_surge", UNSET))
+
+        def _parse_max_unavailable(data: object) -> int | str | Unset:
+            if isinstance(data, Unset):
+                return data
+            return cast(int | str | Unset, data)
+
+        max_unavailable = _parse_max_unavailable(d.pop("max_unavailable", UNSET))
+
         team = d.pop("team", UNSET)
 
         queue = d.pop("queue", UNSET)
@@ -133,6 +165,8 @@ class DeploymentCreateRequest:
             chips=chips,
             cards=cards,
             adapters=adapters,
+            max_surge=max_surge,
+            max_unavailable=max_unavailable,
             team=team,
             queue=queue,
             replicas=replicas,

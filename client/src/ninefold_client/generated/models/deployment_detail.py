@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..models.object_reference import ObjectReference
     from ..models.reason import Reason
     from ..models.revision import Revision
+    from ..models.rollout_status import RolloutStatus
 
 
 T = TypeVar("T", bound="DeploymentDetail")
@@ -31,10 +32,15 @@ class DeploymentDetail:
     queue: str
     ready_replicas: int
     gateway_url: str
+    rollout: RolloutStatus
     revisions: list[Revision]
     route: None | str | Unset = UNSET
     state: DeploymentState | Unset = UNSET
     replica_count: int | Unset = UNSET
+    max_surge: str | Unset = UNSET
+    max_unavailable: str | Unset = UNSET
+    paused_at: datetime.datetime | None | Unset = UNSET
+    deletion_requested_at: datetime.datetime | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         uid = self.uid
@@ -55,6 +61,8 @@ class DeploymentDetail:
 
         gateway_url = self.gateway_url
 
+        rollout = self.rollout.to_dict()
+
         revisions = []
         for revisions_item_data in self.revisions:
             revisions_item = revisions_item_data.to_dict()
@@ -72,6 +80,26 @@ class DeploymentDetail:
 
         replica_count = self.replica_count
 
+        max_surge = self.max_surge
+
+        max_unavailable = self.max_unavailable
+
+        paused_at: None | str | Unset
+        if isinstance(self.paused_at, Unset):
+            paused_at = UNSET
+        elif isinstance(self.paused_at, datetime.datetime):
+            paused_at = self.paused_at.isoformat()
+        else:
+            paused_at = self.paused_at
+
+        deletion_requested_at: None | str | Unset
+        if isinstance(self.deletion_requested_at, Unset):
+            deletion_requested_at = UNSET
+        elif isinstance(self.deletion_requested_at, datetime.datetime):
+            deletion_requested_at = self.deletion_requested_at.isoformat()
+        else:
+            deletion_requested_at = self.deletion_requested_at
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -85,6 +113,7 @@ class DeploymentDetail:
                 "queue": queue,
                 "ready_replicas": ready_replicas,
                 "gateway_url": gateway_url,
+                "rollout": rollout,
                 "revisions": revisions,
             }
         )
@@ -94,6 +123,14 @@ class DeploymentDetail:
             field_dict["state"] = state
         if replica_count is not UNSET:
             field_dict["replica_count"] = replica_count
+        if max_surge is not UNSET:
+            field_dict["max_surge"] = max_surge
+        if max_unavailable is not UNSET:
+            field_dict["max_unavailable"] = max_unavailable
+        if paused_at is not UNSET:
+            field_dict["paused_at"] = paused_at
+        if deletion_requested_at is not UNSET:
+            field_dict["deletion_requested_at"] = deletion_requested_at
 
         return field_dict
 
@@ -102,6 +139,7 @@ class DeploymentDetail:
         from ..models.object_reference import ObjectReference
         from ..models.reason import Reason
         from ..models.revision import Revision
+        from ..models.rollout_status import RolloutStatus
 
         d = dict(src_dict)
         uid = d.pop("uid")
@@ -121,6 +159,8 @@ class DeploymentDetail:
         ready_replicas = d.pop("ready_replicas")
 
         gateway_url = d.pop("gateway_url")
+
+        rollout = RolloutStatus.from_dict(d.pop("rollout"))
 
         revisions = []
         _revisions = d.pop("revisions")
@@ -147,6 +187,44 @@ class DeploymentDetail:
 
         replica_count = d.pop("replica_count", UNSET)
 
+        max_surge = d.pop("max_surge", UNSET)
+
+        max_unavailable = d.pop("max_unavailable", UNSET)
+
+        def _parse_paused_at(data: object) -> datetime.datetime | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                paused_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return paused_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None | Unset, data)
+
+        paused_at = _parse_paused_at(d.pop("paused_at", UNSET))
+
+        def _parse_deletion_requested_at(data: object) -> datetime.datetime | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                deletion_requested_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return deletion_requested_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None | Unset, data)
+
+        deletion_requested_at = _parse_deletion_requested_at(d.pop("deletion_requested_at", UNSET))
+
         deployment_detail = cls(
             uid=uid,
             name=name,
@@ -157,10 +235,15 @@ class DeploymentDetail:
             queue=queue,
             ready_replicas=ready_replicas,
             gateway_url=gateway_url,
+            rollout=rollout,
             revisions=revisions,
             route=route,
             state=state,
             replica_count=replica_count,
+            max_surge=max_surge,
+            max_unavailable=max_unavailable,
+            paused_at=paused_at,
+            deletion_requested_at=deletion_requested_at,
         )
 
         return deployment_detail

@@ -1,10 +1,13 @@
 from typing import Literal
 
-ReplicaState = Literal["admitted", "backoff", "pending", "ready", "starting", "stopped", "stopping"]
+ReplicaState = Literal[
+    "admitted", "backoff", "draining", "pending", "ready", "starting", "stopped", "stopping"
+]
 
 REPLICA_STATE_VALUES: set[ReplicaState] = {
     "admitted",
     "backoff",
+    "draining",
     "pending",
     "ready",
     "starting",

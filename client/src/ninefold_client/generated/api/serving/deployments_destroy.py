@@ -1,17 +1,16 @@
 from typing import Any
 from urllib.parse import quote
 
-import httpx
-
 from ...client import AuthenticatedClient
+from ...models.deployment_detail import DeploymentDetail
 
 
 def deployments_destroy(
     uid: str,
     *,
     client: AuthenticatedClient,
-) -> httpx.Response:
-    """Delete a stopped deployment.
+) -> Any | DeploymentDetail:
+    """Delete a deployment.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
     """
@@ -24,4 +23,6 @@ def deployments_destroy(
     }
 
     response = client.get_httpx_client().request(**_kwargs)
-    return response
+    response_202 = DeploymentDetail.from_dict(response.json())
+
+    return response_202

@@ -1,0 +1,37 @@
+from typing import Any
+from urllib.parse import quote
+
+from ...client import AuthenticatedClient
+from ...models.deployment_detail import DeploymentDetail
+from ...models.patched_rollout_strategy_request import PatchedRolloutStrategyRequest
+from ...types import UNSET, Unset
+
+
+def deployments_partial_update(
+    uid: str,
+    *,
+    client: AuthenticatedClient,
+    body: PatchedRolloutStrategyRequest | Unset = UNSET,
+) -> DeploymentDetail:
+    """Change the rollout strategy.
+
+    :raises ninefold_client.errors.ApiError: if the server refuses the request.
+    """
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "patch",
+        "url": "/api/v1/deployments/{uid}".format(
+            uid=quote(str(uid), safe=""),
+        ),
+    }
+
+    if not isinstance(body, Unset):
+        _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+    _kwargs["headers"] = headers
+    response = client.get_httpx_client().request(**_kwargs)
+    response_200 = DeploymentDetail.from_dict(response.json())
+
+    return response_200
