@@ -52,6 +52,7 @@ class SizingRequestRequestSpec:
     memory_fraction: float | Unset = 0.9
     method: SizingRequestRequestSpecMethod | Unset = "full"
     rank: int | Unset = 16
+    adapters: int | Unset = 0
     batch: int | Unset = 1
     gradient_accumulation: int | Unset = 1
     precision: SizingRequestRequestSpecPrecision | Unset = "bfloat16"
@@ -87,6 +88,8 @@ class SizingRequestRequestSpec:
             method = self.method
 
         rank = self.rank
+
+        adapters = self.adapters
 
         batch = self.batch
 
@@ -133,6 +136,8 @@ class SizingRequestRequestSpec:
             field_dict["method"] = method
         if rank is not UNSET:
             field_dict["rank"] = rank
+        if adapters is not UNSET:
+            field_dict["adapters"] = adapters
         if batch is not UNSET:
             field_dict["batch"] = batch
         if gradient_accumulation is not UNSET:
@@ -193,6 +198,8 @@ class SizingRequestRequestSpec:
 
         rank = d.pop("rank", UNSET)
 
+        adapters = d.pop("adapters", UNSET)
+
         batch = d.pop("batch", UNSET)
 
         gradient_accumulation = d.pop("gradient_accumulation", UNSET)
@@ -246,6 +253,7 @@ class SizingRequestRequestSpec:
             memory_fraction=memory_fraction,
             method=method,
             rank=rank,
+            adapters=adapters,
             batch=batch,
             gradient_accumulation=gradient_accumulation,
             precision=precision,

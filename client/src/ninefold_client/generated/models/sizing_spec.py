@@ -26,6 +26,7 @@ class SizingSpec:
     memory_fraction: float | None | Unset = UNSET
     method: None | str | Unset = UNSET
     rank: int | None | Unset = UNSET
+    adapters: int | None | Unset = UNSET
     batch: int | None | Unset = UNSET
     gradient_accumulation: int | None | Unset = UNSET
     precision: None | str | Unset = UNSET
@@ -84,6 +85,12 @@ class SizingSpec:
         else:
             rank = self.rank
 
+        adapters: int | None | Unset
+        if isinstance(self.adapters, Unset):
+            adapters = UNSET
+        else:
+            adapters = self.adapters
+
         batch: int | None | Unset
         if isinstance(self.batch, Unset):
             batch = UNSET
@@ -141,6 +148,8 @@ class SizingSpec:
             field_dict["method"] = method
         if rank is not UNSET:
             field_dict["rank"] = rank
+        if adapters is not UNSET:
+            field_dict["adapters"] = adapters
         if batch is not UNSET:
             field_dict["batch"] = batch
         if gradient_accumulation is not UNSET:
@@ -234,6 +243,15 @@ class SizingSpec:
 
         rank = _parse_rank(d.pop("rank", UNSET))
 
+        def _parse_adapters(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        adapters = _parse_adapters(d.pop("adapters", UNSET))
+
         def _parse_batch(data: object) -> int | None | Unset:
             if data is None:
                 return data
@@ -305,6 +323,7 @@ class SizingSpec:
             memory_fraction=memory_fraction,
             method=method,
             rank=rank,
+            adapters=adapters,
             batch=batch,
             gradient_accumulation=gradient_accumulation,
             precision=precision,
