@@ -17,9 +17,14 @@ from tests.e2e.product import Product, processes
 from tests.e2e.rest_client import RestClient
 from tests.e2e.waiting import wait_until
 
-pytestmark = [pytest.mark.product, pytest.mark.engine, pytest.mark.full]
-
 WITHIN = 900.0
+# Each of its steps may take that long on a busy machine.
+pytestmark = [
+    pytest.mark.product,
+    pytest.mark.engine,
+    pytest.mark.full,
+    pytest.mark.timeout(4 * WITHIN),
+]
 
 
 @dataclass
