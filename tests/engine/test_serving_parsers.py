@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.engines.tool_parsers import FAMILIES
+from controlplane.adapters.engines.vllm_omni import ASCEND_PIPELINES, NVIDIA_PIPELINES
 from controlplane.ports.adapter_registry import engine_by_name
 from controlplane.ports.engines import ArgumentVerification, ServedAdapter
 from controlplane.ports.launches import Launch
@@ -20,6 +21,8 @@ from tests.engine import published
 from tests.unit.engines.serving_requests import (
     CHIPS,
     COMPRESSED,
+    IMAGE_SPEC,
+    IMAGES,
     MODELSLIM,
     PLAIN,
     SPECS,
@@ -134,6 +137,30 @@ def test_sglang_reads_every_command(engine_python: Path) -> None:
     assert {values["device"] for values in read} == {"cuda", "npu"}
     assert {values["quantization"] for values in read} == {None, "modelslim"}
     assert {values["nnodes"] for values in read} == {1, 2}
+
+
+def test_vllm_omni_reads_every_command_and_has_every_pipeline(engine_python: Path) -> None:
+    """With vLLM 0.23.0, whose arguments it inherits: its own are in its package."""
+    assert engine_by_name("vllm_omni").profile().flags is ArgumentVerification.PARSED
+    package = published.modules("vllm-omni==0.28.0")
+    packages = [package, *map(published.modules, ("vllm==0.23.0", COMPILED))]
+    lines = []
+    for chip in ("nvidia-h800", "ascend-910b3"):
+        for spec in ({"model_name": "assistant"}, IMAGE_SPEC):
+            argv = command(rendered("vllm_omni", spec, chip=chip, model=IMAGES))
+            lines.append(argv[argv.index("serve") + 1 :])
+    read = published.read(
+        engine_python, "read_serving", "vllm_omni", packages=packages, asked=lines
+    )
+    for values in read:
+        assert (values["model_tag"], values["omni"]) == ("/inputs/model", True)
+        assert (values["served_model_name"], values["port"]) == (["assistant"], 8000)
+        assert (values["tensor_parallel_size"], values["dtype"]) == (4, "bfloat16")
+        assert values["api_key"] is None, "the key is in no argument"
+    assert {values["max_num_seqs"] for values in read} == {None, 2}
+    registry = (package / "vllm_omni" / "diffusion" / "registry.py").read_text(encoding="utf-8")
+    known = set(re.findall(r'^    "(.+)": \($', registry, re.M))
+    assert set(NVIDIA_PIPELINES) | set(ASCEND_PIPELINES) <= known
 
 
 @pytest.mark.parametrize("version", ["0.23.0", "0.33.0"])

@@ -294,7 +294,7 @@ def _rendering_refusal(
             "the plug-in of this engine does not support the task {task}",
             task=asked,
         )
-    if refusal := _kind_refusal(entry, asked):
+    if refusal := _kind_refusal(entry, asked) or _source_refusal(entry, task, vendor, engine):
         return refusal
     chips = plugin.chips()
     running = [chip for chip in chips if not plug_in.unsupported_reason(asked, chip)]
@@ -307,6 +307,17 @@ def _rendering_refusal(
     return _refusal_unless_any_accepted(
         _refusal_on_chip(chip, entry, task=asked, engine=plug_in) for chip in running
     )
+
+
+def _source_refusal(entry: CatalogEntry, task: CatalogTask, vendor: str, engine: str) -> str:
+    """That a source names the model as not supported by the engine on the vendor's chips; or empty."""
+    claims = entry.claims(task, vendor=vendor)
+    if any(c.engine == engine and c.status is SupportLevel.UNSUPPORTED for c in claims):
+        return Reason(
+            "catalog.model.unsupported_by_source",
+            "the documentation of the engine names this model as not supported",
+        )
+    return ""
 
 
 def _kind_refusal(entry: CatalogEntry, task: EngineTask) -> str:

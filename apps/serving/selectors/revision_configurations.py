@@ -82,7 +82,7 @@ def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> s
             chip=chip.label,
             clusters=names,
         )
-    if model is None or not model.format:
+    if model is None:
         return ""
     wrong = engine.check(EngineTask.SERVE, {}, chip=chip, model=model)
     return next((finding.message for finding in wrong if finding.field == "model"), "")

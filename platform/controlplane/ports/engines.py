@@ -145,7 +145,7 @@ class ModelFacts:
     @property
     def kind(self) -> ModelKind | None:
         """None if it is of no kind that is served."""
-        return model_kind(self.architecture, files=self.files)
+        return model_kind(self.architecture, files=self.files, name=self.name)
 
     def check_length(self, spec: Mapping[str, Any], field: str) -> Iterator[FieldFinding]:
         """A finding if the field of the spec is a number of tokens above the context length of the model."""

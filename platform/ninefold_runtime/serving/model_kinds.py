@@ -4,13 +4,14 @@
 ``model_index.json``                           image (diffusers)
 ``config.json``, first of ``architectures``
 …``ForSequenceClassification``, one label      reranking
+``modules.json`` with ``LogitScore``           reranking (scores two tokens of a causal model)
 …``ForCausalLM``                               text
 ``Whisper…ForConditionalGeneration``           transcription
 …``ForConditionalGeneration`` with images      text
 ``modules.json``, or …``Model``                embedding (sentence-transformers)
 ============================================== ======================================================
 
-``modules.json`` decides between an embedding model and a causal language model: some are both.
+``modules.json`` decides between a causal language model and an embedding model or reranker made of it.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def model_kind(folder: Path) -> ServedKind:
     if (folder / "model_index.json").is_file():
         return ServedKind.IMAGE
     is_pipeline = (folder / "modules.json").is_file()
-    if is_pipeline:
-        _check_modules(folder)
+    if is_pipeline and any(name.endswith(".LogitScore") for name in _module_types(folder)):
+        return ServedKind.RERANKER
     if not (folder / "config.json").is_file():
         if is_pipeline:
             return ServedKind.EMBEDDING
@@ -95,19 +96,24 @@ def _architecture(config: dict[str, Any]) -> str:
     return str(architectures[0]) if isinstance(architectures, list) and architectures else ""
 
 
-def _check_modules(folder: Path) -> None:
-    """:raises InvalidTaskInput: if a module of the pipeline is not one of sentence-transformers."""
+def _module_types(folder: Path) -> list[str]:
+    """The classes of the pipeline's modules.
+
+    :raises InvalidTaskInput: if one is not of sentence-transformers.
+    """
     settings = folder / "config_sentence_transformers.json"
     kind = _read_json(settings).get("model_type") if settings.is_file() else None
     if kind not in (None, "SentenceTransformer", "CrossEncoder"):
         raise InvalidTaskInput(f"a {kind} of sentence-transformers is not served")
-    modules = _read_json(folder / "modules.json", kind=list)
-    for module in modules:
+    types = []
+    for module in _read_json(folder / "modules.json", kind=list):
         name = module.get("type") if isinstance(module, dict) else None
         if not isinstance(name, str) or not name.startswith("sentence_transformers."):
             raise InvalidTaskInput(
                 f"modules.json names {name!r}; only modules of sentence_transformers are loaded"
             )
+        types.append(name)
+    return types
 
 
 def _read_json(path: Path, *, kind: type = dict) -> Any:

@@ -1,8 +1,8 @@
-"""What vLLM's and SGLang's parsers make of command lines: a JSON list on stdin gives a JSON list on stdout.
+"""What vLLM's, SGLang's and vLLM-Omni's parsers make of command lines: a JSON list in, a JSON list out.
 
-``read_serving.py vllm|sglang``; an entry is ``[ARGUMENT…]``. What the engines import beside torch and transformers
-(HTTP clients, kernels, image libraries) has nothing to do with arguments: stand-ins take their place. Parser,
-defaults, choices and types are the engine's.
+``read_serving.py vllm|sglang|vllm_omni``; an entry on stdin is ``[ARGUMENT…]``. What the engines import beside
+torch and transformers (HTTP clients, kernels, image libraries) has nothing to do with arguments: stand-ins take
+their place. Parser, defaults, choices and types are the engine's.
 """
 
 from __future__ import annotations
@@ -92,7 +92,25 @@ class _StandInModule(types.ModuleType):
 
 
 #: By the engine's name: kernels, where it imports them so early; torch looks for them too.
-_KERNELS = {"vllm": frozenset(), "sglang": frozenset({"triton"})}
+_KERNELS = {
+    "vllm": frozenset(),
+    "sglang": frozenset({"triton"}),
+    "vllm_omni": frozenset(
+        {
+            "av",
+            "cache_dit",
+            "diffusers",
+            "einops",
+            "janus",
+            "msgpack",
+            "omegaconf",
+            "prettytable",
+            "soundfile",
+            "soxr",
+            "websockets",
+        }
+    ),
+}
 
 
 class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -130,6 +148,27 @@ def vllm_parser() -> Any:
     ).CpuPlatform()
     parsing = importlib.import_module("vllm.utils.argparse_utils")
     return _vllm_arguments().make_arg_parser(parsing.FlexibleArgumentParser(prog="vllm serve"))
+
+
+def vllm_omni_parser() -> Any:
+    """That of ``vllm serve --omni``; the server, which imports every model, has a stand-in."""
+    platforms = importlib.import_module("vllm.platforms")
+    vars(platforms)["_current_platform"] = importlib.import_module(
+        "vllm.platforms.cpu"
+    ).CpuPlatform()
+    for package in ("vllm_omni", "vllm_omni.entrypoints"):
+        bare = types.ModuleType(package)
+        bare.__path__ = [
+            f"{each}/{package.replace('.', '/')}" for each in sys.path if "vllm-omni" in each
+        ]
+        sys.modules[package] = bare
+    for name in ("vllm_omni.entrypoints.openai", "vllm_omni.entrypoints.openai.api_server"):
+        stand_in = _StandInModule(name)
+        stand_in.__path__ = []
+        sys.modules[name] = stand_in
+    command = importlib.import_module("vllm_omni.entrypoints.cli.serve").OmniServeCommand()
+    parser = importlib.import_module("vllm_omni.utils.tracking_parser").TrackingArgumentParser()
+    return command.subparser_init(parser.add_subparsers())
 
 
 def sglang_parser() -> Any:
@@ -191,9 +230,12 @@ def _plain(value: Any) -> Any:
 def main() -> None:
     engine = sys.argv[1]
     sys.meta_path.insert(0, _StandIns(_STOOD_IN_FOR | _KERNELS[engine]))
-    make, check = {"vllm": (vllm_parser, check_vllm), "sglang": (sglang_parser, check_sglang)}[
-        engine
-    ]
+    make, check = {
+        "vllm": (vllm_parser, check_vllm),
+        "sglang": (sglang_parser, check_sglang),
+        # What it checks besides are files of the model, which are not there.
+        "vllm_omni": (vllm_omni_parser, lambda _arguments: None),
+    }[engine]
     parser = make()
     answers = [parsed(parser, command, check) for command in json.load(sys.stdin)]
     sys.stdout.write(f"\n{json.dumps(answers)}")

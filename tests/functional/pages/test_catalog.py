@@ -103,7 +103,7 @@ def test_the_counts_of_both_kinds_of_chips_are_what_the_plug_ins_accept(
     found = {task: page.context["listing"].count for task, page in pages.items()}
     accepted = {task: accepted_on_both(task) for task in CatalogTask}
     assert found == {task.value: len(keys) for task, keys in accepted.items()}
-    assert (found["train"], found["serve"], found["quantize"]) == (29, 46, 0)
+    assert (found["train"], found["serve"], found["quantize"]) == (29, 71, 0)
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert f"accept {found['train']} and {found['serve']} of them, and quantize none" in readme
     assert f"{found['train']} of 166 models" in text_of(pages["train"])
@@ -237,6 +237,17 @@ def test_a_model_that_the_plug_in_refuses_says_so_beside_what_sources_say(
     assert not serving["transformers"].renderable
     assert "is a InternVLChatModel" in serving["transformers"].refusal
     assert "Not supported by any engine plug-in" in text_of(page)
+
+
+def test_what_a_source_names_as_not_supported_is_not_rendered(
+    browser: Client, empty: EmptyCompany, published_catalog: None
+) -> None:
+    page = browser.get("/models/catalog/whisper-large-v3")
+    ascend = claims(page, "ascend", CatalogTask.SERVE)["vllm_ascend"]
+    assert (ascend.status, ascend.renderable) == (SupportLevel.UNSUPPORTED, False)
+    assert ascend.evidence == ("S5b",)
+    assert "names this model as not supported" in ascend.refusal
+    assert claims(page, "nvidia", CatalogTask.SERVE)["vllm"].renderable
 
 
 def test_an_engine_here_that_does_not_run_on_the_chips_says_so_beside_what_sources_say(

@@ -12,6 +12,7 @@ from apps.models.models import ModelVersion
 from apps.serving.models import Deployment, Revision
 from apps.serving.selectors.revision_configurations import engine_choices
 from controlplane.ports.adapter_registry import all_chips, engine_names
+from controlplane.ports.engines import ModelFacts
 from tests.functional.sample_rows import FilledCompany
 
 pytestmark = pytest.mark.django_db
@@ -189,8 +190,8 @@ def test_weights_that_an_engine_does_not_load_grey_it_out(
 @pytest.mark.parametrize(
     ("chip", "order"),
     [
-        ("nvidia-h800", ["vllm", "sglang", "transformers"]),
-        ("ascend-910b3", ["vllm_ascend", "sglang", "mindie"]),
+        ("nvidia-h800", ["vllm", "sglang", "xllm", "vllm_omni", "tei", "transformers"]),
+        ("ascend-910b3", ["vllm_ascend", "xllm", "sglang", "mindie", "vllm_omni"]),
         ("cpu", ["transformers"]),
     ],
 )
@@ -199,3 +200,27 @@ def test_what_serves_most_models_of_the_catalog_on_the_chip_goes_first(
 ) -> None:
     choices = engine_choices(chip=all_chips()[chip], model=None)
     assert [choice.name for choice in choices if not choice.unavailable_reason] == order
+
+
+@pytest.mark.parametrize(
+    ("chip", "architecture", "files", "best"),
+    [
+        ("nvidia-h800", "XLMRobertaModel", ("modules.json",), "vllm"),
+        ("nvidia-h800", "QwenImagePipeline", ("model_index.json",), "vllm_omni"),
+        ("ascend-910b3", "QwenImagePipeline", ("model_index.json",), "vllm_omni"),
+        ("nvidia-h800", "WhisperForConditionalGeneration", (), "vllm"),
+        ("cpu", "StableDiffusionPipeline", ("model_index.json",), "transformers"),
+    ],
+)
+def test_an_engine_that_does_not_serve_the_kind_of_model_is_not_the_default(
+    chip: str, architecture: str, files: tuple[str, ...], best: str
+) -> None:
+    model = ModelFacts(
+        name="any",
+        architecture=architecture,
+        context_length=0,
+        parameters=0,
+        files=frozenset(files),
+    )
+    choices = engine_choices(chip=all_chips()[chip], model=model)
+    assert (choices[0].name, choices[0].unavailable_reason) == (best, "")

@@ -19,6 +19,7 @@ from tests.unit.deployment.tools import tool
 PRODUCT = ROOT / "docker" / "Dockerfile"
 ENGINE = ROOT / "docker" / "engines" / "transformers" / "Dockerfile"
 MINDIE = ROOT / "docker" / "engines" / "mindie" / "Dockerfile"
+XLLM = ROOT / "docker" / "engines" / "xllm" / "Dockerfile"
 FILES = pytest.mark.parametrize("path", [PRODUCT, ENGINE], ids=lambda path: path.parent.name)
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
@@ -108,7 +109,14 @@ def test_mindies_image_runs_as_the_account_of_pods() -> None:
     assert "a+rX /usr/local/Ascend/mindie" in final(MINDIE).last("RUN")
 
 
-@pytest.mark.parametrize("path", [PRODUCT, ENGINE, MINDIE], ids=lambda path: str(path.parent.name))
+def test_xllms_image_has_its_program_where_the_engine_starts_it() -> None:
+    assert final(XLLM).last("USER") == "65532:65532"
+    assert final(XLLM).last("RUN").endswith(" /usr/local/bin/xllm")
+
+
+@pytest.mark.parametrize(
+    "path", [PRODUCT, ENGINE, MINDIE, XLLM], ids=lambda path: str(path.parent.name)
+)
 def test_hadolint_finds_nothing(path: Path) -> None:
     hadolint = tool("hadolint")
     if hadolint is None:

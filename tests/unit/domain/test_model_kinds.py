@@ -29,5 +29,11 @@ def test_a_kind_is_told_by_architecture_and_files(
     assert model_kind(architecture, files=files) is kind
 
 
+def test_a_reranker_that_is_a_causal_language_model_is_told_by_its_name() -> None:
+    assert model_kind("Qwen3ForCausalLM", name="Qwen3-Reranker-8B") is ModelKind.RERANKER
+    assert model_kind("Qwen3ForCausalLM", name="Qwen3-8B") is ModelKind.TEXT
+    assert model_kind("BertModel", name="reranker-base") is ModelKind.EMBEDDING
+
+
 def test_operations_have_the_names_of_the_gateway() -> None:
     assert [operation.value for operation in Operation] == [one.value for one in RouteOperation]

@@ -12,12 +12,22 @@ from controlplane.ports.launches import Launch, LaunchPlacement
 from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
 CHIPS = ("nvidia-h800", "ascend-910b3", "ascend-910c", "ascend-310p")
-ENGINES = ("mindie", "sglang", "vllm", "vllm_ascend")
+ENGINES = ("mindie", "sglang", "vllm", "vllm_ascend", "xllm")
 KEY = "k3y-of-the-replica"
 PLAIN = replace(QWEN3_8B, config={**QWEN3_8B.config, "architectures": ["Qwen3ForCausalLM"]})
 MODELSLIM = replace(PLAIN, name="qwen3-8b-w8a8", scheme="w8a8", format="modelslim")
 COMPRESSED = replace(PLAIN, name="qwen3-8b-w8a8", scheme="w8a8", format="compressed-tensors")
 FOUR_BITS = replace(COMPRESSED, name="qwen3-8b-w4a16", scheme="w4a16")
+#: A pipeline of diffusers from text to image.
+IMAGES = replace(
+    PLAIN,
+    name="qwen-image",
+    architecture="QwenImagePipeline",
+    context_length=0,
+    config={},
+    files=frozenset({"model_index.json"}),
+)
+IMAGE_SPEC: Mapping[str, Any] = {"model_name": "assistant", "concurrency": 2, "graphs": "off"}
 
 #: One spec of each kind; what an engine cannot do of one it refuses.
 SPECS: Mapping[str, Mapping[str, Any]] = {

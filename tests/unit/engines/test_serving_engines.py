@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from controlplane.adapters.engines.mindie import MindieEngine
 from controlplane.ports.adapter_registry import all_chips, engine_by_name
@@ -31,6 +32,7 @@ HOME = {
     "sglang": "nvidia-h800",
     "vllm": "nvidia-h800",
     "vllm_ascend": "ascend-910b3",
+    "xllm": "ascend-910b3",
 }
 
 
@@ -101,6 +103,8 @@ def test_each_maps_the_figures_that_a_chart_of_serving_needs(name: str) -> None:
 def test_a_wrong_value_is_named_with_what_would_be_right(
     name: str, spec: dict[str, Any], field: str, message: str
 ) -> None:
+    if (name, field) == ("xllm", "context_length"):
+        message = "xLLM serves the context length in the config.json of the model"
     assert message in findings(name, spec, chip=HOME[name])[field]
 
 
@@ -174,6 +178,54 @@ def test_an_embedding_model_is_told_by_its_files_and_pooled() -> None:
     assert findings("vllm", {}, model=model) == {}
     assert argv_of("vllm", {}, model)[-2:] == ("--runner", "pooling")
     assert "--is-embedding" in argv_of("sglang", {}, model)
+
+
+def test_qwen3_reranker_is_served_with_its_prompt_where_it_is_documented() -> None:
+    """As ``docs.vllm.ai`` starts it; other engines say why not."""
+    model = replace(PLAIN, name="Qwen3-Reranker-8B v1", architecture="Qwen3ForCausalLM")
+    for name, chip in (("vllm", "nvidia-h800"), ("vllm_ascend", "ascend-910b3")):
+        launch = rendered(name, {"model_name": "assistant"}, chip=chip, model=model)
+        argv = list(launch.roles[0].argv)
+        if "steps.json" in launch.files:
+            argv = json.loads(launch.files["steps.json"])["steps"][0]["run"]
+        overrides = json.loads(argv[argv.index("--hf-overrides") + 1])
+        assert overrides == {
+            "architectures": ["Qwen3ForSequenceClassification"],
+            "classifier_from_token": ["no", "yes"],
+            "is_original_qwen3_reranker": True,
+        }
+        assert "--enable-auto-tool-choice" not in argv
+        assert argv[argv.index("--chat-template") + 1] == "{work}/score_template.jinja"
+    template = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True).from_string(
+        launch.files["score_template.jinja"]
+    )
+    messages = [{"role": "query", "content": "Q"}, {"role": "document", "content": "D"}]
+    assert template.render(messages=messages) == (
+        "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "
+        'Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
+        "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n"
+        "<Query>: Q\n<Document>: D<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+    )
+    refused = {
+        "sglang": "rendered for vLLM only",
+        "xllm": "serves models of the kinds embedding, text",
+        "transformers": "without the files of sentence-transformers",
+    }
+    for name, reason in refused.items():
+        assert reason in findings(name, {}, model=model)["model"], name
+    other = replace(model, architecture="LlamaForCausalLM")
+    assert "only Qwen3ForCausalLM" in findings("vllm", {}, model=other)["model"]
+    module = replace(model, files=frozenset({"modules.json", "1_LogitScore/config.json"}))
+    assert findings("transformers", {}, chip="cpu", model=module) == {}
+
+
+def test_vllm_ascend_refuses_the_model_that_its_documentation_marks_as_not_supported() -> None:
+    whisper = replace(PLAIN, name="whisper", architecture="WhisperForConditionalGeneration")
+    assert findings("vllm", {}, model=whisper) == {}
+    refused = findings("vllm_ascend", {}, chip="ascend-910b3", model=whisper)
+    assert "names it as not supported" in refused["model"]
+    speech = replace(whisper, architecture="Qwen3ASRForConditionalGeneration")
+    assert findings("vllm_ascend", {}, chip="ascend-910b3", model=speech) == {}
 
 
 def test_tool_calls_are_parsed_as_the_family_of_the_model_writes_them() -> None:

@@ -44,6 +44,7 @@ def test_what_can_be_asked_of_which_engine_is_as_before() -> None:
     }
     all_of = list(SPECS)
     without_fp8 = [case for case in SPECS if case != "small-cache"]
+    for_xllm = ["default", "switched-off", "switched-on", "copied"]
     assert {key: value for key, value in found.items() if value} == {
         ("mindie", "ascend-910b3"): ["default", "bounded"],
         ("mindie", "ascend-910c"): ["default", "bounded"],
@@ -55,6 +56,9 @@ def test_what_can_be_asked_of_which_engine_is_as_before() -> None:
         ("vllm_ascend", "ascend-910b3"): without_fp8,
         ("vllm_ascend", "ascend-910c"): without_fp8,
         ("vllm_ascend", "ascend-310p"): without_fp8,
+        ("xllm", "nvidia-h800"): for_xllm,
+        ("xllm", "ascend-910b3"): for_xllm,
+        ("xllm", "ascend-910c"): for_xllm,
     }
 
 

@@ -32,7 +32,7 @@ def wait_until(true: Callable[[], bool], *, what: str) -> None:
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    for name in ("start_sglang", "follow", "calibration_rows"):
+    for name in ("start_sglang", "start_xllm", "follow", "calibration_rows"):
         (tmp_path / f"{name}.py").write_text(
             container_commands.read_bundled_program(name), encoding="utf-8"
         )
@@ -85,6 +85,41 @@ def test_sglang_is_not_started_without_a_key(sglang: Path) -> None:
     assert done.returncode == 1
     assert "nothing is served without a key" in done.stderr
     assert "GIVEN" not in done.stdout
+
+
+#: One process of xLLM: writes what it was given, then fails, or waits for its end.
+XLLM = """
+import pathlib, signal, sys
+rank = sys.argv[3].partition("=")[2]
+folder = pathlib.Path(sys.argv[1])
+if rank == folder.joinpath("fails").read_text():
+    sys.exit(3)
+signal.signal(signal.SIGTERM, lambda *_: (folder.joinpath(f"ended-{rank}").touch(), sys.exit(0)))
+(folder / f"rank-{rank}").write_text(" ".join(sys.argv[2:]))
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("fails", ["1", ""])
+def test_xllm_has_a_process_for_each_card_and_they_end_together(programs: Path, fails: str) -> None:
+    (programs / "process.py").write_text(XLLM.replace("argv[3]", "argv[4]"), encoding="utf-8")
+    (programs / "fails").write_text(fails, encoding="utf-8")
+    command = [sys.executable, "process.py", str(programs)]
+    started_as = [sys.executable, "start_xllm.py", "8000", "3", "npu", *command]
+    process = subprocess.Popen(started_as, cwd=programs)
+    try:
+        if not fails:
+            wait_until(lambda: len(list(programs.glob("rank-*"))) == 3, what="start of all cards")
+            assert (programs / "rank-2").read_text() == (
+                "--port=8002 --nnodes=3 --node_rank=2 --devices=npu:2"
+            )
+            process.send_signal(signal.SIGTERM)
+        code = process.wait(SECONDS)
+    finally:
+        process.kill()
+    assert code == (3 if fails else 128 + signal.SIGTERM)
+    if not fails:
+        assert {path.name for path in programs.glob("ended-*")} == {f"ended-{n}" for n in range(3)}
 
 
 class Mindie:

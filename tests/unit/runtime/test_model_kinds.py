@@ -12,6 +12,10 @@ from controlplane.domain.serving import model_kinds
 from ninefold_runtime.exit_codes import InvalidTaskInput
 from ninefold_runtime.serving.model_kinds import ServedKind, model_kind
 
+LOGIT_SCORE = [
+    {"idx": 0, "type": "sentence_transformers.base.modules.transformer.Transformer"},
+    {"idx": 1, "type": "sentence_transformers.cross_encoder.modules.logit_score.LogitScore"},
+]
 POOLING = [{"idx": 0, "type": "sentence_transformers.models.Transformer"}]
 
 
@@ -41,6 +45,11 @@ def _config(architecture: str, **fields: Any) -> dict[str, Any]:
             ServedKind.RERANKER,
         ),
         (_config("BertForSequenceClassification", num_labels=1), ServedKind.RERANKER),
+        (
+            _config("Qwen3ForCausalLM")
+            | {"modules.json": LOGIT_SCORE, "1_LogitScore/config.json": {}},
+            ServedKind.RERANKER,
+        ),
         (_config("BertModel"), ServedKind.EMBEDDING),
         (_config("Qwen3Model"), ServedKind.EMBEDDING),
         (_config("Qwen3ForCausalLM") | {"modules.json": POOLING}, ServedKind.EMBEDDING),

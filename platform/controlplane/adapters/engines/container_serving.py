@@ -56,7 +56,10 @@ RESERVED_ARGUMENTS = frozenset(
         "--port",
         "--uds",
         "--model",
+        "--model-id",
         "--model-path",
+        "--hostname",
+        "--prometheus-port",
         "--served-model-name",
         "--enable-lora",
         "--lora-modules",
@@ -141,6 +144,10 @@ class ContainerServingEngine(ContainerEngine):
 
     def unsupported_weights_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         """Why it does not load weights of that format and scheme on the chip; empty if it does."""
+        return ""
+
+    def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        """Why it does not serve a model of a kind that it serves otherwise; empty if it does."""
         return ""
 
     def check_engine_rules(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
@@ -263,6 +270,17 @@ class ContainerServingEngine(ContainerEngine):
                     kind=model.kind or UNKNOWN,
                     engine=profile.title,
                     kinds=", ".join(sorted(profile.operations)),
+                ),
+            )
+        elif model.architecture and (reason := self.unsupported_model_reason(model, chip=chip)):
+            yield FieldFinding(
+                field="model",
+                message=Reason(
+                    "engine.model.architecture_not_supported",
+                    "{model} is a {architecture}, which is not supported: {reason}",
+                    model=model.name,
+                    architecture=model.architecture,
+                    reason=reason,
                 ),
             )
 

@@ -126,6 +126,14 @@ class SglangEngine(ContainerServingEngine):
                 ),
             )
 
+    def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        if model.kind is ModelKind.RERANKER and model.architecture.endswith("ForCausalLM"):
+            return Reason(
+                "engine.sglang.reranker_not_supported",
+                "rerankers that are causal language models are rendered for vLLM only",
+            )
+        return ""
+
     def unsupported_weights_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         if chip is None:
             return ""

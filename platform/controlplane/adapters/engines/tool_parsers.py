@@ -2,8 +2,9 @@
 
 An engine finds tool calls in the text of a model by a parser that fits the model's chat template. The names
 are those of vLLM (``vllm/tool_parsers``, ``vllm/reasoning``; 0.23.0 and 0.33.0) and SGLang
-(``srt/function_call``, ``srt/parser``; 0.5.14 and 0.5.23); a test compares them with these packages. Which
-family has which parser follows the documentation of the engines and was not run on hardware.
+(``srt/function_call``, ``srt/parser``; 0.5.14 and 0.5.23); a test compares them with these packages. Those of
+xLLM are in ``xllm/function_call`` and ``xllm/parser`` at 87e8d6ed (0.10.0). Which family has which parser follows
+the documentation of the engines and was not run on hardware.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class ModelFamily:
     name: str = ""
     vllm: ParserNames = ParserNames()
     sglang: ParserNames = ParserNames()
+    xllm: ParserNames = ParserNames()
 
     def includes(self, model: ModelFacts) -> bool:
         return bool(
@@ -49,6 +51,7 @@ def _family(
     *,
     vllm: tuple[str, str] = ("", ""),
     sglang: tuple[str, str] = ("", ""),
+    xllm: tuple[str, str] = ("", ""),
     name: str = "",
 ) -> ModelFamily:
     return ModelFamily(
@@ -56,6 +59,7 @@ def _family(
         name=name,
         vllm=ParserNames(tools=vllm[0], reasoning=vllm[1]),
         sglang=ParserNames(tools=sglang[0], reasoning=sglang[1]),
+        xllm=ParserNames(tools=xllm[0], reasoning=xllm[1]),
     )
 
 
@@ -66,24 +70,31 @@ FAMILIES = (
         name=r"coder|qwen3\.5",
         vllm=("qwen3_coder", "qwen3"),
         sglang=("qwen3_coder", "qwen3"),
+        xllm=("qwen3_coder", "qwen3"),
     ),
     _family(
         r"Qwen3\w*For(CausalLM|ConditionalGeneration)",
         vllm=("hermes", "qwen3"),
         sglang=("qwen25", "qwen3"),
+        xllm=("qwen25", "qwen3"),
     ),
     _family(
-        r"Qwen2\w*For(CausalLM|ConditionalGeneration)", vllm=("hermes", ""), sglang=("qwen25", "")
+        r"Qwen2\w*For(CausalLM|ConditionalGeneration)",
+        vllm=("hermes", ""),
+        sglang=("qwen25", ""),
+        xllm=("qwen25", ""),
     ),
     _family(
         r"DeepseekV4\w*ForCausalLM",
         vllm=("deepseek_v4", "deepseek_v4"),
         sglang=("deepseekv4", "deepseek-v4"),
+        xllm=("deepseekv4", "deepseek-v4"),
     ),
     _family(
         r"DeepseekV32ForCausalLM",
         vllm=("deepseek_v32", "deepseek_v3"),
         sglang=("deepseekv32", "deepseek-v3"),
+        xllm=("deepseekv32", "deepseek-v3"),
     ),
     _family(
         r"DeepseekV3ForCausalLM",
@@ -96,19 +107,28 @@ FAMILIES = (
         name=r"kimi",
         vllm=("kimi_k2", "kimi_k2"),
         sglang=("kimi_k2", "kimi_k2"),
+        xllm=("kimi_k2", "kimi"),
     ),
     _family(
         r"DeepseekV3ForCausalLM",
         vllm=("deepseek_v3", "deepseek_r1"),
         sglang=("deepseekv3", "deepseek-r1"),
+        xllm=("deepseekv3", "deepseek-r1"),
     ),
     _family(
         r"Glm4Moe\w*ForCausalLM",
         name=r"4\.7",
         vllm=("glm47", "glm45"),
         sglang=("glm47", "glm45"),
+        xllm=("glm47", "glm47"),
     ),
-    _family(r"Glm4(Moe)?\w*ForCausalLM", vllm=("glm45", "glm45"), sglang=("glm45", "glm45")),
+    _family(
+        r"Glm4(Moe)?\w*ForCausalLM",
+        vllm=("glm45", "glm45"),
+        sglang=("glm45", "glm45"),
+        xllm=("glm45", "glm45"),
+    ),
+    _family(r"GlmMoeDsaForCausalLM", xllm=("glm5", "glm5")),
     _family(
         r"MiniMaxM2ForCausalLM",
         vllm=("minimax_m2", "minimax_m2"),
@@ -132,12 +152,17 @@ FAMILIES = (
     _family(r"SeedOssForCausalLM", vllm=("seed_oss", "seed_oss")),
     _family(r"MiMo\w*ForCausalLM", vllm=("mimo", "mimo"), sglang=("mimo", "mimo")),
     _family(r"Olmo3ForCausalLM", vllm=("olmo3", "olmo3")),
-    _family(r"Step3\w*", vllm=("step3", "step3"), sglang=("step3", "step3")),
+    _family(
+        r"Step3\w*",
+        vllm=("step3", "step3"),
+        sglang=("step3", "step3"),
+        xllm=("", "step3"),
+    ),
 )
 
 
 def parser_names(spec: Mapping[str, Any], *, model: ModelFacts | None, engine: str) -> ParserNames:
-    """The parsers of a spec for ``vllm`` or ``sglang``: named in it, or those of the model's family."""
+    """The parsers of a spec for ``vllm``, ``sglang`` or ``xllm``: named in it, or those of the model's family."""
     family = next((each for each in FAMILIES if model is not None and each.includes(model)), None)
     known = getattr(family, engine) if family is not None else ParserNames()
     tools, reasoning = spec["tool_call_parser"], spec["reasoning_parser"]

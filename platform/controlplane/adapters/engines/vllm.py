@@ -6,6 +6,8 @@ The parser of ``vllm serve`` is the same; vLLM Ascend has images, graphs and qua
 from __future__ import annotations
 
 import json
+from functools import cache
+from importlib.resources import files
 
 from controlplane.adapters.engines import container_commands, container_engine, tool_parsers
 from controlplane.adapters.engines.container_engine import bfloat16_limits
@@ -106,6 +108,8 @@ def _adapter_arguments(settings: ServingSettings) -> list[str]:
 def _kind_arguments(settings: ServingSettings) -> list[str]:
     """Parsers of a model that generates text; the pooling of one that does not."""
     kind = settings.model.kind if settings.model is not None else None
+    if kind is ModelKind.RERANKER and settings.model is not None and is_causal(settings.model):
+        return ["--runner", "pooling", *_SCORE_ARGUMENTS]
     if kind in (ModelKind.EMBEDDING, ModelKind.RERANKER):
         return ["--runner", "pooling"]
     parsers = tool_parsers.parser_names(settings.spec, model=settings.model, engine="vllm")
@@ -115,6 +119,54 @@ def _kind_arguments(settings: ServingSettings) -> list[str]:
     if parsers.reasoning:
         argv += ["--reasoning-parser", parsers.reasoning]
     return argv
+
+
+#: The file of the prompt of a reranker that says yes or no.
+SCORE_TEMPLATE = "score_template.jinja"
+#: Of the logits of yes and no a classifier is made, as vLLM documents it for Qwen3-Reranker.
+_SCORE_ARGUMENTS = (
+    "--hf-overrides",
+    '{"architectures":["Qwen3ForSequenceClassification"],"classifier_from_token":["no","yes"],'
+    '"is_original_qwen3_reranker":true}',
+    "--chat-template",
+    f"{{work}}/{SCORE_TEMPLATE}",
+)
+#: The one causal language model that vLLM makes a reranker of by these arguments.
+_CAUSAL_RERANKER = "Qwen3ForCausalLM"
+
+
+def is_causal(model: ModelFacts) -> bool:
+    return model.architecture.endswith("ForCausalLM")
+
+
+@cache
+def score_template_text() -> str:
+    """The prompt of Qwen3-Reranker, as vLLM and Qwen document it."""
+    folder = files("controlplane.adapters.engines.programs")
+    return folder.joinpath("qwen3_reranker.jinja").read_text(encoding="utf-8")
+
+
+def score_files(settings: ServingSettings) -> dict[str, str]:
+    """The files that a reranker needs beside those of its model."""
+    model = settings.model
+    if model is None or model.kind is not ModelKind.RERANKER or not is_causal(model):
+        return {}
+    return {SCORE_TEMPLATE: score_template_text()}
+
+
+def unsupported_reranker_reason(model: ModelFacts) -> str:
+    """Why a reranker is not served; empty if it is, or is a model of another kind."""
+    if (
+        model.kind is not ModelKind.RERANKER
+        or not is_causal(model)
+        or model.architecture == _CAUSAL_RERANKER
+    ):
+        return ""
+    return Reason(
+        "engine.vllm.reranker_not_supported",
+        "of causal language models only {architecture} is served as a reranker",
+        architecture=_CAUSAL_RERANKER,
+    )
 
 
 def multi_node_command(
@@ -195,6 +247,9 @@ class VllmEngine(ContainerServingEngine):
     ) -> tuple[FieldLimit, ...]:
         return _LIMITS
 
+    def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        return unsupported_reranker_reason(model)
+
     def translate(self, settings: ServingSettings) -> ServingCommand:
         """Quantized weights carry their quantization config, so no ``--quantization`` is given."""
         argv = serve_command(settings)
@@ -202,10 +257,10 @@ class VllmEngine(ContainerServingEngine):
             argv += ["--kv-cache-dtype", "fp8"]
         if settings.is_set("graphs", "off"):
             argv.append("--enforce-eager")
-        command, files = multi_node_command(settings, argv)
+        command, programs = multi_node_command(settings, argv)
         return ServingCommand(
             argv=command,
-            files=files,
+            files={**programs, **score_files(settings)},
             environment=ENVIRONMENT,
             key_variables=(KEY_VARIABLE,),
         )
@@ -270,6 +325,9 @@ _VLLM_ASCEND_LIMITS = (
         ),
     ),
 )
+#: What its table of models (docs/source/user_guide/support_matrix/supported_models.md at 182b75ea) marks as not
+#: supported; vLLM serves it on GPUs.
+_NOT_ON_ASCEND = frozenset({"WhisperForConditionalGeneration"})
 #: Graphs of the decoding steps only; what vLLM Ascend names as the setting for small chips.
 _DECODE_GRAPHS = {"cudagraph_mode": "FULL_DECODE_ONLY"}
 
@@ -286,6 +344,14 @@ class VllmAscendEngine(ContainerServingEngine):
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         return (*_VLLM_ASCEND_LIMITS, *bfloat16_limits(chip))
+
+    def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        if model.architecture in _NOT_ON_ASCEND:
+            return Reason(
+                "engine.vllm_ascend.model_not_supported",
+                "the table of models of vLLM Ascend names it as not supported",
+            )
+        return unsupported_reranker_reason(model)
 
     def unsupported_weights_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         scheme = model.scheme.lower()
@@ -305,10 +371,10 @@ class VllmAscendEngine(ContainerServingEngine):
             if settings.model.scheme.lower() == "w8a8sc":
                 argv += ["--load-format", "sharded_state"]
         argv += _ascend_graph_arguments(settings)
-        command, files = multi_node_command(settings, argv)
+        command, programs = multi_node_command(settings, argv)
         return ServingCommand(
             argv=command,
-            files=files,
+            files={**programs, **score_files(settings)},
             environment={**ENVIRONMENT, **_ASCEND_ENVIRONMENT},
             key_variables=(KEY_VARIABLE,),
         )

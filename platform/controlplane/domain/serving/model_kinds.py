@@ -44,16 +44,31 @@ _GENERATIVE = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
 _GENERATIVE_MODELS = frozenset({"ChatGLMModel", "InternVLChatModel", "MiniCPMV"})
 
 
-def model_kind(architecture: str, *, files: Collection[str] = ()) -> ModelKind | None:
+#: Folder of sentence-transformers' module that scores by the logits of two tokens, yes and no.
+LOGIT_SCORE_MODULE = "LogitScore"
+#: In the name of rerankers that are published as causal language models without that module.
+_RERANKER_NAME = "reranker"
+
+
+def model_kind(
+    architecture: str, *, files: Collection[str] = (), name: str = ""
+) -> ModelKind | None:
     """The kind of a model; None if it is of no kind that is served.
 
     :param architecture: ``architectures[0]`` of its ``config.json``.
     :param files: paths of its files. Embedding models may have the architecture of a generative one.
+    :param name: by which rerankers are told that are generative models otherwise (Qwen3-Reranker).
     """
+    scores_tokens = architecture.endswith("ForCausalLM") and (
+        _RERANKER_NAME in name.lower() or any(LOGIT_SCORE_MODULE in path for path in files)
+    )
     rules = (
         (KIND_MARKERS[ModelKind.IMAGE] in files, ModelKind.IMAGE),
         (architecture in _TRANSCRIPTION, ModelKind.TRANSCRIPTION),
-        (architecture.endswith("ForSequenceClassification"), ModelKind.RERANKER),
+        (
+            architecture.endswith("ForSequenceClassification") or scores_tokens,
+            ModelKind.RERANKER,
+        ),
         (KIND_MARKERS[ModelKind.EMBEDDING] in files, ModelKind.EMBEDDING),
         (
             architecture.endswith(_GENERATIVE) or architecture in _GENERATIVE_MODELS,

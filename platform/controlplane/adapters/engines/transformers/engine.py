@@ -22,7 +22,7 @@ from controlplane.domain.common.spec_fields import (
     SpecField,
     fields_named,
 )
-from controlplane.domain.serving.model_kinds import ModelKind, Operation
+from controlplane.domain.serving.model_kinds import LOGIT_SCORE_MODULE, ModelKind, Operation
 from controlplane.domain.sizing import EngineMemory, MixedPrecision, ServingTraits
 from controlplane.domain.specs import training
 from controlplane.domain.specs.evaluation import EVALUATE
@@ -151,6 +151,33 @@ TRAINABLE = frozenset(
         "SmolLM3ForCausalLM",
     }
 )
+
+
+def reads_images(model: ModelFacts) -> bool:
+    """Whether it is a vision-language model that the server loads: chats with images."""
+    return (
+        model.kind is ModelKind.TEXT
+        and model.architecture.endswith("ForConditionalGeneration")
+        and "vision_config" in model.config
+    )
+
+
+def _check_reranker(model: ModelFacts) -> Iterator[FieldFinding]:
+    """A causal language model is a reranker by its module of sentence-transformers, which has its prompt too."""
+    if model.architecture.endswith("ForCausalLM") and not any(
+        LOGIT_SCORE_MODULE in path for path in model.files
+    ):
+        yield FieldFinding(
+            field="model",
+            message=Reason(
+                "engine.transformers.reranker_without_module",
+                "{model} is a {architecture} without the files of sentence-transformers "
+                "(modules.json with LogitScore), which this engine requires of a reranker; import a "
+                "revision that has them, or serve it with vLLM",
+                model=model.name,
+                architecture=model.architecture,
+            ),
+        )
 
 
 def runtime_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -298,7 +325,12 @@ def _check_model(
                 architectures=", ".join(sorted(TRAINABLE)),
             ),
         )
-    elif task is EngineTask.SERVE and model.kind in OPERATIONS.keys() - {ModelKind.TEXT}:
+    elif task is EngineTask.SERVE and model.kind is ModelKind.RERANKER:
+        yield from _check_reranker(model)
+        return
+    elif task is EngineTask.SERVE and (
+        model.kind in OPERATIONS.keys() - {ModelKind.TEXT} or reads_images(model)
+    ):
         return
     elif not model.architecture.endswith("ForCausalLM"):
         yield FieldFinding(

@@ -1,0 +1,157 @@
+"""The engine ``vllm_omni``: vLLM-Omni, which generates images with pipelines of diffusers on NVIDIA and Ascend.
+
+Its command is ``vllm serve … --omni``: arguments of vLLM that a diffusion pipeline reads, and a few of its own.
+"""
+
+from __future__ import annotations
+
+from controlplane.adapters.engines import container_engine
+from controlplane.adapters.engines.container_engine import bfloat16_limits
+from controlplane.adapters.engines.container_serving import (
+    MODEL,
+    ContainerServingEngine,
+    ServingCommand,
+    ServingSettings,
+)
+from controlplane.adapters.engines.vllm import ENVIRONMENT, KEY_VARIABLE
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.spec_fields import FieldLimit
+from controlplane.domain.serving.model_kinds import ModelKind, Operation
+from controlplane.ports.engines import (
+    ArgumentVerification,
+    EngineProfile,
+    EngineTask,
+    ModelFacts,
+)
+
+#: Pipelines from text to image that its table of models names for Ascend, and the network of each, by which the
+#: catalog knows a model.
+ASCEND_PIPELINES = {
+    "ErnieImagePipeline": "ErnieImageTransformer2DModel",
+    "Flux2KleinPipeline": "Flux2Transformer2DModel",
+    "LongCatImagePipeline": "LongCatImageTransformer2DModel",
+    "QwenImagePipeline": "QwenImageTransformer2DModel",
+    "StableDiffusionXLPipeline": "",
+    "ZImagePipeline": "ZImageTransformer2DModel",
+}
+#: Those that it names for NVIDIA. The network of Stable Diffusion XL is that of 1.5 too, which it does not serve.
+NVIDIA_PIPELINES = ASCEND_PIPELINES | {
+    "Flux2Pipeline": "Flux2Transformer2DModel",
+    "FluxPipeline": "FluxTransformer2DModel",
+    "GlmImagePipeline": "GlmImageTransformer2DModel",
+    "HiDreamImagePipeline": "HiDreamImageTransformer2DModel",
+    "OmniGen2Pipeline": "OmniGen2Transformer2DModel",
+    "OvisImagePipeline": "OvisImageTransformer2DModel",
+    "StableDiffusion3Pipeline": "SD3Transformer2DModel",
+}
+
+PROFILE = EngineProfile(
+    title="vLLM-Omni",
+    versions=">=0.28,<0.31",
+    default_version="0.28.0",
+    images={
+        "nvidia": "vllm/vllm-omni:v{version}",
+        **container_engine.ascend_images(
+            a2="quay.io/ascend/vllm-omni:v{version}", a3="quay.io/ascend/vllm-omni:v{version}-a3"
+        ),
+    },
+    operations={ModelKind.IMAGE: frozenset({Operation.IMAGES})},
+    metrics={
+        "requests_running": "vllm_omni:num_requests_running",
+        "requests_waiting": "vllm_omni:num_requests_waiting",
+        "requests_ok": "vllm_omni:requests_success_total",
+        "latency": "vllm_omni:e2e_request_latency_s",
+    },
+    flags=ArgumentVerification.PARSED,
+    remarks=(
+        Reason(
+            "engine.vllm.open_endpoints",
+            "vLLM requires the API key on /v1 only: every client that can reach the port can "
+            "read /metrics and /health.",
+        ),
+        Reason(
+            "engine.vllm_omni.operations_not_offered",
+            "Generates images from text. Videos, edits of images and speech, which vLLM-Omni has "
+            "too, are not offered. Not run on hardware.",
+        ),
+    ),
+    sources=(
+        "vLLM-Omni 0.28.0 and 0.30.0: vllm_omni/entrypoints/cli/serve.py and "
+        "vllm_omni/entrypoints/openai/api_server.py",
+        "vLLM-Omni: docs/models/supported_models.md, table of NVIDIA and Ascend; "
+        "docs/getting_started/installation for images",
+    ),
+)
+
+_NO_TEXT = Reason(
+    "engine.vllm_omni.text_option", "this option applies to models that generate text only"
+)
+_ONE_LAYOUT = Reason(
+    "engine.vllm_omni.parallelism_not_supported",
+    "only tensor parallelism is rendered for image pipelines",
+)
+_LIMITS = (
+    FieldLimit(
+        field="queue_size",
+        reason=Reason(
+            "engine.vllm.queue_size_not_supported",
+            "vLLM does not limit the number of queued requests; set limits on the "
+            "API keys of the gateway",
+        ),
+    ),
+    FieldLimit(field="context_length", reason=_NO_TEXT),
+    FieldLimit(field="kv_precision", values=("fp8",), reason=_NO_TEXT),
+    FieldLimit(field="prefix_cache", values=("on", "off"), reason=_NO_TEXT),
+    FieldLimit(field="chunked_prefill", values=("on", "off"), reason=_NO_TEXT),
+    FieldLimit(field="tool_call_parser", reason=_NO_TEXT),
+    FieldLimit(field="reasoning_parser", reason=_NO_TEXT),
+    FieldLimit(field="parallel.pipeline", reason=_ONE_LAYOUT),
+    FieldLimit(field="parallel.data", reason=_ONE_LAYOUT),
+    FieldLimit(field="parallel.expert", values=("on",), reason=_ONE_LAYOUT),
+)
+
+
+class VllmOmniEngine(ContainerServingEngine):
+    """Implements ``controlplane.ports.engines.Engine``."""
+
+    name = "vllm_omni"
+    one_node_because = Reason(
+        "engine.vllm_omni.one_node", "vLLM-Omni shares an image pipeline among cards of one node"
+    )
+
+    def profile(self) -> EngineProfile:
+        return PROFILE
+
+    def limits(
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldLimit, ...]:
+        return (*_LIMITS, *bfloat16_limits(chip))
+
+    def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        on_ascend = chip is not None and chip.torch_device == "npu"
+        pipelines = ASCEND_PIPELINES if on_ascend else NVIDIA_PIPELINES
+        if model.architecture in {*pipelines, *filter(None, pipelines.values())}:
+            return ""
+        return Reason(
+            "engine.vllm_omni.pipeline_not_supported",
+            "vLLM-Omni generates images with {pipelines} here",
+            pipelines=", ".join(sorted(pipelines)),
+        )
+
+    def translate(self, settings: ServingSettings) -> ServingCommand:
+        spec = settings.spec
+        argv = ["vllm", "serve", MODEL, "--omni", "--served-model-name", spec["model_name"]]
+        argv += ["--host", "0.0.0.0", "--port", "{port:http}"]  # noqa: S104 - inside of its container
+        argv += ["--dtype", settings.precision]
+        argv += ["--tensor-parallel-size", str(settings.plan.tensor)]
+        argv += ["--gpu-memory-utilization", f"{spec['memory_fraction']:g}"]
+        if spec["concurrency"]:
+            argv += ["--max-num-seqs", str(spec["concurrency"])]
+        if settings.is_set("graphs", "off"):
+            argv.append("--enforce-eager")
+        return ServingCommand(
+            argv=(*argv, *(spec["extra_args"] or ())),
+            environment={**ENVIRONMENT, "VLLM_WORKER_MULTIPROC_METHOD": "spawn"},
+            key_variables=(KEY_VARIABLE,),
+        )
