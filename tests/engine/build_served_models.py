@@ -6,6 +6,8 @@ one answer, a call of a tool, by heart; all others have random weights.
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from diffusers import (
     LCMScheduler,
     UNet2DConditionModel,
 )
+from PIL import Image
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from tokenizers import BertWordPieceTokenizer, pre_tokenizers
@@ -33,6 +36,10 @@ from transformers import (
     CLIPTextConfig,
     CLIPTextModel,
     CLIPTokenizer,
+    CLIPVisionConfig,
+    LlavaConfig,
+    LlavaForConditionalGeneration,
+    LlavaProcessor,
     PreTrainedTokenizerFast,
     WhisperConfig,
     WhisperFeatureExtractor,
@@ -40,6 +47,7 @@ from transformers import (
     WhisperProcessor,
     WhisperTokenizer,
 )
+from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 
 from ninefold_runtime.samples import tiny_models
 
@@ -69,6 +77,10 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 TEXTS = ["the quick brown fox", "a lazy dog", "what is the weather today in the city"]
+SCORE_TEMPLATE = (
+    "<|user|>{{ (messages | selectattr('role', 'eq', 'query') | first).content }}"
+    " {{ (messages | selectattr('role', 'eq', 'document') | first).content }}<|end|><|assistant|>"
+)
 SPEECH = " hello world"
 QUERY = "weather today"
 PROMPT = "请把下面的地址拆分：青海省西宁市 lazy dog"
@@ -158,6 +170,28 @@ def build_reranking(folder: Path) -> dict[str, Any]:
     _save_encoder_tokenizer(folder)
     BertForSequenceClassification(_encoder_config(num_labels=1)).save_pretrained(folder)
     ranked = CrossEncoder(str(folder), device="cpu").rank(QUERY, TEXTS)
+    return {
+        "query": QUERY,
+        "documents": TEXTS,
+        "order": [each["corpus_id"] for each in ranked],
+        "scores": [float(each["score"]) for each in ranked],
+    }
+
+
+def build_yes_or_no(folder: Path) -> dict[str, Any]:
+    """A causal language model that says yes or no, in the form of Qwen3-Reranker."""
+    causal = folder.with_name("causal")
+    tiny_models.build_model("ninefold-tiny-qwen2", folder=causal)
+    tokenizer = AutoTokenizer.from_pretrained(causal)
+    tokenizer.add_tokens(["yes", "no"])
+    tokenizer.chat_template = SCORE_TEMPLATE
+    tokenizer.save_pretrained(causal)
+    model = AutoModelForCausalLM.from_pretrained(causal)
+    model.resize_token_embeddings(len(tokenizer))
+    model.save_pretrained(causal)
+    reranker = CrossEncoder(str(causal), device="cpu")
+    reranker.save(str(folder))
+    ranked = reranker.rank(QUERY, TEXTS)
     return {
         "query": QUERY,
         "documents": TEXTS,
@@ -280,10 +314,90 @@ def build_images(folder: Path) -> dict[str, Any]:
     return {"prompt": "a red cube", "pixels": np.asarray(image.images[0]).tolist()}
 
 
+#: Content is a text, or a list of parts where there are images.
+VISION_TEMPLATE = (
+    "{% for message in messages %}{{ '<|' + message.role + '|>' }}"
+    "{% if message.content is string %}{{ message.content }}{% else %}"
+    "{% for part in message.content %}"
+    "{% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}"
+    "{% endfor %}{% endif %}{{ '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+QUESTION = "what is this?"
+#: What the vision-language model answers for an image of one colour.
+COLOURS = {"red": (255, 0, 0), "blue": (0, 0, 255)}
+
+
+def build_vision(folder: Path) -> dict[str, Any]:
+    tiny_models.build_model("ninefold-tiny-qwen2", folder=folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
+    text = AutoModelForCausalLM.from_pretrained(folder).config
+    text.vocab_size = len(tokenizer)
+    model = LlavaForConditionalGeneration(
+        LlavaConfig(
+            vision_config=CLIPVisionConfig(
+                hidden_size=16,
+                intermediate_size=32,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                image_size=16,
+                patch_size=8,
+            ),
+            text_config=text,
+            image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
+            image_seq_length=4,
+            vision_feature_layer=-1,
+        )
+    )
+    processor = LlavaProcessor(
+        image_processor=CLIPImageProcessorPil(
+            size={"shortest_edge": 16}, crop_size={"height": 16, "width": 16}
+        ),
+        tokenizer=tokenizer,
+        patch_size=8,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=VISION_TEMPLATE,
+    )
+    parts = [{"type": "image"}, {"type": "text", "text": QUESTION}]
+    prompt = processor.apply_chat_template(
+        [{"role": "user", "content": parts}], add_generation_prompt=True, tokenize=False
+    )
+    pictures = {name: Image.new("RGB", (40, 30), colour) for name, colour in COLOURS.items()}
+    features = processor(
+        text=[f"{prompt}{name}{tokenizer.eos_token}" for name in COLOURS],
+        images=list(pictures.values()),
+        return_tensors="pt",
+        padding=True,
+        padding_side="right",
+    )
+    known = len(processor(text=[prompt], images=[pictures["red"]])["input_ids"][0])
+    labels = features["input_ids"].masked_fill(features["attention_mask"] == 0, -100)
+    labels[:, :known] = -100
+    _learn(model, lr=3e-3, **features, labels=labels)
+    model.eval().save_pretrained(folder)
+    processor.save_pretrained(folder)
+
+    def data_url(picture: Any, kind: str) -> str:
+        file = io.BytesIO()
+        picture.save(file, format=kind)
+        return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+
+    return {
+        "question": QUESTION,
+        "images": {name: data_url(picture, "png") for name, picture in pictures.items()},
+        "jpeg": data_url(pictures["blue"], "jpeg"),
+        "prompt_tokens": known,
+    }
+
+
 BUILDERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "text": build_text,
     "embedding": build_embedding,
     "reranking": build_reranking,
+    "yes-or-no": build_yes_or_no,
+    "vision": build_vision,
     "transcription": build_transcription,
     "images": build_images,
 }

@@ -35,6 +35,7 @@ from tests.integration.gateway.servers import wait_until
 #: Kind of model, which is the name of its route → its operations.
 OPERATIONS = {
     "text": ["chat", "completions"],
+    "vision": ["chat"],
     "embedding": ["embeddings"],
     "reranking": ["rerank"],
     "transcription": ["transcriptions"],
@@ -145,6 +146,30 @@ def test_openai_chats_and_calls_tools(served_gateway: ServedGateway) -> None:
         text = client.completions.create(model="text", prompt=known["prompt"], max_tokens=4)
         assert text.usage is not None
         assert text.usage.completion_tokens == 4
+
+
+def test_openai_sends_an_image(served_gateway: ServedGateway) -> None:
+    known = served_gateway.expected["vision"]
+    with served_gateway.client() as client:
+        for colour, url in known["images"].items():
+            parts: list[Any] = [
+                {"type": "text", "text": known["question"]},
+                {"type": "image_url", "image_url": {"url": url}},
+            ]
+            stream = client.chat.completions.create(
+                model="vision",
+                # As the model learnt it: first the image.
+                messages=[{"role": "user", "content": parts[::-1]}],
+                temperature=0,
+                max_tokens=8,
+                stream=True,
+            )
+            assert "".join(each.choices[0].delta.content or "" for each in stream) == colour
+        remote: list[Any] = [{"type": "image_url", "image_url": {"url": "http://10.0.0.1/a.png"}}]
+        with pytest.raises(openai.BadRequestError, match="downloads nothing"):
+            client.chat.completions.create(
+                model="vision", messages=[{"role": "user", "content": remote}]
+            )
 
 
 def test_openai_asynchronously(served_gateway: ServedGateway) -> None:

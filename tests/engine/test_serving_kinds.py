@@ -238,6 +238,68 @@ def test_embeddings_are_those_of_sentence_transformers(server: Server, expected:
     assert len(base64.b64decode(body["data"][0]["embedding"])) == 4 * 32
 
 
+@of_kind("yes-or-no")
+def test_a_causal_language_model_ranks_by_yes_and_no(server: Server, expected: Any) -> None:
+    known = expected["yes-or-no"]
+    status, body = server.post("/v1/rerank", query=known["query"], documents=known["documents"])
+    assert status == 200, body
+    assert [each["index"] for each in body["results"]] == known["order"]
+    scores = [each["relevance_score"] for each in body["results"]]
+    np.testing.assert_allclose(scores, known["scores"], atol=1e-5)
+
+
+def seen(url: str, *, question: str = "") -> list[Any]:
+    """A conversation with one image."""
+    parts: list[Any] = [{"type": "image_url", "image_url": {"url": url}}]
+    return [{"role": "user", "content": [*parts, {"type": "text", "text": question}]}]
+
+
+@of_kind("vision")
+def test_an_answer_follows_from_the_pixels_of_the_image(server: Server, expected: Any) -> None:
+    known = expected["vision"]
+    with server.client() as client:
+
+        def answer(url: str) -> Any:
+            return client.chat.completions.create(
+                model=MODEL,
+                messages=seen(url, question=known["question"]),
+                temperature=0,
+                max_tokens=8,
+            )
+
+        for colour, url in known["images"].items():
+            completion = answer(url)
+            assert completion.choices[0].message.content == colour
+            assert completion.usage.prompt_tokens == known["prompt_tokens"]
+        assert answer(known["jpeg"]).choices[0].message.content == "blue"
+        text = client.chat.completions.create(
+            model=MODEL, messages=[{"role": "user", "content": "hello"}], max_tokens=2
+        )
+        assert text.usage is not None
+        bomb = io.BytesIO()
+        Image.new("1", (5000, 5000)).save(bomb, format="png")
+        too_wide = "data:image/png;base64," + base64.b64encode(bomb.getvalue()).decode()
+        for url, message in (
+            ("http://127.0.0.1:1/private.png", "this server downloads nothing"),
+            ("file:///etc/passwd", "this server downloads nothing"),
+            ("data:image/png;base64,AAAA", "cannot be read as png"),
+            ("data:image/jpeg;base64," + known["images"]["red"].partition(",")[2], "as jpeg"),
+            (too_wide, "5000 × 5000 pixels"),
+        ):
+            with pytest.raises(openai.BadRequestError, match=message) as refused:
+                answer(url)
+            assert refused.value.param == "messages[0].content[0].image_url.url"
+
+
+@of_kind("text")
+def test_a_model_of_text_refuses_images(server: Server, expected: Any) -> None:
+    status, body = server.post(
+        "/v1/chat/completions", messages=seen(expected["vision"]["images"]["red"])
+    )
+    assert (status, body["error"]["code"]) == (400, "unsupported_parameter")
+    assert body["error"]["message"] == "this model reads text only"
+
+
 @of_kind("reranking")
 def test_documents_are_ranked_as_the_cross_encoder_ranks_them(
     server: Server, expected: Any

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ninefold_runtime.serving import request_fields
+from ninefold_runtime.serving import image_inputs, request_fields
+from ninefold_runtime.serving.image_inputs import ImageInput
 from ninefold_runtime.serving.request_fields import (
     LARGEST_INTEGER,
     RequestRejected,
@@ -104,6 +105,8 @@ class TextRequest:
     grammar: str | None
     stream: bool
     include_usage: bool
+    #: In the order of their parts in ``messages``.
+    images: tuple[ImageInput, ...] = ()
 
 
 def parse_chat_request(body: bytes) -> TextRequest:
@@ -119,9 +122,11 @@ def parse_chat_request(body: bytes) -> TextRequest:
                 param="response_format",
             )
         grammar = tools.grammar()
+    messages, images = _parse_messages(fields)
     return _build_request(
         fields,
-        messages=_parse_messages(fields),
+        messages=messages,
+        images=images,
         prompts=None,
         default_tokens=None,
         logprobs=_parse_chat_logprobs(fields),
@@ -158,6 +163,7 @@ def _build_request(
     logprobs: int | None,
     tools: ToolUse | None,
     grammar: str | None,
+    images: tuple[ImageInput, ...] = (),
 ) -> TextRequest:
     stream = parse_boolean(fields, "stream")
     options = fields.get("stream_options") or {}
@@ -186,6 +192,7 @@ def _build_request(
         grammar=grammar,
         stream=stream,
         include_usage=parse_boolean(options, "include_usage"),
+        images=images,
     )
 
 
@@ -227,14 +234,26 @@ def _parse_prompts(fields: Mapping[str, Any]) -> tuple[Prompt, ...]:
     return tuple(prompt if isinstance(prompt, str) else tuple(prompt) for prompt in prompts)
 
 
-def _parse_messages(fields: Mapping[str, Any]) -> tuple[Message, ...]:
+def _parse_messages(
+    fields: Mapping[str, Any],
+) -> tuple[tuple[Message, ...], tuple[ImageInput, ...]]:
     value = fields.get("messages")
     if not isinstance(value, list) or not value:
         raise RequestRejected("messages must be a non-empty list", param="messages")
-    return tuple(_parse_message(each, at=f"messages[{index}]") for index, each in enumerate(value))
+    images: list[ImageInput] = []
+    messages = tuple(
+        _parse_message(each, at=f"messages[{index}]", images=images)
+        for index, each in enumerate(value)
+    )
+    if len(images) > image_inputs.MOST_IMAGES:
+        raise RequestRejected(
+            f"messages have {len(images)} images; at most {image_inputs.MOST_IMAGES} are read",
+            param="messages",
+        )
+    return messages, tuple(images)
 
 
-def _parse_message(value: Any, *, at: str) -> Message:
+def _parse_message(value: Any, *, at: str, images: list[ImageInput]) -> Message:
     if not isinstance(value, dict):
         raise RequestRejected(f"{at} must be an object", param=at)
     role = value.get("role")
@@ -257,7 +276,11 @@ def _parse_message(value: Any, *, at: str) -> Message:
         )
     # An assistant that only called tools has no content.
     empty = value.get("content") is None and "tool_calls" in message
-    content = "" if empty else _parse_content(value.get("content"), at=f"{at}.content")
+    content: str | list[dict[str, str]] = ""
+    if not empty:
+        content = _parse_content(
+            value.get("content"), at=f"{at}.content", images=images if role == "user" else None
+        )
     return message | {"content": content}
 
 
@@ -285,21 +308,33 @@ def _parse_past_calls(value: Any, *, at: str) -> list[dict[str, Any]]:
     return calls
 
 
-def _parse_content(value: Any, *, at: str) -> str:
+def _parse_content(
+    value: Any, *, at: str, images: list[ImageInput] | None
+) -> str | list[dict[str, str]]:
+    """A text; with images a list of parts, as chat templates of vision-language models read it."""
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and value:
-        return "".join(
-            _parse_content_part(part, at=f"{at}[{index}]") for index, part in enumerate(value)
-        )
-    raise RequestRejected(f"{at} must be a string or a list of text parts", param=at)
+    if not isinstance(value, list) or not value:
+        raise RequestRejected(f"{at} must be a string or a list of parts", param=at)
+    parts = [
+        _parse_content_part(part, at=f"{at}[{index}]", images=images)
+        for index, part in enumerate(value)
+    ]
+    if any(part["type"] == "image" for part in parts):
+        return parts
+    return "".join(part["text"] for part in parts)
 
 
-def _parse_content_part(part: Any, *, at: str) -> str:
-    if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
-        return str(part["text"])
+def _parse_content_part(part: Any, *, at: str, images: list[ImageInput] | None) -> dict[str, str]:
     kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-    raise RequestRejected(f"{at} is of type {kind!r}; this server reads text only", param=at)
+    if kind == "text" and isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    if kind == "image_url" and images is not None:
+        images.append(image_inputs.parse_image_part(part, at=at))
+        return {"type": "image"}
+    raise RequestRejected(
+        f"{at} is of type {kind!r}; this server reads text, and images of the user", param=at
+    )
 
 
 def context_length_exceeded_error(*, tokens: int, context: int, param: str) -> RequestRejected:

@@ -24,7 +24,9 @@ from ninefold_runtime.serving.request_fields import (
     parse_text,
 )
 
-_FIELDS = frozenset({"model", "prompt", "n", "size", "response_format", "seed"})
+_FIELDS = frozenset(
+    {"model", "prompt", "n", "size", "response_format", "seed", "num_inference_steps"}
+)
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "background": ("auto", "opaque"),
     "moderation": ("auto", "low"),
@@ -34,6 +36,8 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "stream": (False,),
 }
 _MOST_IMAGES = 10
+#: As in vLLM-Omni, whose name of the field this is.
+_MOST_STEPS = 200
 _SIZE = re.compile(r"(\d{2,4})x(\d{2,4})")
 _SIDE_STEP = 16
 _LONGEST_SIDE = 2048
@@ -50,6 +54,8 @@ class ImageRequest:
     size: tuple[int, int] | None
     #: Of the first image; each further one adds 1. None for a random one.
     seed: int | None
+    #: Steps from noise to an image; None leaves them to the model.
+    steps: int | None = None
 
 
 class ImageGenerator(Protocol):
@@ -72,6 +78,7 @@ def parse_image_request(body: bytes) -> ImageRequest:
         count=parse_integer(fields, "n", least=1, most=_MOST_IMAGES) or 1,
         size=_parse_size(fields.get("size")),
         seed=parse_integer(fields, "seed", least=0, most=LARGEST_INTEGER - _MOST_IMAGES),
+        steps=parse_integer(fields, "num_inference_steps", least=1, most=_MOST_STEPS),
     )
 
 
@@ -133,6 +140,8 @@ class DiffusersGenerator:
         arguments: dict[str, Any] = {}
         if request.size is not None:
             arguments["width"], arguments["height"] = request.size
+        if request.steps is not None:
+            arguments["num_inference_steps"] = request.steps
         # On the processor, so that a seed gives the same image on every device.
         generator = torch.Generator("cpu")
         seed = request.seed if request.seed is not None else generator.seed()

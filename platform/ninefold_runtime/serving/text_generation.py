@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ninefold_runtime.serving.generation_requests import Message, SamplingParameters
+from ninefold_runtime.serving.image_inputs import ImageInput
 from ninefold_runtime.serving.tool_calls import ToolCall, ToolUse
 
 
@@ -85,6 +86,8 @@ class GenerationRequest:
     tools: ToolUse | None = None
     #: Name of the LoRA adapter that is applied; None for the model as it is.
     adapter: str | None = None
+    #: Images of a chat as the model reads them, by the names of its arguments; they belong to every prompt.
+    image_tensors: Mapping[str, Any] = field(default_factory=dict)
 
 
 #: Applies the LoRA adapter of that name while the context is open; None: the model as it is.
@@ -101,6 +104,19 @@ class TextGenerator(Protocol):
         self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]]
     ) -> list[int]:
         """:raises RequestRejected: if the model's chat template refuses the messages or has no tools."""
+        ...
+
+    def encode_images(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]],
+        images: Sequence[ImageInput],
+    ) -> tuple[list[int], Mapping[str, Any]]:
+        """The tokens of a chat with images, and ``GenerationRequest.image_tensors``. Not called twice at once.
+
+        :raises RequestRejected: as ``encode_chat``, or if the model reads no images, or not these.
+        """
         ...
 
     def encode_text(self, text: str) -> list[int]: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import time
 import uuid
@@ -36,6 +37,8 @@ class TextOperations:
     def __init__(self, generator: TextGenerator, *, context: OperationContext) -> None:
         self._generator = generator
         self._context = context
+        #: Pixels of one request at a time are in memory before it is queued.
+        self._decoding_images = asyncio.Lock()
 
     def routes(self) -> Mapping[str, Operation]:
         return {"/v1/chat/completions": self.chat, "/v1/completions": self.complete}
@@ -57,7 +60,7 @@ class TextOperations:
         frame: type[_ResponseFrame],
     ) -> None:
         self._context.check_model(wanted.model)
-        generation = self._generation_request(wanted)
+        generation = await self._generation_request(wanted)
         began_at = time.monotonic()
         # Raises before the response begins if the queue is full.
         events = self._context.queue.submit(
@@ -71,12 +74,17 @@ class TextOperations:
             else:
                 await _collect_response(measured, answer, response)
 
-    def _generation_request(self, wanted: TextRequest) -> GenerationRequest:
+    async def _generation_request(self, wanted: TextRequest) -> GenerationRequest:
         """:raises RequestRejected: if a prompt is too long, or its template or the grammar is refused."""
         if wanted.grammar is not None:
             param = "tools" if wanted.tools is not None else "response_format"
             self._generator.check_grammar(wanted.grammar, param=param)
-        prompts = self._encode_prompts(wanted)
+        image_tensors: Mapping[str, Any] = {}
+        if wanted.images:
+            prompt, image_tensors = await self._encode_images(wanted)
+            prompts = [prompt]
+        else:
+            prompts = self._encode_prompts(wanted)
         context = self._generator.context_length
         for prompt in prompts:
             if len(prompt) >= context:
@@ -95,7 +103,18 @@ class TextOperations:
             adapter=wanted.model if wanted.model != self._context.model_name else None,
             is_chat=wanted.messages is not None,
             tools=wanted.tools,
+            image_tensors=image_tensors,
         )
+
+    async def _encode_images(self, wanted: TextRequest) -> tuple[list[int], Mapping[str, Any]]:
+        encode = partial(
+            self._generator.encode_images,
+            wanted.messages or (),
+            tools=wanted.tools.definitions if wanted.tools is not None else (),
+            images=wanted.images,
+        )
+        async with self._decoding_images:
+            return await asyncio.to_thread(encode)
 
     def _encode_prompts(self, wanted: TextRequest) -> list[list[int]]:
         if wanted.messages is not None:

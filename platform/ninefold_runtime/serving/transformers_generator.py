@@ -11,17 +11,24 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import jinja2
 import numpy as np
 import torch
 from llguidance import LLMatcher
 from llguidance.hf import from_tokenizer
-from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, StoppingCriteriaList
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoProcessor,
+    StoppingCriteriaList,
+)
 
 from ninefold_runtime import model_loading
 from ninefold_runtime.exit_codes import InvalidTaskInput
 from ninefold_runtime.serving import model_kinds
 from ninefold_runtime.serving.answer_parsing import AnswerParser, answer_parser
 from ninefold_runtime.serving.generation_requests import Message, SamplingParameters
+from ninefold_runtime.serving.image_inputs import ImageInput, decode_image
 from ninefold_runtime.serving.operations import OperationContext, ServedModel
 from ninefold_runtime.serving.request_fields import RequestRejected
 from ninefold_runtime.serving.text_generation import (
@@ -50,17 +57,20 @@ def load_text_generation(
 ) -> ServedModel:
     """:raises InvalidTaskInput: if the model or an adapter cannot be loaded."""
     tokenizer = model_loading.load_tokenizer(folder, require_chat_template=False)
+    reads_images = model_kinds.is_vision_language(folder)
     model = model_loading.load_model(
         folder,
         precision=precision,
-        auto_class=AutoModelForImageTextToText
-        if model_kinds.is_vision_language(folder)
-        else AutoModelForCausalLM,
+        auto_class=AutoModelForImageTextToText if reads_images else AutoModelForCausalLM,
     ).eval()
     positions = model_loading.context_length(folder)
     description = (
         f"{type(model).__name__} with {model.num_parameters():,} parameters, {positions} positions"
     )
+    image_processor = None
+    if reads_images:
+        image_processor, reason = _load_image_processor(folder)
+        description += f", text only: {reason}" if reason else ", reads images"
     select_adapter: AdapterSelector = _select_none
     if adapters:
         # Without adapters, peft need not be imported.
@@ -73,12 +83,26 @@ def load_text_generation(
         tokenizer=tokenizer,
         context_length=positions,
         select_adapter=select_adapter,
+        image_processor=image_processor,
     )
     return ServedModel(
         operations=TextOperations(generator, context=context).routes(),
         description=description,
         context_length=positions,
     )
+
+
+def _load_image_processor(folder: Path) -> tuple[Any, str]:
+    """What makes tensors of a chat with images; or None and the reason why there is none."""
+    try:
+        processor = AutoProcessor.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        return None, str(error).strip().partition("\n")[0][:200]
+    if getattr(processor, "image_processor", None) is None:
+        return None, "the model has no processor of images"
+    return processor, ""
 
 
 def _select_none(_name: str | None) -> AbstractContextManager[None]:
@@ -95,8 +119,10 @@ class TransformersGenerator:
         tokenizer: Any,
         context_length: int,
         select_adapter: AdapterSelector = _select_none,
+        image_processor: Any = None,
     ) -> None:
         self._model = model
+        self._image_processor = image_processor
         self._select_adapter = select_adapter
         self._tokenizer = tokenizer
         # A fast tokenizer must not be used by two threads at once; this one belongs to the worker.
@@ -127,6 +153,35 @@ class TransformersGenerator:
             return model_loading.prompt_ids(self._tokenizer, messages, tools=tools)
         except InvalidTaskInput as refusal:
             raise RequestRejected(str(refusal), param="messages") from refusal
+
+    def encode_images(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]],
+        images: Sequence[ImageInput],
+    ) -> tuple[list[int], Mapping[str, Any]]:
+        processor = self._image_processor
+        if processor is None:
+            raise RequestRejected(
+                "this model reads text only", param=images[0].at, code="unsupported_parameter"
+            )
+        pixels = [decode_image(image) for image in images]
+        try:
+            text = processor.apply_chat_template(
+                list(messages),
+                tools=list(tools) or None,
+                add_generation_prompt=True,
+                tokenize=False,
+            )
+            features = dict(processor(text=[text], images=pixels, return_tensors="pt"))
+        except (jinja2.exceptions.TemplateError, ValueError, IndexError) as error:
+            raise RequestRejected(
+                f"the model does not read these images: {error}"[:300], param="messages"
+            ) from error
+        tokens = [int(token) for token in features.pop("input_ids")[0]]
+        del features["attention_mask"]
+        return tokens, features
 
     def encode_text(self, text: str) -> list[int]:
         return [int(token) for token in self._tokenizer.encode(text)]
@@ -207,9 +262,18 @@ class TransformersGenerator:
                 stopping_criteria=StoppingCriteriaList([stream.must_stop]),
                 pad_token_id=self._tokenizer.pad_token_id,
                 eos_token_id=self._ends,
+                **self._device_tensors(request.image_tensors),
                 **_sampling_arguments(request.sampling, self._model.generation_config),
             )
         stream.finish(limit=limit)
+
+    def _device_tensors(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
+        """On the device of the model; pixels in its precision."""
+        device, precision = self._model.device, self._model.dtype
+        return {
+            name: value.to(device, precision) if value.is_floating_point() else value.to(device)
+            for name, value in tensors.items()
+        }
 
     def _prompt_logprobs(
         self, prompt: Sequence[int], *, alternatives: int

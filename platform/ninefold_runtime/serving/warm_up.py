@@ -22,7 +22,7 @@ _BODIES: Mapping[str, Mapping[str, Any]] = {
     "/v1/completions": {"prompt": "a", "max_tokens": 1},
     "/v1/embeddings": {"input": "a"},
     "/v1/rerank": {"query": "a", "documents": ["a"]},
-    "/v1/images/generations": {"prompt": "a", "size": "64x64"},
+    "/v1/images/generations": {"prompt": "a", "size": "64x64", "num_inference_steps": 1},
 }
 _TRANSCRIPTIONS = "/v1/audio/transcriptions"
 _BOUNDARY = "warm-up"

@@ -12,6 +12,7 @@ import pytest
 
 from ninefold_runtime.serving.app import EngineApp
 from ninefold_runtime.serving.generation_requests import Message
+from ninefold_runtime.serving.image_inputs import ImageInput
 from ninefold_runtime.serving.metrics import EngineMetrics
 from ninefold_runtime.serving.operations import OperationContext, ServedModel
 from ninefold_runtime.serving.request_fields import RequestRejected
@@ -49,6 +50,15 @@ class ScriptedGenerator:
         self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]]
     ) -> list[int]:
         return list(range(sum(len(message["content"]) for message in messages)))
+
+    def encode_images(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]],
+        images: Sequence[ImageInput],
+    ) -> tuple[list[int], Mapping[str, Any]]:
+        return [0, 1], {"pixel_values": [image.content for image in images]}
 
     def encode_text(self, text: str) -> list[int]:
         return list(range(len(text)))

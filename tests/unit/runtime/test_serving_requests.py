@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from ninefold_runtime.serving import (
     embeddings,
     generation_requests,
+    image_inputs,
     images,
     reranking,
     transcriptions,
@@ -51,6 +53,43 @@ def test_text_parts_are_joined_and_a_developer_is_a_system() -> None:
         {"role": "system", "content": "be brief"},
         {"role": "user", "content": "ab"},
     )
+
+
+def test_images_of_the_user_are_data_urls_of_bounded_size() -> None:
+    def image(url: Any, **fields: Any) -> dict[str, Any]:
+        return {"type": "image_url", "image_url": {"url": url, **fields}}
+
+    def chat(*parts: Any, role: str = "user") -> generation_requests.TextRequest:
+        return _chat(messages=[{"role": role, "content": list(parts)}])
+
+    text = {"type": "text", "text": "a"}
+    pixels = base64.b64encode(b"pixels").decode()
+    request = chat(text, image(f"data:image/PNG;base64,{pixels}", detail="low"))
+    assert request.messages == ({"role": "user", "content": [text, {"type": "image"}]},)
+    (found,) = request.images
+    assert (found.format, found.content) == ("png", b"pixels")
+    largest = base64.b64encode(bytes(image_inputs.LARGEST_IMAGE)).decode()
+    assert len(chat(image(f"data:image/webp;base64,{largest}")).images) == 1
+    good = image(f"data:image/png;base64,{pixels}")
+    at = "messages[0].content[0].image_url"
+    wrong: dict[str, tuple[list[Any], str]] = {
+        "remote": ([image("https://example.com/a.png")], f"{at}.url"),
+        "svg": ([image("data:image/svg+xml;base64,AAAA")], f"{at}.url"),
+        "not base64": ([image("data:image/png;base64,????")], f"{at}.url"),
+        "large": ([image(f"data:image/png;base64,{largest}AAAA")], f"{at}.url"),
+        "no text": ([image(None)], at),
+        "text": ([{"type": "image_url", "image_url": "data:"}], at),
+        "detail": ([image("data:", detail="ultra")], f"{at}.detail"),
+        "many": ([good] * (image_inputs.MOST_IMAGES + 1), "messages"),
+        "sound": ([{"type": "input_audio"}], "messages[0].content[0]"),
+    }
+    for name, (parts, param) in wrong.items():
+        with pytest.raises(RequestRejected) as refused:
+            chat(*parts)
+        assert refused.value.param == param, name
+        assert refused.value.status == (413 if name == "large" else 400)
+    with pytest.raises(RequestRejected, match="images of the user"):
+        chat(good, role="system")
 
 
 def test_values_that_ask_for_nothing_are_accepted() -> None:
@@ -125,7 +164,7 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_field(field: str, value: An
     [
         ({"role": "robot", "content": "x"}, "messages[0].role"),
         ({"role": "user", "content": 5}, "messages[0].content"),
-        ({"role": "user", "content": [{"type": "image_url"}]}, "messages[0].content[0]"),
+        ({"role": "user", "content": [{"type": "image_url"}]}, "messages[0].content[0].image_url"),
         ({"role": "assistant", "content": "x", "tool_calls": [1]}, "messages[0].tool_calls[0]"),
         ("hello", "messages[0]"),
     ],
