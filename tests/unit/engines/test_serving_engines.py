@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -331,6 +332,34 @@ def test_mindies_configuration_replaces_every_default_that_would_stop_a_replica(
     assert role.environment["MINDIE_CHECK_INPUTFILES_PERMISSION"] == "0"
     assert role.probe is not None
     assert role.probe.port == "management"
+
+
+def test_mindie_is_told_the_parsers_that_its_documentation_names() -> None:
+    def models(model: ModelFacts, **spec: Any) -> Any:
+        launch = rendered("mindie", {"model_name": "m", **spec}, chip="ascend-910b3", model=model)
+        text = re.sub(r"\{port:\w+\}", "1", launch.files["config.json"])
+        deploy = json.loads(text)["BackendConfig"]["ModelDeployConfig"]
+        found = deploy["ModelConfig"][0]["models"]
+        return {name: value for name, value in found.items() if isinstance(value, dict)}
+
+    deepseek = replace(PLAIN, name="DeepSeek-V3.1 v1", architecture="DeepseekV3ForCausalLM")
+    parser = {"tool_call_options": {"tool_call_parser": "deepseek_v31"}}
+    assert models(PLAIN) == {}
+    assert models(PLAIN, reasoning_parser="auto") == {"qwen3": {"enable_reasoning": True}}
+    assert models(deepseek) == {"deepseekv2": parser}
+    assert models(deepseek, reasoning_parser="auto") == {
+        "deepseekv2": parser | {"enable_reasoning": True}
+    }
+    named = {"tool_call_options": {"tool_call_parser": "hermes"}}
+    assert models(PLAIN, tool_call_parser="hermes") == {"qwen3": named}
+    other = replace(PLAIN, architecture="MiniMaxM2ForCausalLM")
+    for spec, model, message in (
+        ({"tool_call_parser": "off"}, PLAIN, "always parses tool calls"),
+        ({"reasoning_parser": "qwen3"}, PLAIN, "must be auto or empty for MindIE"),
+        ({"tool_call_parser": "hermes"}, other, "documents no parsers"),
+    ):
+        (text,) = findings("mindie", spec, chip="ascend-910b3", model=model).values()
+        assert message in text
 
 
 def test_small_ascend_chips_compute_in_float16_without_graphs() -> None:

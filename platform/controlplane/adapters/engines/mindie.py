@@ -8,6 +8,7 @@ of 2,560 (``programs/mindie_config.json``, from MindIE-LLM at 8b4871a).
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -19,9 +20,10 @@ from controlplane.adapters.engines.container_serving import (
     ServingCommand,
     ServingSettings,
 )
+from controlplane.adapters.engines.tool_parsers import AUTO, OFF, parser_names
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldLimit
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
 
@@ -34,6 +36,17 @@ _PREFILL_TOKENS = 8192
 _DEFAULT_LENGTH = 32_768
 _DEFAULT_BATCH = 200
 _DEFAULT_PREFILL_BATCH = 50
+#: MindIE's names of model types whose options it documents (docs/zh/user_guide/feature at 8b4871a).
+_MODEL_TYPES = {
+    "ChatGLMModel": "chatglm",
+    "DeepseekV2ForCausalLM": "deepseekv2",
+    "DeepseekV3ForCausalLM": "deepseekv2",
+    "DeepseekV32ForCausalLM": "deepseek_v32",
+    "LlamaForCausalLM": "llama",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen3ForCausalLM": "qwen3",
+    "Qwen3MoeForCausalLM": "qwen3_moe",
+}
 
 
 def mindie_configuration(settings: ServingSettings) -> str:
@@ -61,6 +74,7 @@ def mindie_configuration(settings: ServingSettings) -> str:
         "backendType": "atb",
         "trustRemoteCode": False,
     }
+    deploy["ModelConfig"][0].setdefault("models", {}).update(_model_options(settings))
     batch = settings.spec["concurrency"] or _DEFAULT_BATCH
     backend["ScheduleConfig"] |= {
         "maxBatchSize": batch,
@@ -74,6 +88,33 @@ def mindie_configuration(settings: ServingSettings) -> str:
     for name in ("http", MANAGEMENT, METRICS):
         text = text.replace(f'"{{port:{name}}}"', f"{{port:{name}}}")
     return text
+
+
+def _model_options(settings: ServingSettings) -> dict[str, Any]:
+    """Options of the model by MindIE's name of its type: parsers of tool calls and of reasoning.
+
+    Without a name of a parser MindIE takes that of the type, which is wrong for DeepSeek-V3.1 only.
+
+    :raises ValueError: if the type has no such options.
+    """
+    names = parser_names(settings.spec, model=settings.model, engine="mindie")
+    options: dict[str, Any] = {}
+    if names.tools:
+        options["tool_call_options"] = {"tool_call_parser": names.tools}
+    if names.reasoning:
+        options["enable_reasoning"] = True
+    architecture = settings.model.architecture if settings.model is not None else ""
+    if options and architecture not in _MODEL_TYPES:
+        raise ValueError(_unknown_model_type(architecture))
+    return {_MODEL_TYPES[architecture]: options} if options else {}
+
+
+def _unknown_model_type(architecture: str) -> Reason:
+    return Reason(
+        "engine.mindie.model_type_unknown",
+        "MindIE documents no parsers for models of the architecture {architecture}",
+        architecture=architecture,
+    )
 
 
 def _server_defaults() -> dict[str, Any]:
@@ -204,8 +245,14 @@ _LIMITS = (
     FieldLimit(field="prefix_cache", values=("on", "off"), reason=_PLUGIN),
     FieldLimit(field="chunked_prefill", values=("on", "off"), reason=_PLUGIN),
     FieldLimit(field="graphs", values=("on", "off"), reason=_BY_ITSELF),
-    FieldLimit(field="tool_call_parser", reason=_CONFIG_ONLY),
-    FieldLimit(field="reasoning_parser", reason=_CONFIG_ONLY),
+    FieldLimit(
+        field="tool_call_parser",
+        values=(OFF,),
+        reason=Reason(
+            "engine.mindie.tool_call_parser_always",
+            "MindIE always parses tool calls, by the parser of the model's type",
+        ),
+    ),
     FieldLimit(field="extra_args", reason=_CONFIG_ONLY),
     FieldLimit(field="parallel.pipeline", reason=_ONE_LAYOUT),
     FieldLimit(field="parallel.data", reason=_ONE_LAYOUT),
@@ -229,7 +276,27 @@ class MindieEngine(ContainerServingEngine):
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        return _LIMITS
+        if model is None or model.architecture in _MODEL_TYPES:
+            return _LIMITS
+        unknown = _unknown_model_type(model.architecture)
+        return (
+            *_LIMITS,
+            FieldLimit(field="tool_call_parser", reason=unknown),
+            FieldLimit(field="reasoning_parser", reason=unknown),
+        )
+
+    def check_engine_rules(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
+        reasoning = spec["reasoning_parser"]
+        if reasoning not in (None, "", AUTO):
+            yield FieldFinding(
+                field="reasoning_parser",
+                message=Reason(
+                    "engine.mindie.reasoning_parser_by_type",
+                    "reasoning_parser must be auto or empty for MindIE, which has one for each type "
+                    "of model, got {name}",
+                    name=repr(reasoning),
+                ),
+            )
 
     def translate(self, settings: ServingSettings) -> ServingCommand:
         return ServingCommand(

@@ -3,8 +3,9 @@
 An engine finds tool calls in the text of a model by a parser that fits the model's chat template. The names
 are those of vLLM (``vllm/tool_parsers``, ``vllm/reasoning``; 0.23.0 and 0.33.0) and SGLang
 (``srt/function_call``, ``srt/parser``; 0.5.14 and 0.5.23); a test compares them with these packages. Those of
-xLLM are in ``xllm/function_call`` and ``xllm/parser`` at 87e8d6ed (0.10.0). Which family has which parser follows
-the documentation of the engines and was not run on hardware.
+xLLM are in ``xllm/function_call`` and ``xllm/parser`` at 87e8d6ed (0.10.0). MindIE takes the parser of the type of
+the model unless another is named, and separates reasoning where it is told to. Which family has which parser
+follows the documentation of the engines and was not run on hardware.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class ModelFamily:
     vllm: ParserNames = ParserNames()
     sglang: ParserNames = ParserNames()
     xllm: ParserNames = ParserNames()
+    mindie: ParserNames = ParserNames()
 
     def includes(self, model: ModelFacts) -> bool:
         return bool(
@@ -52,6 +54,7 @@ def _family(
     vllm: tuple[str, str] = ("", ""),
     sglang: tuple[str, str] = ("", ""),
     xllm: tuple[str, str] = ("", ""),
+    mindie: tuple[str, str] = ("", ""),
     name: str = "",
 ) -> ModelFamily:
     return ModelFamily(
@@ -60,6 +63,7 @@ def _family(
         vllm=ParserNames(tools=vllm[0], reasoning=vllm[1]),
         sglang=ParserNames(tools=sglang[0], reasoning=sglang[1]),
         xllm=ParserNames(tools=xllm[0], reasoning=xllm[1]),
+        mindie=ParserNames(tools=mindie[0], reasoning=mindie[1]),
     )
 
 
@@ -77,6 +81,7 @@ FAMILIES = (
         vllm=("hermes", "qwen3"),
         sglang=("qwen25", "qwen3"),
         xllm=("qwen25", "qwen3"),
+        mindie=("", "on"),
     ),
     _family(
         r"Qwen2\w*For(CausalLM|ConditionalGeneration)",
@@ -95,12 +100,14 @@ FAMILIES = (
         vllm=("deepseek_v32", "deepseek_v3"),
         sglang=("deepseekv32", "deepseek-v3"),
         xllm=("deepseekv32", "deepseek-v3"),
+        mindie=("", "on"),
     ),
     _family(
         r"DeepseekV3ForCausalLM",
         name=r"v3\.1",
         vllm=("deepseek_v31", "deepseek_v3"),
         sglang=("deepseekv31", "deepseek-v3"),
+        mindie=("deepseek_v31", "on"),
     ),
     _family(
         r"DeepseekV3ForCausalLM",
@@ -114,6 +121,7 @@ FAMILIES = (
         vllm=("deepseek_v3", "deepseek_r1"),
         sglang=("deepseekv3", "deepseek-r1"),
         xllm=("deepseekv3", "deepseek-r1"),
+        mindie=("", "on"),
     ),
     _family(
         r"Glm4Moe\w*ForCausalLM",
@@ -162,7 +170,7 @@ FAMILIES = (
 
 
 def parser_names(spec: Mapping[str, Any], *, model: ModelFacts | None, engine: str) -> ParserNames:
-    """The parsers of a spec for ``vllm``, ``sglang`` or ``xllm``: named in it, or those of the model's family."""
+    """The parsers of a spec for an engine of ``ModelFamily``: named in it, or those of the model's family."""
     family = next((each for each in FAMILIES if model is not None and each.includes(model)), None)
     known = getattr(family, engine) if family is not None else ParserNames()
     tools, reasoning = spec["tool_call_parser"], spec["reasoning_parser"]
