@@ -293,7 +293,9 @@ def _reconcile_admitted_replica(replica: Replica, at: datetime) -> None:
             replica,
             at,
             reason=Reason(
-                "launch.start.failed", "could not be started: {reason}", reason=str(refusal)
+                "launch.start.failed",
+                "the workload could not be started: {reason}",
+                reason=str(refusal),
             ),
         )
         return
@@ -365,7 +367,9 @@ def _reconcile_running_replica(replica: Replica, at: datetime) -> None:
             at,
             reason=end.message
             or Reason(
-                "launch.state.exited", "ended with exit code {exit_code}", exit_code=end.exit_code
+                "launch.state.exited",
+                "the process ended with exit code {exit_code}",
+                exit_code=end.exit_code,
             ),
         )
     elif replica.state == ReplicaState.STARTING:

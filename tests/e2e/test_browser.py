@@ -123,7 +123,7 @@ def test_from_a_dataset_to_a_model_that_talks(
     page.get_by_role("link", name="walked-parser v1").click()
     page.get_by_role("link", name="Evaluate").first.click()
     page.get_by_label("Dataset", exact=True).select_option(label="walked v1")
-    page.get_by_label("Split").select_option("test")
+    page.get_by_label("Dataset split").select_option("test")
     page.get_by_label("Max examples").fill("16")
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_text("evaluated walked-parser v1").first).to_be_visible(timeout=4 * MINUTE)
@@ -147,7 +147,7 @@ def test_from_a_dataset_to_a_model_that_talks(
 
     page.goto("/keys/new")
     page.get_by_label("Name").fill("walked")
-    page.get_by_role("button", name="Create key").click()
+    page.get_by_role("button", name="Create API key").click()
     key = page.locator("#secret").inner_text().strip()
     talk(product.gateway, key=key, model=client.get(f"deployments/{deployment}")["name"])
     wait_until(

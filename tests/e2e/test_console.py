@@ -70,7 +70,7 @@ def test_what_a_change_would_do_is_told_while_it_is_typed(
 def test_branches_fold_and_stay_folded(viewers: Viewers, sample: SampleProduct) -> None:
     with opened(viewers["staff"], "/admin/quotas/queue/", found=lambda _said: None) as tab:
         below = tab.locator(f"#queue-{sample.names['queue']}")
-        fold = tab.get_by_role("button", name="Queues below research")
+        fold = tab.get_by_role("button", name="Child queues of research")
         expect(below).to_be_visible()
         fold.focus()
         tab.keyboard.press("Enter")

@@ -50,7 +50,7 @@ def add_queue(page: Page, *, name: str, guaranteed: int | None = None) -> None:
         page.locator("[name='cards-cpu-guaranteed']").fill(str(guaranteed))
         expect(page.locator("#preview")).to_contain_text(str(guaranteed))
     page.get_by_role("button", name="Save").first.click()
-    expect(page.get_by_text(f"{name} is saved.")).to_be_visible()
+    expect(page.get_by_text(f"Queue {name} saved.")).to_be_visible()
 
 
 class Team:

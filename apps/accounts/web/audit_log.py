@@ -49,7 +49,7 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "dataset.change": _("%(actor)s changed the dataset %(name)s"),
     "dataset.create": _("%(actor)s uploaded the dataset %(name)s"),
     "dataset.delete": _("%(actor)s deleted the dataset %(name)s"),
-    "dataset.revive": _("%(actor)s uploaded the deleted %(name)s again"),
+    "dataset.revive": _("%(actor)s re-uploaded %(name)s, which had been deleted"),
     "defragmentation_plan.approve": _("%(actor)s approved the defragmentation plan: %(name)s"),
     "defragmentation_plan.dismiss": _("%(actor)s dismissed the defragmentation plan: %(name)s"),
     "defragmentation_plan.propose": _("%(actor)s proposed a defragmentation plan: %(name)s"),
@@ -244,8 +244,8 @@ class AuditFilter(FilterForm):
         empty_label=gettext_lazy("all teams"),
     )
     object = forms.CharField(label=gettext_lazy("Object"), required=False, max_length=200)
-    since = forms.DateField(label=gettext_lazy("From"), required=False, widget=DateInput)
-    until = forms.DateField(label=gettext_lazy("To"), required=False, widget=DateInput)
+    since = forms.DateField(label=gettext_lazy("From date"), required=False, widget=DateInput)
+    until = forms.DateField(label=gettext_lazy("To date"), required=False, widget=DateInput)
 
     def __init__(self, data: Any, *, teams: QuerySet[Team]) -> None:
         super().__init__(data)

@@ -60,8 +60,8 @@ class TokenForm(StyledForm):
         widget=forms.CheckboxSelectMultiple,
         initial=[Scope.READ.value],
         help_text=_(
-            "Choose the least that the program needs. A token never grants more than your "
-            "own permissions."
+            "Select only the scopes that the program needs. A token never grants more "
+            "than your own permissions."
         ),
     )
     expires = forms.ChoiceField(

@@ -103,7 +103,7 @@ def profile_change(request: AuthenticatedRequest) -> HttpResponse:
         except services.UserChangeRefused as refusal:
             profile_form.add_error(refusal.field or None, str(refusal))
         else:
-            messages.success(request, _("Saved."))
+            messages.success(request, _("Profile saved."))
             return redirect("profile")
     return _profile_page(
         request, profile_form=profile_form, form=TokenForm(user=request.user), text=""
@@ -115,7 +115,7 @@ def profile_change(request: AuthenticatedRequest) -> HttpResponse:
 def token_revoke(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     token = get_object_or_404(request.user.tokens, uid=uid)
     services.token_revoke(token=token, actor=request.user)
-    messages.success(request, _("The token %(name)s was revoked.") % {"name": token.name})
+    messages.success(request, _("Personal token %(name)s was revoked.") % {"name": token.name})
     return redirect("profile")
 
 

@@ -46,7 +46,7 @@ SCOPE_LABELS: dict[Scope, Promise] = {
     Scope.ALL: _("everything"),
 }
 _READS: Promise = _("view everything that you can view")
-_COMPANY: Promise = _("everything in every team, in the fleet and in the queue tree")
+_COMPANY: Promise = _("all actions in every team, in the fleet and in the queue tree")
 _ALL: Promise = _("all actions that you can perform, including creating tokens")
 
 

@@ -216,7 +216,7 @@ def start_identity_link(request: AuthenticatedRequest, token: str) -> HttpRespon
     except signing.BadSignature:
         expected = None
     if expected != [request.user.uid, request.user.get_session_auth_hash()]:
-        messages.error(request, _("The link has expired; use the one on this page."))
+        messages.error(request, _("The password link has expired; use the one on this page."))
         return redirect("profile")
     return _redirect_to_provider(request, remember={"link": request.user.uid})
 
@@ -249,7 +249,8 @@ def sign_on_callback(request: HttpRequest) -> HttpResponse:
             )
             messages.success(
                 request,
-                _("Linked. You can sign in with %(provider)s now.") % {"provider": provider.name},
+                _("Single sign-on account linked. You can sign in with %(provider)s now.")
+                % {"provider": provider.name},
             )
             return redirect("profile")
         user = services.user_sign_in(identity=identity, provider=provider, at=timezone.now())

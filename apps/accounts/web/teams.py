@@ -213,7 +213,7 @@ def team_rename(request: AuthenticatedRequest, slug: str) -> HttpResponse:
         except services.TeamNameTaken as refusal:
             rename.add_error(refusal.field, str(refusal))
         else:
-            messages.success(request, _("Renamed."))
+            messages.success(request, _("Team renamed."))
             return redirect("team", row.slug)
     context = _team_context(request, row, form=NewMemberForm())
     return render(request, "accounts/team.html", {**context, "rename": rename})

@@ -77,8 +77,8 @@ _ADVICE: Mapping[CardState, Promise] = {
         "Running workloads continue; no new workloads are scheduled on the card or node."
     ),
     CardState.ISOLATED: gettext_lazy(
-        "No workloads are scheduled on it until a burn-in passes or an operator "
-        "returns it to service."
+        "No workloads are scheduled on the card or node until a burn-in passes or an "
+        "operator returns it to service."
     ),
 }
 
@@ -265,7 +265,7 @@ CHARTS: Mapping[str, CardChart] = {
         label=gettext_lazy("Temperature"),
         unit="°C",
         lines={
-            Metric.TEMPERATURE: (gettext_lazy("chip"), 1),
+            Metric.TEMPERATURE: (gettext_lazy("chip temperature"), 1),
             Metric.MEMORY_TEMPERATURE: (gettext_lazy("memory"), 1),
         },
     ),

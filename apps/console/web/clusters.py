@@ -165,7 +165,7 @@ class ClusterChangeForm(ClusterForm):
         initial = {**own, "options": rest, "binding": cluster.binding}
         super().__init__(*args, initial=initial, **kwargs)
         self.fields["kubeconfig"].help_text = _(
-            "Replaces the stored value. Empty: keep the stored value."
+            "Replaces the stored value. Empty: the stored value is kept."
         )
 
     @property

@@ -48,7 +48,7 @@ _STEP_LABELS = {
     ),
     OnboardingStep.DATASET: (
         gettext_lazy("Upload a dataset"),
-        gettext_lazy("Prompt-response pairs or chats. Every row is validated."),
+        gettext_lazy("Prompt-response pairs or chats. Every row is validated during the upload."),
         gettext_lazy("Upload"),
         "dataset-new",
     ),
@@ -60,8 +60,8 @@ _STEP_LABELS = {
     ),
     OnboardingStep.DEPLOY: (
         gettext_lazy("Deploy"),
-        gettext_lazy("Serve a version at an OpenAI-compatible endpoint."),
-        gettext_lazy("Open version"),
+        gettext_lazy("Serve a model version at an OpenAI-compatible endpoint."),
+        gettext_lazy("Open model version"),
         "models",
     ),
     OnboardingStep.TALK: (

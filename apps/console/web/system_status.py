@@ -32,26 +32,26 @@ from controlplane.web.templatetags.ninefold import duration
 Word = str | Promise
 
 CONTROLLER_TITLES: Mapping[str, Word] = {
-    "config.tasks.relay_outbox": gettext_lazy("Outbox dispatcher"),
+    "config.tasks.relay_outbox": gettext_lazy("Outbox message dispatcher"),
     "config.tasks.tidy_up": gettext_lazy("Cleanup"),
     "apps.quotas.tasks.run_cycle": gettext_lazy("Scheduler"),
     "apps.quotas.tasks.record_midnights": gettext_lazy("Midnight usage records"),
     "apps.quotas.tasks.roll_usage": gettext_lazy("Daily usage rollup"),
     "apps.quotas.tasks.compare_ledger": gettext_lazy("Usage ledger check"),
-    "apps.quotas.tasks.refresh_forecasts": gettext_lazy("Forecaster"),
+    "apps.quotas.tasks.refresh_forecasts": gettext_lazy("Start time forecast"),
     "apps.quotas.tasks.reconcile_defragmentations": gettext_lazy("Defragmentation controller"),
     "apps.quotas.tasks.answer_what_ifs": gettext_lazy("What-if requests"),
-    "apps.quotas.tasks.keep_copies": gettext_lazy("Queue sync"),
+    "apps.quotas.tasks.keep_copies": gettext_lazy("Queue sync to clusters"),
     "apps.jobs.tasks.reconcile_attempts": gettext_lazy("Job controller"),
     "apps.jobs.tasks.clean_up_launches": gettext_lazy("Orphaned job cleanup"),
     "apps.serving.tasks.reconcile_deployments": gettext_lazy("Deployment controller"),
     "apps.serving.tasks.clean_up_launches": gettext_lazy("Orphaned replica cleanup"),
     "apps.workflows.tasks.reconcile_pipelines": gettext_lazy("Pipeline controller"),
     "apps.serving.tasks.publish_snapshot": gettext_lazy("Gateway snapshot publisher"),
-    "apps.fleet.tasks.reconcile_isolation": gettext_lazy("Team isolation"),
+    "apps.fleet.tasks.reconcile_isolation": gettext_lazy("Workload isolation of teams"),
     "apps.fleet.tasks.sync_inventories": gettext_lazy("Cluster inventory"),
     "apps.models.tasks.import_models": gettext_lazy("Model imports"),
-    "apps.models.tasks.import_from_hubs": gettext_lazy("Hub imports"),
+    "apps.models.tasks.import_from_hubs": gettext_lazy("Model hub imports"),
     "apps.models.tasks.measure_storage": gettext_lazy("Storage usage"),
     "apps.models.tasks.apply_retention": gettext_lazy("Retention"),
     "apps.models.tasks.collect_garbage": gettext_lazy("Garbage collection"),
@@ -72,13 +72,13 @@ CONTROLLER_TITLES: Mapping[str, Word] = {
 
 CONTROLLER_ADVICE: Mapping[ControllerHealth, Word] = {
     ControllerHealth.LATE: gettext_lazy(
-        "If other controllers are lagging too, check worker and beat above."
+        "If other controllers are lagging too, check the Celery worker and beat above."
     ),
     ControllerHealth.FAILING: gettext_lazy(
-        "See the error below. The run is retried automatically."
+        "See the error below. The controller run is retried automatically."
     ),
     ControllerHealth.STUCK: gettext_lazy(
-        "The run does not finish. Restart the worker to repeat it."
+        "The controller run does not finish. Restart the Celery worker to repeat it."
     ),
 }
 
@@ -127,7 +127,7 @@ def controller_advice(controller: ControllerStatus) -> str:
 
 
 _FOLDERS: Mapping[str, Word] = {
-    "home": gettext_lazy("home folder"),
+    "home": gettext_lazy("home folder of Ninefold"),
     "artifacts": gettext_lazy("artifact store"),
 }
 
@@ -175,9 +175,9 @@ def _broker_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("no response: %(refusal)s") % it.facts
     amount = it.facts["messages"]
-    return ngettext("%(amount)d message pending", "%(amount)d messages pending", amount) % {
-        "amount": amount
-    }
+    return ngettext(
+        "%(amount)d outbox message pending", "%(amount)d outbox messages pending", amount
+    ) % {"amount": amount}
 
 
 def _outbox_summary(it: ProductComponent) -> str:
@@ -192,10 +192,10 @@ def _outbox_summary(it: ProductComponent) -> str:
             "topics": ", ".join(unsubscribed),
         }
     if not amount:
-        return _("all messages delivered")
+        return _("all outbox messages delivered")
     return ngettext(
-        "%(amount)d message pending for %(age)s",
-        "%(amount)d messages pending, the oldest for %(age)s",
+        "%(amount)d outbox message pending for %(age)s",
+        "%(amount)d outbox messages pending, the oldest for %(age)s",
         amount,
     ) % {"amount": amount, "age": duration(it.facts["age_seconds"])}
 
@@ -239,8 +239,8 @@ def _agents_summary(it: ProductComponent) -> str:
             nodes,
         ) % {"nodes": nodes}
     return ngettext(
-        "%(heard)d of %(nodes)d connected; last seen %(amount)s ago",
-        "%(heard)d of %(nodes)d connected; oldest last seen %(amount)s ago",
+        "%(heard)d of %(nodes)d node agent connected, last report %(amount)s ago",
+        "%(heard)d of %(nodes)d node agents connected, oldest last report %(amount)s ago",
         nodes,
     ) % {"heard": it.facts["heard"], "nodes": nodes, "amount": duration(seconds)}
 
@@ -267,7 +267,7 @@ _PARTS: Mapping[ComponentKind, _ComponentKindTexts] = {
         label=gettext_lazy("Web pages and REST API"), found=_web_server_summary
     ),
     ComponentKind.WORKER: _ComponentKindTexts(
-        label=gettext_lazy("Worker"),
+        label=gettext_lazy("Celery worker"),
         found=_worker_summary,
         advice={
             ComponentCondition.DEGRADED: gettext_lazy(
@@ -283,11 +283,12 @@ _PARTS: Mapping[ComponentKind, _ComponentKindTexts] = {
         },
     ),
     ComponentKind.BEAT: _ComponentKindTexts(
-        label=gettext_lazy("Beat"),
+        label=gettext_lazy("Celery beat"),
         found=_beat_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
-                "Check var/logs/beat.log and “make status”. Exactly one beat must run."
+                "Check var/logs/beat.log and “make status”. Exactly one Celery beat "
+                "process must run."
             ),
             ComponentCondition.UNKNOWN: gettext_lazy(
                 "No controller has run yet. If none runs within one minute, check “make status”."
@@ -309,13 +310,13 @@ _PARTS: Mapping[ComponentKind, _ComponentKindTexts] = {
         found=_broker_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
-                "Check NINEFOLD_BROKER_URL and that the broker runs. Lost messages delay work "
-                "but lose none."
+                "Check NINEFOLD_BROKER_URL and that the broker runs. A lost message "
+                "delays a task; no task is lost."
             ),
         },
     ),
     ComponentKind.OUTBOX: _ComponentKindTexts(
-        label=gettext_lazy("Outbox"),
+        label=gettext_lazy("Message outbox"),
         found=_outbox_summary,
         advice={
             ComponentCondition.DEGRADED: gettext_lazy(
@@ -329,16 +330,18 @@ _PARTS: Mapping[ComponentKind, _ComponentKindTexts] = {
         found=_gateway_summary,
         advice={
             ComponentCondition.DOWN: gettext_lazy(
-                "Check its log. It serves its last snapshot for up to one day; the other "
-                "gateways have taken over its share of the limits."
+                "Check the log of the gateway. The gateway serves its last snapshot for "
+                "up to one day; the other gateways have taken over its share of the rate "
+                "limits."
             ),
             ComponentCondition.DEGRADED: gettext_lazy(
-                "It requests the snapshot but does not load the latest one. Check its log."
+                "The gateway requests the snapshot but does not load the latest one. "
+                "Check the log of the gateway."
             ),
         },
     ),
     ComponentKind.WATCHER: _ComponentKindTexts(
-        label=gettext_lazy("Watcher"),
+        label=gettext_lazy("Cluster watcher"),
         found=_cluster_watch_summary,
         advice={
             ComponentCondition.DEGRADED: gettext_lazy(

@@ -98,7 +98,7 @@ def node_isolation_taint_record(*, node: int, tainted: bool) -> bool:
 
 
 #: Why a card without recent metrics is unknown. Only this reason is cleared when metrics arrive again.
-METRICS_STALE = Reason("card.metrics.stale", "no metrics within the heartbeat timeout")
+METRICS_STALE = Reason("card.metrics.stale", "no metrics of the card within the heartbeat timeout")
 
 
 @transaction.atomic

@@ -33,7 +33,7 @@ from controlplane.ports.clusters import (
     LocatableCluster,
 )
 
-REMOVED = Reason("cluster.state.removed", "the cluster was removed")
+REMOVED = Reason("cluster.state.removed", "the cluster of this object was removed")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 #: Workloads that an error names.
 _NAMED = 5

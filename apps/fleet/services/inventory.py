@@ -22,7 +22,7 @@ from controlplane.ports.clusters import ObservedCard, ObservedNode
 
 UNSEEN = Reason("card.state.not_reported", "the cluster no longer reports the card")
 UNHEALTHY = Reason("card.state.unhealthy", "the cluster reports the card as unhealthy")
-TAKEN = Reason("card.state.external_workload", "in use by a workload outside Ninefold")
+TAKEN = Reason("card.state.external_workload", "the card is in use by a workload outside Ninefold")
 PARTITIONED = Reason(
     "card.state.partitioned", "the card is partitioned into slices, which are allocated one by one"
 )

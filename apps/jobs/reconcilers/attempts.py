@@ -200,7 +200,9 @@ def _reconcile_admitted(attempt: Attempt, context: AttemptReconcileContext) -> N
         _fail_attempt(
             attempt,
             at,
-            reason=Reason("launch.start.failed", "could not be started: {reason}", reason=reason),
+            reason=Reason(
+                "launch.start.failed", "the workload could not be started: {reason}", reason=reason
+            ),
         )
         return
     with transaction.atomic():
@@ -268,7 +270,9 @@ def _reconcile_exited_launch(attempt: Attempt, observed: ObservedLaunch, at: dat
                 attempt,
                 AttemptEvent.FINISH,
                 at=at,
-                reason=Reason("attempt.state.registering_outputs", "registering the outputs"),
+                reason=Reason(
+                    "attempt.state.registering_outputs", "registering the outputs of the job"
+                ),
                 exit_code=0,
             )
             quotas.claim_release(uid=attempt.claim_uid, reason=ReleaseReason.FINISHED, at=at)
@@ -281,7 +285,9 @@ def _reconcile_exited_launch(attempt: Attempt, observed: ObservedLaunch, at: dat
     # Some clusters use the last lines of the log as the message.
     message = selectors.masked_text(bad.message, job=attempt.job)
     reason = message or Reason(
-        "launch.state.exited", "ended with exit code {exit_code}", exit_code=bad.exit_code
+        "launch.state.exited",
+        "the process ended with exit code {exit_code}",
+        exit_code=bad.exit_code,
     )
     exit_fields = {"exit_code": bad.exit_code, "exit_cause": cause, **archived}
     if cause is ExitCause.OUT_OF_MEMORY:
@@ -444,7 +450,7 @@ def attempt_outputs_register(attempt: Attempt) -> str:
         )
         return Reason(
             "attempt.output.evaluation",
-            "evaluated {version}",
+            "the job evaluated {version}",
             version=str(evaluation.model_version),
         )
     if job.output_name:
@@ -479,8 +485,10 @@ def _created_version_message(version: ModelVersion) -> str:
     if version.acceptance == GateDecision.REJECTED:
         return Reason(
             "attempt.output.version_not_accepted",
-            "created {version}, which is not accepted: {reason}",
+            "the job created {version}, which is not accepted: {reason}",
             version=str(version),
             reason=version.acceptance_reason,
         )
-    return Reason("attempt.output.version_created", "created {version}", version=str(version))
+    return Reason(
+        "attempt.output.version_created", "the job created {version}", version=str(version)
+    )

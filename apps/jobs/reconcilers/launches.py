@@ -36,7 +36,7 @@ def attempt_cluster_adapter(attempt: Attempt) -> ClusterAdapter:
         raise ValueError(
             Reason(
                 "attempt.cluster.missing",
-                "attempt {attempt} has not been admitted to a cluster",
+                "job attempt {attempt} has not been admitted to a cluster",
                 attempt=attempt.uid,
             )
         )

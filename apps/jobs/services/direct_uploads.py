@@ -131,6 +131,6 @@ def _unknown_upload() -> ReportRefused:
     return ReportRefused(
         Reason(
             "attempt.upload.unknown",
-            "upload does not belong to this attempt, or has expired; start it again",
+            "the upload does not belong to this job attempt or has expired; start the upload again",
         )
     )

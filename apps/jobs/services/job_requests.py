@@ -194,7 +194,7 @@ def _check_requested_resources(request: JobRequest, chips: Sequence[Chip]) -> li
                 field="cards",
                 message=Reason(
                     "spec.value.out_of_range",
-                    "must be 1 to {limit}, got {value}",
+                    "the value must be 1 to {limit}, got {value}",
                     limit=MOST_CARDS,
                     value=request.cards,
                 ),
@@ -213,7 +213,9 @@ def _check_requested_resources(request: JobRequest, chips: Sequence[Chip]) -> li
             FieldFinding(
                 field="memory",
                 message=Reason(
-                    "spec.value.negative", "must not be negative, got {value}", value=request.memory
+                    "spec.value.negative",
+                    "the value must not be negative, got {value}",
+                    value=request.memory,
                 ),
             )
         )

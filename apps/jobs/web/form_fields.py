@@ -133,12 +133,16 @@ _KNOWN: Mapping[str, Promise] = {
     "low": pgettext_lazy("priority", "low"),
 }
 _MEANT: Mapping[str, Promise] = {
-    "Ahead of all other workloads in the queue.": _("Ahead of all other workloads in the queue."),
+    "Workloads start ahead of all others in the queue.": _(
+        "Workloads start ahead of all others in the queue."
+    ),
     "Workloads start ahead of those of normal priority.": _(
         "Workloads start ahead of those of normal priority."
     ),
-    "Default.": _("Default."),
-    "Starts last and is preempted first.": _("Starts last and is preempted first."),
+    "Default.": _("Default priority."),
+    "Workloads start last and are preempted first.": _(
+        "Workloads start last and are preempted first."
+    ),
 }
 
 
@@ -385,7 +389,7 @@ def apply_field_limits(
     elif reasons:
         reason = next(iter(reasons.values()))
         field.help_text = disabled_choice_label(
-            gettext("%(help)s Not %(values)s")
+            gettext("%(help)s Not allowed: %(values)s")
             % {"help": field.help_text, "values": ", ".join(reasons)},
             reason,
         )

@@ -234,13 +234,13 @@ class ModelJobForm(JobForm):
         label=_("Model"),
         queryset=ModelVersion.objects.none(),
         to_field_name="uid",
-        empty_label=_("Select"),
+        empty_label=_("Select an option"),
     )
     dataset_version = forms.ModelChoiceField(
         label=_("Dataset"),
         queryset=DatasetVersion.objects.none(),
         to_field_name="uid",
-        empty_label=_("Select"),
+        empty_label=_("Select an option"),
     )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
@@ -362,7 +362,9 @@ class EvaluateForm(ModelJobForm):
         required=False,
     )
     split = forms.ChoiceField(
-        label=_("Split"), choices=[(split.value, split.value) for split in Split], required=False
+        label=_("Dataset split"),
+        choices=[(split.value, split.value) for split in Split],
+        required=False,
     )
     limit = number_field(_("Max examples"), whole=True, help_text=_("Empty: all examples."))
     max_new_tokens = number_field(_("Max answer tokens"), whole=True)

@@ -61,7 +61,7 @@ class JobFilter(TeamFilterForm):
     model = forms.CharField(label=lazy("Model"), max_length=80)
     dataset = forms.CharField(label=lazy("Dataset"), max_length=80)
     since = forms.DateField(
-        label=lazy("Submitted from"), widget=forms.DateInput(attrs={"type": "date"})
+        label=lazy("Submitted on or after"), widget=forms.DateInput(attrs={"type": "date"})
     )
     until = forms.DateField(label=lazy("until"), widget=forms.DateInput(attrs={"type": "date"}))
     mine = forms.BooleanField(label=lazy("mine only"))
@@ -155,7 +155,7 @@ def filter_save(request: AuthenticatedRequest) -> HttpResponse:
             if query
             else f"{reverse('jobs')}?{SAVED_FILTER_PARAMETER}=none"
         )
-    messages.success(request, _("The filter was saved."))
+    messages.success(request, _("The job filter was saved."))
     return redirect(saved_filter_url(saved))
 
 
@@ -180,7 +180,7 @@ def job_filter_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         back=f"{reverse('jobs')}?{SAVED_FILTER_PARAMETER}=none"
         if deleted
         else saved_filter_url(saved),
-        done=_("The filter was deleted.") if deleted else _("The filter was changed."),
+        done=_("The job filter was deleted.") if deleted else _("The job filter was changed."),
         refusals=(services.FilterRefused,),
     )
 

@@ -131,9 +131,9 @@ def _action_refusals(request: AuthenticatedRequest, found: Job) -> JobActionRefu
         }
     cancel = retry = compare = ""
     if not JOB.allows(state, JobEvent.CANCEL):
-        cancel = _("Already ended.")
+        cancel = _("The job or pipeline has already ended.")
     elif found.cancel_requested_at is not None:
-        cancel = _("Already being cancelled.")
+        cancel = _("The job or pipeline is already being cancelled.")
     if not JOB.allows(state, JobEvent.RETRY):
         retry = (
             _("Succeeded jobs cannot be retried. Clone the job to run it again.")

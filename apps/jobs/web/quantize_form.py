@@ -78,7 +78,7 @@ class QuantizeForm(ModelJobForm):
         help_text=_("Letters, digits, - and _. An existing name adds a version to that model."),
     )
     scheme = forms.ChoiceField(
-        label=_("Scheme"),
+        label=_("Quantization scheme"),
         choices=[(name, _SCHEME_LABELS[name]) for name in SCHEMES],
         widget=RadiosWithDisabledChoices(attrs={"class": "form-check-input"}),
         required=False,
@@ -88,20 +88,21 @@ class QuantizeForm(ModelJobForm):
         label=_("Calibration split"),
         choices=_SPLITS,
         required=False,
-        help_text=_("Examples that set the activation ranges."),
+        help_text=_("Number of examples that set the activation ranges."),
     )
     split = forms.ChoiceField(
         label=_("Evaluation split"),
         choices=_SPLITS,
         required=False,
-        help_text=_("Examples measured before and after quantization."),
+        help_text=_("Number of examples evaluated before and after quantization."),
     )
     perplexity_increase = number_field(
-        _("Max perplexity increase"), help_text=_("Relative increase; 0.05 is 5 percent.")
+        _("Max perplexity increase"),
+        help_text=_("Relative increase of the perplexity; 0.05 is 5 percent."),
     )
     accuracy_drop = number_field(
         _("Max decrease of other metrics"),
-        help_text=_("Absolute decrease; 0.01 is one percentage point."),
+        help_text=_("Absolute decrease of the metric; 0.01 is one percentage point."),
     )
     metrics = forms.MultipleChoiceField(
         label=_("Metrics"),
@@ -120,7 +121,10 @@ class QuantizeForm(ModelJobForm):
     group_size = number_field(
         _("Group size (AWQ)"),
         whole=True,
-        help_text=_("Empty: the largest size that divides the model's layers."),
+        help_text=_(
+            "Number of weights that share one scale. Empty: the largest size "
+            "that divides the model's layers."
+        ),
     )
     ignore = forms.CharField(
         label=_("Excluded layers"),

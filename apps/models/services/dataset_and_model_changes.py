@@ -187,7 +187,7 @@ def _lock_line(line: ModelLine) -> ModelLine:
 def _require_current(row: Row) -> Row:
     if row.deleted_at is not None:
         raise DeletionRefused(
-            row.name, [Reason("registry.deletion.already_deleted", "it is deleted already")]
+            row.name, [Reason("registry.deletion.already_deleted", "the object is deleted already")]
         )
     return row
 

@@ -62,7 +62,7 @@ def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
             _format_count(entry.intermediate),
             "architecture",
         ),
-        (_("Attention"), entry.attention.upper() if entry.attention else "", "architecture"),
+        (_("Attention type"), entry.attention.upper() if entry.attention else "", "architecture"),
         (_("Attention heads"), _format_count(entry.heads), "architecture"),
         (_("KV heads"), _format_count(entry.kv_heads), "architecture"),
         (_("Head dimension"), _format_count(entry.head_dim), "architecture"),
@@ -217,12 +217,12 @@ CAVEATS: Mapping[SupportCaveat, Promise] = {
     SupportCaveat.LOADED: lazy(
         "The release loads models of these quantization schemes; the quantization tool is not stated."
     ),
-    SupportCaveat.HEARSAY: lazy("No source."),
+    SupportCaveat.HEARSAY: lazy("No published source."),
 }
 #: Labels of confidence levels below high.
 CONFIDENCE_LABELS: Mapping[str, Promise] = {
-    "medium": lazy("not checked"),
-    "low": lazy("assumed"),
+    "medium": lazy("source not checked"),
+    "low": lazy("assumed value"),
 }
 #: Labels of component fields of the data files.
 COMPONENTS: Mapping[str, Promise] = {
@@ -230,8 +230,8 @@ COMPONENTS: Mapping[str, Promise] = {
     "text_encoder": lazy("Text encoder"),
     "native_px": lazy("Image edge length (pixels)"),
     "cross_attention_dim": lazy("Cross-attention dimension"),
-    "joint_blocks": lazy("Joint blocks"),
-    "single_blocks": lazy("Single blocks"),
+    "joint_blocks": lazy("Joint attention blocks (DiT)"),
+    "single_blocks": lazy("Single-stream blocks (DiT)"),
     "ffn_dim": lazy("Denoiser block inner dimension"),
     "source_repo": lazy("Source code"),
 }

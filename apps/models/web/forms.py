@@ -135,7 +135,7 @@ class _DaysField(forms.IntegerField):
 class RetentionRulesForm(StyledForm):
     """Empty fields switch a rule off."""
 
-    enabled = forms.BooleanField(label=_("Enable these rules"), required=False)
+    enabled = forms.BooleanField(label=_("Enable these retention rules"), required=False)
     keep_versions = forms.IntegerField(
         label=_("Versions to keep per model"),
         help_text=_("Older versions are deleted unless they are in use or pinned."),
@@ -187,7 +187,7 @@ class SizingForm(StyledForm):
 
     task = forms.ChoiceField(
         label=_("Task"),
-        choices=[("serve", _("serving")), ("train", _("train"))],
+        choices=[("serve", _("serving")), ("train", _("training"))],
         widget=forms.RadioSelect(attrs={"class": "form-check-input"}),
         initial="serve",
         required=False,
@@ -219,7 +219,7 @@ class SizingForm(StyledForm):
     scheme = forms.ChoiceField(
         label=_("Weights"),
         choices=[
-            (STORED, _("as stored")),
+            (STORED, _("precision of the stored weights")),
             *((name, name) for name in sorted(WEIGHT_SCHEMES)),
         ],
         required=False,

@@ -62,7 +62,7 @@ def model_version_retry(request: AuthenticatedRequest, uid: str) -> HttpResponse
             version=version, actor=request.user, at=timezone.now()
         ),
         back=reverse("model-version", args=[uid]),
-        done=_("The import was restarted."),
+        done=_("The import of the model version was restarted."),
     )
 
 
@@ -108,7 +108,7 @@ class HubForm(TeamForm):
 
     field_order = ("team", "hub", "repository", "revision", "name")
 
-    hub = forms.ChoiceField(label=lazy("Hub"))
+    hub = forms.ChoiceField(label=lazy("Model hub"))
     repository = forms.CharField(
         label=lazy("Repository"),
         max_length=200,
@@ -157,7 +157,7 @@ def import_tabs(current: str) -> list[PageTab]:
         PageTab(
             label=_("From a folder"), href=reverse("model-import"), current=current == "folder"
         ),
-        PageTab(label=_("From a hub"), href=reverse("model-fetch"), current=current == "hub"),
+        PageTab(label=_("From a model hub"), href=reverse("model-fetch"), current=current == "hub"),
     ]
 
 
@@ -217,7 +217,7 @@ def model_version_accept(request: AuthenticatedRequest, uid: str) -> HttpRespons
         request,
         uid,
         decide=model_versions.model_version_accept,
-        done=_("The version was accepted and can be deployed."),
+        done=_("The quantized version was accepted and can be deployed."),
     )
 
 
@@ -225,8 +225,8 @@ def model_version_accept(request: AuthenticatedRequest, uid: str) -> HttpRespons
 @require_POST
 def model_version_reject(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     done = _(
-        "The version was rejected and cannot be deployed again. Running deployments "
-        "are not stopped."
+        "The quantized version was rejected and cannot be deployed again. Running "
+        "deployments are not stopped."
     )
     return _override_gate(request, uid, decide=model_versions.model_version_reject, done=done)
 

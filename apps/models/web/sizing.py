@@ -125,6 +125,6 @@ def _part_labels() -> Mapping[str, str]:
         "optimizer": pgettext("memory", "optimizer"),
         "activations": pgettext("memory", "activations"),
         "logits": pgettext("memory", "logits"),
-        "graphs": pgettext("memory", "recorded graphs"),
+        "graphs": pgettext("memory", "captured graphs"),
         "process": pgettext("memory", "process overhead"),
     }

@@ -238,27 +238,27 @@ def artifact_action(request: AuthenticatedRequest, uid: str, action: str) -> Htt
     actions: dict[str, tuple[Callable[[Artifact], None], str, str]] = {
         "delete": (
             lambda row: services.artifact_delete(artifact=row, actor=actor, at=at),
-            _("Deleted. It can be restored for 7 days."),
+            _("Object deleted. It can be restored for 7 days."),
             "deleted",
         ),
         "restore": (
             lambda row: services.artifact_restore(artifact=row, actor=actor, at=at),
-            _("Restored."),
+            _("Object restored."),
             "biggest",
         ),
         "remove": (
             lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at),
-            _("Deleted permanently."),
+            _("Object deleted permanently."),
             "deleted",
         ),
         "pin": (
             lambda row: services.artifact_pin(artifact=row, actor=actor, at=at),
-            _("Pinned. Retention rules do not remove it."),
+            _("Object pinned. Retention rules do not remove it."),
             "biggest",
         ),
         "unpin": (
             lambda row: services.artifact_unpin(artifact=row, actor=actor),
-            _("Unpinned."),
+            _("Object unpinned."),
             "biggest",
         ),
     }
@@ -289,7 +289,7 @@ def attempt_item_delete(request: AuthenticatedRequest, kind: str, uid: str) -> H
         request,
         lambda: services.attempt_item_delete(item=item, actor=request.user, at=timezone.now()),
         back=reverse("storage") + "?tab=biggest",
-        done=_("Removed."),
+        done=_("Object removed."),
         refusals=(services.DeletionRefused,),
     )
 

@@ -304,7 +304,9 @@ def _observe_burn_in(row: Isolation, at: datetime) -> None:
             result = runs.BurnInResult(
                 passed=False,
                 message=Reason(
-                    "launch.start.failed", "could not be started: {reason}", reason=str(refusal)
+                    "launch.start.failed",
+                    "the workload could not be started: {reason}",
+                    reason=str(refusal),
                 ),
             )
             moves.burn_in_end(row=row, result=result, at=at)

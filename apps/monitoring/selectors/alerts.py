@@ -165,16 +165,18 @@ MEASURE_LABELS: Mapping[str, str | Promise] = {
     "faults.level": _("severity level of an open fault"),
     "fleet.unknown_share": _("share of cards in state unknown"),
     "fleet.isolated_share": _("share of isolated cards"),
-    "sources.silence": _("age of the last metrics of a source"),
-    "decisions.held_back": _("actions suppressed by the guard in the last hour"),
-    "clusters.silence": _("silence of a cluster"),
+    "sources.silence": _("time since the last metrics of a metric source"),
+    "decisions.held_back": _(
+        "health actions suppressed by the limits of the health policy in the last hour"
+    ),
+    "clusters.silence": _("time since the last heartbeat of a cluster"),
     "controllers.unhealthy": _("health of a controller (1 is unhealthy)"),
-    "controllers.lag": _("lag of a controller"),
-    "product.disk_free": _("free share of a disk of the product"),
-    "product.outbox_age": _("age of the oldest pending message"),
+    "controllers.lag": _("time by which a controller lags"),
+    "product.disk_free": _("free share of a disk that Ninefold uses"),
+    "product.outbox_age": _("age of the oldest pending outbox message"),
     "queues.wait": _("longest pending time in a queue"),
     "queues.waiting": _("pending resource claims in a queue"),
-    "deployments.failure_share": _("share of failed calls to a deployment"),
+    "deployments.failure_share": _("share of failed requests to a deployment"),
 }
 
 _SHIPPED = {rule.name: rule.title for rule in DEFAULTS}
@@ -240,7 +242,7 @@ def alert_notice_message(notice: AlertNotice) -> ReceiverMessage:
             ),
             tone=MessageSeverity.INFO,
             link=f"{settings.NINEFOLD_PUBLIC_URL}{reverse('alerts')}",
-            link_text=gettext("Open the alerts"),
+            link_text=gettext("Open the alert list"),
         )
     title = alert_rule_title(group.rule_name, group.title)
     return ReceiverMessage(
@@ -265,9 +267,15 @@ def _notice_headline(kind: NoticeKind, title: str, *, count: int) -> str:
     if kind is NoticeKind.RESOLVED:
         return gettext("Resolved: %(title)s") % {"title": title}
     if kind is NoticeKind.MORE:
-        text = ngettext("%(title)s: now %(count)d", "%(title)s: now %(count)d", count)
+        text = ngettext(
+            "%(title)s: %(count)d alert firing now", "%(title)s: %(count)d alerts firing now", count
+        )
     elif kind is NoticeKind.REPEAT:
-        text = ngettext("%(title)s: still %(count)d", "%(title)s: still %(count)d", count)
+        text = ngettext(
+            "%(title)s: %(count)d alert still firing",
+            "%(title)s: %(count)d alerts still firing",
+            count,
+        )
     else:
         text = ngettext("%(title)s: %(count)d alert", "%(title)s: %(count)d alerts", count)
     return text % {"title": title, "count": count}
@@ -278,7 +286,11 @@ def _notice_lines(notice: AlertNotice) -> tuple[str, ...]:
     lines = [] if group is None or not group.labels else [format_alert_labels(group.labels)]
     if notice.kind == NoticeKind.RESOLVED:
         most = int(content["most"])
-        text = ngettext("At most %(count)d alert fired", "At most %(count)d alerts fired", most)
+        text = ngettext(
+            "At most %(count)d alert fired at the same time",
+            "At most %(count)d alerts fired at the same time",
+            most,
+        )
         return (*lines, text % {"count": most})
     measure = str(content["measure"])
     lines.append(f"{MEASURE_LABELS.get(measure, measure)} {displayed_condition(content)}")

@@ -209,7 +209,7 @@ def _policy_setting_error(name: str, value: float) -> str | None:
     if not 0 <= value <= most:
         return Reason(
             "health_policy.setting.out_of_range",
-            "must be 0 to {limit}, got {value}",
+            "the setting must be 0 to {limit}, got {value}",
             limit=most,
             value=f"{value:g}",
         )

@@ -415,7 +415,7 @@ def isolations_of_removed_nodes_end(*, at: datetime) -> int:
     _transition_isolations(
         gone,
         IsolationEvent.RELEASE,
-        reason=Reason("cluster.state.removed", "the cluster was removed"),
+        reason=Reason("cluster.state.removed", "the cluster of this object was removed"),
         at=at,
         ended_at=at,
     )

@@ -30,7 +30,7 @@ _OPS = {
     Comparison.AT_LEAST: _("is at least"),
     Comparison.BELOW: _("is below"),
     Comparison.AT_MOST: _("is at most"),
-    Comparison.EQUAL: _("is"),
+    Comparison.EQUAL: _("is equal to"),
 }
 _SEVERITIES = [(one.value, word) for one, word in SEVERITY_LABELS.items()]
 _LENGTHS = {
@@ -57,7 +57,10 @@ class AlertRuleForm(StyledForm):
     name = forms.SlugField(
         label=_("Name"),
         max_length=60,
-        help_text=_("Lowercase letters, digits and hyphens. Conditions use this name."),
+        help_text=_(
+            "Lowercase letters, digits and hyphens. Silences and routes match "
+            "the rule by this name."
+        ),
     )
     title = forms.CharField(
         label=_("Title"), max_length=120, help_text=_("Title of the notification.")
@@ -201,7 +204,7 @@ class AlertRouteForm(StyledForm):
         label=_("Minimum severity"), choices=_SEVERITIES, initial=AlertSeverity.WARNING.value
     )
     receivers = forms.ModelMultipleChoiceField(
-        label=_("Receivers"),
+        label=_("Alert receivers"),
         queryset=AlertReceiver.objects.none(),
         to_field_name="uid",
         widget=forms.CheckboxSelectMultiple,

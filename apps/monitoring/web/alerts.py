@@ -149,7 +149,7 @@ COLUMNS = (
     ),
     TableColumn(key="count", label=gettext_lazy("Alerts"), sort="count", numeric=True),
     TableColumn(key="began_at", label=gettext_lazy("Since"), sort="pk"),
-    TableColumn(key="notified_at", label=gettext_lazy("Notified")),
+    TableColumn(key="notified_at", label=gettext_lazy("Last notified")),
 )
 PAST_COLUMNS = (
     *COLUMNS[:3],
@@ -299,7 +299,7 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
 @row_action_view(load=_find_silence, page="alert-silences", listed=True)
 def silence_end(request: AuthenticatedRequest, row: AlertSilence) -> str:
     services.silence_end(silence=row, actor=request.user, at=timezone.now())
-    return _("Silence expired. Firing alerts are notified in the next evaluation.")
+    return _("Alert silence ended. Firing alerts are notified in the next evaluation.")
 
 
 @login_required
@@ -356,7 +356,7 @@ def _edit_alert_rule(request: AuthenticatedRequest, row: AlertRule | None) -> Ht
         context = {"trial": _save_form(form, try_rule), "form": form, "rule": row}
         return render(request, "monitoring/alert_rule.html#trial", context)
     if saved := _save_form(form, save):
-        messages.success(request, _("Rule saved. It applies from the next evaluation."))
+        messages.success(request, _("Alert rule saved. It applies from the next evaluation."))
         return redirect("alert-rule", saved.uid)
     return _render_form(request, "monitoring/alert_rule.html", form, rule=row)
 
@@ -364,7 +364,7 @@ def _edit_alert_rule(request: AuthenticatedRequest, row: AlertRule | None) -> Ht
 @row_action_view(load=_find_rule, page="alert-rules", listed=True, refusals=(AlertSettingsRefused,))
 def alert_rule_delete_view(request: AuthenticatedRequest, row: AlertRule) -> str:
     services.alert_rule_delete(rule=row, actor=request.user, at=timezone.now())
-    return _("Rule %(name)s deleted.") % {"name": row.name}
+    return _("Alert rule %(name)s deleted.") % {"name": row.name}
 
 
 @login_required
@@ -405,7 +405,9 @@ def alert_receiver_new_view(request: AuthenticatedRequest) -> HttpResponse:
         return services.alert_receiver_create(request=form.to_request(), actor=request.user)
 
     if _save_form(form, save):
-        messages.success(request, _("Receiver created. Send a test notification to verify it."))
+        messages.success(
+            request, _("Alert receiver created. Send a test notification to verify it.")
+        )
         return redirect("alert-routes")
     return _render_form(request, "monitoring/alert_receiver_new.html", form)
 
@@ -426,13 +428,13 @@ def alert_receiver_switch_view(
     request: AuthenticatedRequest, row: AlertReceiver, *, active: bool
 ) -> str:
     services.alert_receiver_switch(receiver=row, actor=request.user, active=active)
-    return _("Receiver resumed.") if active else _("Receiver paused.")
+    return _("Alert receiver resumed.") if active else _("Alert receiver paused.")
 
 
 @_receiver_action
 def alert_receiver_delete_view(request: AuthenticatedRequest, row: AlertReceiver) -> str:
     services.alert_receiver_delete(receiver=row, actor=request.user)
-    return _("Receiver %(name)s deleted.") % {"name": row.name}
+    return _("Alert receiver %(name)s deleted.") % {"name": row.name}
 
 
 @login_required
@@ -457,7 +459,7 @@ def _edit_alert_route(request: AuthenticatedRequest, row: AlertRoute | None) -> 
         return services.alert_route_change(route=row, request=form.to_request(), actor=request.user)
 
     if _save_form(form, save):
-        messages.success(request, _("Route saved."))
+        messages.success(request, _("Notification route saved."))
         return redirect("alert-routes")
     return _render_form(request, "monitoring/alert_route.html", form, route=row)
 
@@ -465,4 +467,4 @@ def _edit_alert_route(request: AuthenticatedRequest, row: AlertRoute | None) -> 
 @row_action_view(load=_find_route, page="alert-routes", listed=True)
 def alert_route_delete_view(request: AuthenticatedRequest, row: AlertRoute) -> str:
     services.alert_route_delete(route=row, actor=request.user)
-    return _("Route %(name)s deleted.") % {"name": row.name}
+    return _("Notification route %(name)s deleted.") % {"name": row.name}

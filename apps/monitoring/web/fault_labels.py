@@ -48,8 +48,8 @@ OUTCOMES: Mapping[str, Promise] = {
     Decision.Outcome.OVERTAKEN: pgettext_lazy("decision", "obsolete"),
 }
 ISOLATIONS: Mapping[str, Promise] = {
-    IsolationState.DRAINING: gettext_lazy("running workloads save and stop"),
-    IsolationState.EMPTY: gettext_lazy("drained; pending burn-in or operator"),
+    IsolationState.DRAINING: gettext_lazy("running workloads save a checkpoint and stop"),
+    IsolationState.EMPTY: gettext_lazy("no workloads; waiting for a burn-in or for an operator"),
     IsolationState.TESTING: gettext_lazy("burn-in running"),
     IsolationState.RETURNED: gettext_lazy("returned to service"),
 }

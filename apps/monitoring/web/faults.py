@@ -253,10 +253,10 @@ def _find_faults(uids: Sequence[str]) -> list[Fault]:
 def isolation_count_message(count: int) -> str:
     """Message after that many isolations."""
     if not count:
-        return _("No change: all of them were already isolated.")
+        return _("No change: all selected cards and nodes were already isolated.")
     message = ngettext(
-        "%(count)d card or node isolated. Running workloads save and stop.",
-        "%(count)d cards or nodes isolated. Running workloads save and stop.",
+        "%(count)d card or node isolated. Running workloads save a checkpoint and stop.",
+        "%(count)d cards or nodes isolated. Running workloads save a checkpoint and stop.",
         count,
     )
     return message % {"count": count}
@@ -265,7 +265,7 @@ def isolation_count_message(count: int) -> str:
 def release_count_message(ended: Sequence[Isolation]) -> str:
     """Message after that many releases."""
     if not ended:
-        return _("No change: none of them were isolated.")
+        return _("No change: none of the selected cards and nodes were isolated.")
     message = ngettext(
         "%(count)d card or node returned to service.",
         "%(count)d cards or nodes returned to service.",
@@ -301,7 +301,7 @@ def card_isolate(request: AuthenticatedRequest, card: Card) -> str:
     reason, at = _submitted_reason(request), timezone.now()
     begun = isolations_request(cards=[card.uid], reason=reason, actor=request.user, at=at)
     if any(row.card_id is None for row in begun):
-        return _("Node isolated. Running workloads save and stop.")
+        return _("Node isolated. Running workloads save a checkpoint and stop.")
     return isolation_count_message(len(begun))
 
 

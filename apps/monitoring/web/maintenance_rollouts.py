@@ -54,7 +54,7 @@ class MaintenanceRolloutForm(StyledForm):
     name = forms.CharField(
         label=gettext_lazy("Name"),
         max_length=120,
-        help_text=gettext_lazy("Purpose of the rollout."),
+        help_text=gettext_lazy("Purpose of the maintenance rollout."),
     )
     cluster = forms.ModelChoiceField(
         label=gettext_lazy("Cluster"), queryset=Cluster.objects.none(), to_field_name="uid"
@@ -67,7 +67,7 @@ class MaintenanceRolloutForm(StyledForm):
         help_text=gettext_lazy("One label=value or name=… per line. Empty: all available nodes."),
     )
     command = forms.CharField(
-        label=gettext_lazy("Command"),
+        label=gettext_lazy("Maintenance command"),
         required=False,
         max_length=4000,
         widget=forms.TextInput(
@@ -170,7 +170,7 @@ def maintenance_rollout_new_view(request: AuthenticatedRequest) -> HttpResponse:
         except PermissionRefused as refusal:
             form.add_error("command", render_reason(str(refusal)))
         else:
-            messages.success(request, _("Rollout started."))
+            messages.success(request, _("Maintenance rollout started."))
             return redirect("rollout", rollout.uid)
     status = 422 if bound else 200
     return render(request, "monitoring/maintenance_rollout_new.html", {"form": form}, status=status)
@@ -183,10 +183,11 @@ def maintenance_rollout_control_view(
 ) -> HttpResponse:
     found = _find_rollout(request, uid)
     messages_by_event = {
-        RolloutEvent.PAUSE: _("Rollout paused. Nodes in progress are completed."),
-        RolloutEvent.RESUME: _("Rollout resumed."),
+        RolloutEvent.PAUSE: _("Maintenance rollout paused. Nodes in progress are completed."),
+        RolloutEvent.RESUME: _("Maintenance rollout resumed."),
         RolloutEvent.CANCEL: _(
-            "Rollout cancelled. Nodes in progress are completed; the others are not changed."
+            "Maintenance rollout cancelled. Nodes in progress are completed; the others "
+            "are not changed."
         ),
     }
 

@@ -22,7 +22,7 @@ def metric_source_delete_view(request: AuthenticatedRequest, uid: str) -> HttpRe
     require_fleet_operator(request.user)
     found = get_object_or_404(metric_sources_visible(request.user), uid=uid)
     metric_ingestion.metric_source_delete(source=found, actor=request.user, at=timezone.now())
-    messages.success(request, _("Source %(name)s deleted.") % {"name": found.name})
+    messages.success(request, _("Metric source %(name)s deleted.") % {"name": found.name})
     return redirect("sources")
 
 

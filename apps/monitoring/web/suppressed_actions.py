@@ -151,8 +151,8 @@ def _suppressed_pool_result_message(message: str, done: SuppressedActionsResult)
     if not done.left_out:
         return message
     left = ngettext(
-        "%(count)d skipped: fault resolved or already decided.",
-        "%(count)d skipped: faults resolved or already decided.",
+        "%(count)d isolation skipped: fault resolved or already decided.",
+        "%(count)d isolations skipped: faults resolved or already decided.",
         done.left_out,
     )
     return f"{message} {left % {'count': done.left_out}}"

@@ -257,7 +257,7 @@ def email_content(mails: list[Mail]) -> EmailContent:
 def _email_subject(lines: list[NotificationListItem]) -> str:
     if len(lines) == 1:
         return lines[0].rendered.title
-    return ngettext("%(count)d piece of news", "%(count)d pieces of news", len(lines)) % {
+    return ngettext("%(count)d notification", "%(count)d notifications", len(lines)) % {
         "count": len(lines)
     }
 

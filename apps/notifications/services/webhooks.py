@@ -399,11 +399,12 @@ def _status_error(status: int) -> str:
     if 300 <= status < 400:
         return Reason(
             "webhook.response.redirect",
-            "the response was {status}, a redirect, which is not followed; enter the final URL",
+            "the URL responded with {status}, a redirect, which is not followed; enter "
+            "the final URL",
             status=status,
         )
     return Reason(
         "webhook.response.unexpected_status",
-        "the response was {status}; expected 200 to 299",
+        "the URL responded with status {status}; expected 200 to 299",
         status=status,
     )

@@ -105,7 +105,9 @@ def notifications(request: AuthenticatedRequest) -> HttpResponseBase:
                 name="read",
                 label=gettext_lazy("Mark as read"),
                 href=reverse("notifications-read"),
-                warning=gettext_lazy("They stay in this list and are no longer counted as unread."),
+                warning=gettext_lazy(
+                    "The notifications stay in this list and are no longer counted as unread."
+                ),
                 style="btn-primary",
             ),
         ),

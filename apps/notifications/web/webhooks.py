@@ -202,7 +202,7 @@ def webhook_test(request: AuthenticatedRequest, found: Webhook) -> str:
 @_webhook_action
 def webhook_pause(request: AuthenticatedRequest, found: Webhook) -> str:
     services.webhook_switch(webhook=found, actor=request.user, active=False)
-    return _("Webhook paused. Pending deliveries wait; no new deliveries are created.")
+    return _("Webhook paused. Pending deliveries are kept; no new deliveries are created.")
 
 
 @_webhook_action

@@ -122,13 +122,13 @@ class QueueChangeReview:
         if self.preview.findings:
             return _("The changes cannot be saved because they are not valid.")
         if not self.preview.differences:
-            return _("No changes.")
+            return _("No changes of the queues.")
         count = len(self.preview.differences)
         values = ngettext("%(count)d change", "%(count)d changes", count) % {"count": count}
         return _("%(told)s. %(consequence)s") % {
             "told": values,
             "consequence": self._describe_consequence()
-            or _("The change starts or stops no claims."),
+            or _("The change does not start or stop any resource claims."),
         }
 
     @property
@@ -384,9 +384,9 @@ def show_queue_change(request: HttpRequest, context: dict[str, Any], *, uid: str
         saving=queue_change_save_form(request.POST or None),
         forms=(),
         confirmation_text="stop",
-        done=_("The change is taken back."),
+        done=_("The change was reverted."),
         back=reverse("admin:quotas_queue_changes"),
-        verb=_("Take it back"),
+        verb=_("Revert change"),
         preview_on_get=True,
         reverts=change,
     )

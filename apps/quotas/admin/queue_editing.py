@@ -120,7 +120,7 @@ def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue | Non
         saving=queue_change_save_form(data),
         forms=(form, *cards.rows),
         confirmation_text=saved.name if saved else form.data.get("name", ""),
-        done=_("%(queue)s is saved.") % {"queue": form["name"].value()},
+        done=_("Queue %(queue)s saved.") % {"queue": form["name"].value()},
         back=reverse("admin:quotas_queue_changelist"),
     )
     shown = {
@@ -187,12 +187,14 @@ def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> H
     )
     form = QueueMoveForm(request.POST or None, initial={"parent": document.parent})
     form.choice("parent").choices = tuple(draft.parents())
-    form.fields["parent"].help_text = _("Queues below it are moved with it.")
+    form.fields["parent"].help_text = _("Child queues of the queue are moved with it.")
     edit = None
     if form.is_bound and form.is_valid():
         changed = replace(document, parent=form.cleaned_data["parent"])
         edit = single_queue_edit(changed, saved=document)
-    return _queue_action_response(request, context, queue, edit=edit, form=form, verb=_("Move it"))
+    return _queue_action_response(
+        request, context, queue, edit=edit, form=form, verb=_("Move queue")
+    )
 
 
 def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
@@ -242,7 +244,7 @@ def _queue_action_response(
         saving=queue_change_save_form(request.POST or None),
         forms=() if form is None else (form,),
         confirmation_text=queue.name,
-        done=_("%(queue)s is saved.") % {"queue": queue.name}
+        done=_("Queue %(queue)s saved.") % {"queue": queue.name}
         if form is not None
         else _("Queue %(queue)s is retired; its history is kept.") % {"queue": queue.name},
         back=reverse("admin:quotas_queue_changelist"),
@@ -311,7 +313,7 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
         saving=queue_change_save_form(request.POST or None),
         forms=[grid_row.form for grid_row in edited if grid_row.form is not None],
         confirmation_text="stop",
-        done=_("The queues are saved."),
+        done=_("Queues saved."),
         back=reverse("admin:quotas_queue_changelist"),
     )
     return queue_change_review_response(

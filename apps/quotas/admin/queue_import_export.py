@@ -52,8 +52,8 @@ class QueueTreeFileForm(StyledForm):
         label=gettext_lazy("Retire queues that are not in the file"),
         required=False,
         help_text=gettext_lazy(
-            "If not set, such queues are not changed. Queues with pending or running claims "
-            "are never retired."
+            "If this is not selected, such queues are not changed. Queues with pending "
+            "or running claims are never retired."
         ),
     )
 

@@ -104,7 +104,7 @@ def chip_columns(tree: QuotaTree) -> tuple[ChipColumn, ...]:
     return tuple(
         ChipColumn(
             label=_chip_name(chip),
-            capacity=_("%(cards)d in the fleet") % {"cards": tree.capacity[chip].total}
+            capacity=_("cards in the fleet: %(cards)d") % {"cards": tree.capacity[chip].total}
             if chip in tree.capacity
             else _("none in the fleet"),
         )
@@ -192,7 +192,7 @@ def _quota_cell(entry: QueueEntry, chip: str, tree: QuotaTree) -> QuotaCell:
         bar=quota_bar(share, cards=tree.scales.get(chip, 1)),
         text=_usage_text(standing),
         details=" · ".join(_usage_details(share)),
-        below=_("%(below)d of %(stated)d guaranteed below")
+        below=_("%(below)d of %(stated)d guaranteed cards assigned to child queues")
         % {"below": below, "stated": own_guarantee}
         if entry.below and (own_guarantee or below)
         else "",
@@ -212,28 +212,28 @@ def _usage_text(standing: QueueStatus) -> str:
     counts = {"used": standing.used, "stated": standing.guaranteed, "cap": standing.cap}
     if standing.guaranteed:
         if standing.cap is None:
-            return _("%(used)d of %(stated)d") % counts
-        return _("%(used)d of %(stated)d, cap %(cap)d") % counts
+            return _("used %(used)d, guaranteed %(stated)d") % counts
+        return _("used %(used)d, guaranteed %(stated)d, cap %(cap)d") % counts
     if standing.cap is None:
-        return _("%(used)d used") % counts
-    return _("%(used)d cards used, cap %(cap)d") % counts
+        return _("used %(used)d") % counts
+    return _("used %(used)d, cap %(cap)d") % counts
 
 
 def _usage_details(share: QueueChipUsage) -> Iterator[str]:
     standing = share.standing
     if standing.reserved:
-        yield _("%(cards)d reserved") % {"cards": standing.reserved}
+        yield _("reserved %(cards)d") % {"cards": standing.reserved}
     if share.borrowed:
-        yield _("%(cards)d borrowed") % {"cards": share.borrowed}
+        yield _("borrowed %(cards)d") % {"cards": share.borrowed}
     if standing.lent:
-        yield _("%(cards)d lent") % {"cards": standing.lent}
+        yield _("lent %(cards)d") % {"cards": standing.lent}
 
 
 #: Label and icon of the action for each state.
 _STATES = (
-    (QueueState.OPEN, gettext_lazy("Open it"), "circle-check"),
-    (QueueState.DRAINING, gettext_lazy("Drain"), "clock"),
-    (QueueState.CLOSED, gettext_lazy("Close it"), "lock"),
+    (QueueState.OPEN, gettext_lazy("Open queue"), "circle-check"),
+    (QueueState.DRAINING, gettext_lazy("Drain queue"), "clock"),
+    (QueueState.CLOSED, gettext_lazy("Close queue"), "lock"),
 )
 
 

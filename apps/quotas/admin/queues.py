@@ -36,7 +36,7 @@ class ConsoleTab:
 
 
 CONSOLE_TABS = (
-    ConsoleTab(name="changelist", label=gettext_lazy("Tree")),
+    ConsoleTab(name="changelist", label=gettext_lazy("Queue tree")),
     ConsoleTab(name="bulk", label=gettext_lazy("Bulk edit")),
     ConsoleTab(name="import", label=gettext_lazy("Import")),
     ConsoleTab(name="changes", label=gettext_lazy("History")),

@@ -371,7 +371,8 @@ def relocation_advance(*, step: DefragmentationMove, event: RelocationEvent, at:
             event,
             at=at,
             reason=Reason(
-                "defragmentation.relocation.stopped", "stopped; waiting for the reserved cards"
+                "defragmentation.relocation.stopped",
+                "the workload has stopped and waits for the reserved cards",
             ),
             successor=successor,
         )
@@ -422,7 +423,9 @@ def defragmentation_end(
             step,
             RelocationEvent.DROP,
             at=at,
-            reason=Reason("defragmentation.relocation.not_started", "not started"),
+            reason=Reason(
+                "defragmentation.relocation.not_started", "the relocation has not started"
+            ),
             ended_at=at,
         )
     if event is DefragmentationEvent.FINISH and row.claim is not None:

@@ -124,7 +124,9 @@ def what_if_create(*, question: WhatIfRequest, actor: User) -> WhatIf:
             raise WhatIfRefused(Reason("claim.state.not_pending", "the claim is no longer pending"))
     if not question.changes:
         raise WhatIfRefused(
-            Reason("what_if.changes.missing", "the request has no changes; add at least one")
+            Reason(
+                "what_if.changes.missing", "the what-if request has no changes; add at least one"
+            )
         )
     # Locked, so that concurrent requests count each other.
     asking = User.objects.select_for_update(no_key=True).get(pk=actor.pk)

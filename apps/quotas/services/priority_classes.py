@@ -16,10 +16,10 @@ from controlplane.domain.quotas.claims import ClaimState
 
 #: Priority classes of a new installation.
 DEFAULT_CLASSES: Mapping[str, tuple[int, str]] = {
-    "urgent": (100, "Ahead of all other workloads in the queue."),
+    "urgent": (100, "Workloads start ahead of all others in the queue."),
     "high": (10, "Workloads start ahead of those of normal priority."),
     "normal": (0, "Default."),
-    "low": (-10, "Starts last and is preempted first."),
+    "low": (-10, "Workloads start last and are preempted first."),
 }
 
 

@@ -139,7 +139,7 @@ class DefragmentationForm(StyledForm):
         initial=DefragmentationPurpose.WHOLE_NODES,
     )
     nodes = forms.IntegerField(
-        label=gettext_lazy("Number of whole nodes"),
+        label=gettext_lazy("Number of entirely free nodes"),
         min_value=1,
         max_value=MAX_NODES,
         initial=1,

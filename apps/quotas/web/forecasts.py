@@ -76,7 +76,7 @@ class WhatIfForm(StyledForm):
         label=lazy("Additional nodes"), min_value=1, max_value=MOST_NODES, required=False
     )
     like = forms.CharField(
-        label=lazy("Same as node"),
+        label=lazy("Same node type as"),
         help_text=lazy("Node name as on the fleet page."),
         max_length=200,
         required=False,
@@ -138,7 +138,9 @@ class WhatIfForm(StyledForm):
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         if values.get("nodes") and not values.get("like") and "like" not in self.errors:
-            self.add_error("like", _("Enter the node that the additional nodes are the same as."))
+            self.add_error(
+                "like", _("Enter an existing node; the additional nodes have the same type.")
+            )
         if values.get("cards") and not values.get("chip"):
             self.add_error("chip", _("Select a chip."))
         if not self.errors and not self.changes():

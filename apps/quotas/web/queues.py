@@ -95,7 +95,7 @@ def pending_columns(visibility: QueueVisibility, at: datetime) -> tuple[TableCol
         ),
         TableColumn(
             key="starts",
-            label=lazy("Starts"),
+            label=lazy("Expected start"),
             csv=lambda row: format_start_short(row, now=at) or "–",
         ),
     )

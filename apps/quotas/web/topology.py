@@ -43,8 +43,8 @@ KIND_LABELS: dict[str, str | Promise] = {
 USE_LABELS: dict[CardUse, Promise] = {
     CardUse.HELD: _("allocated"),
     CardUse.FREE: _("free"),
-    CardUse.FRAGMENT: _("fragment"),
-    CardUse.RESERVED: _("reserved"),
+    CardUse.FRAGMENT: _("fragmented card"),
+    CardUse.RESERVED: _("reserved card"),
     CardUse.NO_NEW_WORK: _("cordoned"),
     CardUse.BROKEN: _("unavailable"),
 }

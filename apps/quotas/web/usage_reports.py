@@ -69,7 +69,7 @@ def format_card_hours(card_microseconds: int) -> str:
 def format_cost(cost: Cost) -> str:
     """The amount with its currency; ``at least`` if a part has no rate, ``no rate`` if none has."""
     if not cost.known:
-        return _("no rate")
+        return _("no card-hour rate")
     amount = {"currency": settings.NINEFOLD_CURRENCY, "amount": f"{cost.amount:,.2f}"}
     if cost.unrated:
         return _("at least %(currency)s %(amount)s") % amount
@@ -80,7 +80,7 @@ def format_chips_without_rate(cost: Cost) -> str:
     """The chips without a rate; empty if all have one."""
     if not cost.unrated:
         return ""
-    return _("no rate for %(chips)s") % {"chips": ", ".join(cost.unrated)}
+    return _("no card-hour rate for %(chips)s") % {"chips": ", ".join(cost.unrated)}
 
 
 def format_report_interval(row: UsageReportRow, per: UsageReportInterval) -> str:
@@ -137,9 +137,11 @@ class UsageReportForm(FilterForm):
         ],
     )
     first = forms.DateField(
-        label=gettext_lazy("From"), widget=forms.DateInput(attrs={"type": "date"})
+        label=gettext_lazy("From date"), widget=forms.DateInput(attrs={"type": "date"})
     )
-    last = forms.DateField(label=gettext_lazy("To"), widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(
+        label=gettext_lazy("To date"), widget=forms.DateInput(attrs={"type": "date"})
+    )
     by = forms.ChoiceField(
         label=gettext_lazy("Group by"),
         choices=[(one.value, label) for one, label in GROUPING_LABELS.items()],

@@ -71,7 +71,7 @@ class ServingStorageConsumer(ReferencingConsumer):
             key: StorageHold(
                 reason=Reason(
                     "artifact.hold.deployment_revision",
-                    "revision {revision} of deployment {deployment} uses it",
+                    "revision {revision} of deployment {deployment} uses the files",
                     deployment=name,
                     revision=number,
                 ),

@@ -188,7 +188,7 @@ def _check_model_and_replicas(
             field="replicas",
             message=Reason(
                 "spec.value.out_of_range",
-                "must be 1 to {limit}, got {value}",
+                "the value must be 1 to {limit}, got {value}",
                 limit=MAX_REPLICAS,
                 value=replicas,
             ),
@@ -198,7 +198,7 @@ def _check_model_and_replicas(
             field="cards",
             message=Reason(
                 "spec.value.out_of_range",
-                "must be 1 to {limit}, got {value}",
+                "the value must be 1 to {limit}, got {value}",
                 limit=MOST_CARDS,
                 value=configuration.cards,
             ),

@@ -300,7 +300,8 @@ def revision_fail(*, deployment: Deployment, revision: Revision, at: datetime, r
     adapter_routes_prune(deployment=row)
     message = Reason(
         "deployment.rollout.failed",
-        "the rollout of revision {revision} failed: {reason}; revision {earlier} serves",
+        "the rollout of revision {revision} failed: {reason}; revision {earlier} serves "
+        "the requests",
         revision=revision.number,
         earlier=earlier.number,
         reason=reason,
@@ -319,7 +320,8 @@ def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: 
     if not 1 <= replicas <= MAX_REPLICAS:
         message = Reason(
             "deployment.replicas.out_of_range",
-            "must be 1 to {limit}, got {value}; to use no replicas, stop the deployment",
+            "the number of replicas must be 1 to {limit}, got {value}; to use no "
+            "replicas, stop the deployment",
             limit=MAX_REPLICAS,
             value=replicas,
         )

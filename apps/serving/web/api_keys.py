@@ -272,5 +272,5 @@ def api_key_propagation(request: AuthenticatedRequest, uid: str) -> HttpResponse
 def api_key_revoke_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _find_key(request, uid, to_change=True)
     services.api_key_revoke(key=found, actor=request.user, at=timezone.now())
-    messages.success(request, _("The key %(name)s was revoked.") % {"name": found.name})
+    messages.success(request, _("API key %(name)s was revoked.") % {"name": found.name})
     return redirect("keys")

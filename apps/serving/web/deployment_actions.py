@@ -310,6 +310,10 @@ def deployment_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     except IllegalTransition as refusal:
         messages.error(request, str(refusal))
         return redirect("deployment", uid=uid)
-    done = _("%(name)s was deleted.") if deleted else _("%(name)s is being deleted.")
+    done = (
+        _("Deployment %(name)s was deleted.")
+        if deleted
+        else _("Deployment %(name)s is being deleted.")
+    )
     messages.success(request, done % {"name": found.name})
     return redirect("deployments")

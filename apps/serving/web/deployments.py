@@ -312,7 +312,7 @@ FIELD_LABELS = {
     "engine": lazy("Engine"),
     "adapters": lazy("LoRA adapters"),
     "precision": lazy("Precision"),
-    "queue_size": lazy("Max waiting requests"),
+    "queue_size": lazy("Max pending requests"),
 }
 
 

@@ -149,7 +149,7 @@ class RevisionConfigurationForm(StyledForm):
         label=_("Model"),
         queryset=ModelVersion.objects.none(),
         to_field_name="uid",
-        empty_label=_("Select"),
+        empty_label=_("Select an option"),
     )
     chip = forms.ChoiceField(label=_("Chip"))
     cards = forms.IntegerField(label=_("Cards per replica"), initial=1, min_value=1)
@@ -396,7 +396,7 @@ class ApiKeyRotationForm(StyledForm):
     """How long the old key stays valid beside the new one, in hours."""
 
     overlap = forms.TypedChoiceField(
-        label=_("Old key expires"),
+        label=_("Expiry of the old key"),
         choices=[
             ("0", _("immediately")),
             ("1", _("in 1 hour")),

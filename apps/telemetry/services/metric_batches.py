@@ -454,10 +454,10 @@ def _latest_reading_by_card(
         if card is None:
             known = reading.node in places.nodes
             reason = (
-                Reason("telemetry_source.sample.card_not_found", "the node has no such card")
+                Reason("telemetry_source.sample.card_not_found", "the node does not have this card")
                 if known
                 else Reason(
-                    "telemetry_source.sample.node_not_found", "the cluster has no such node"
+                    "telemetry_source.sample.node_not_found", "the cluster does not have this node"
                 )
             )
             notes.add(
@@ -607,7 +607,8 @@ def _serial_number_fault(
         place = places.of[before]
         message = Reason(
             "card.serial.moved",
-            "the card with serial number {serial} has been moved here from {node}, index {index}",
+            "the card with serial number {serial} has been moved to this slot from "
+            "{node}, index {index}",
             serial=renumbered.after,
             node=place.node,
             index=place.index,
@@ -615,7 +616,7 @@ def _serial_number_fault(
         return MOVED, message
     message = Reason(
         "card.serial.replaced",
-        "the serial number has changed from {before} to {after}",
+        "the serial number of the card has changed from {before} to {after}",
         before=renumbered.before,
         after=renumbered.after,
     )

@@ -237,7 +237,7 @@ def _check_source(*, kind: str, options: Mapping[str, Any], every: int, token: s
     if not SHORTEST <= every <= LONGEST:
         message = Reason(
             "telemetry_source.interval.out_of_range",
-            "must be {minimum} to {maximum} seconds, got {value}",
+            "the interval must be {minimum} to {maximum} seconds, got {value}",
             minimum=SHORTEST,
             maximum=LONGEST,
             value=every,

@@ -61,7 +61,7 @@ class MetricSourceForm(StyledForm):
         super().__init__(*args, initial=initial, **kwargs)
         has_token = source is not None and source.credential is not None
         if has_token:
-            hint = _("Replaces the stored value. Empty: keep the stored value.")
+            hint = _("Replaces the stored value. Empty: the stored value is kept.")
         else:
             del self.fields["forget_token"]
             hint = _("Bearer token, if the source requires one. Stored encrypted and never shown.")

@@ -189,7 +189,9 @@ def metric_source_new_view(request: AuthenticatedRequest) -> HttpResponse:
             else:
                 form.refused(refusal.field, render_reason(str(refusal)))
         else:
-            messages.success(request, _("Source created. Use “Test source” to verify it."))
+            messages.success(
+                request, _("Metric source created. Use “Test metric source” to verify it.")
+            )
             return redirect("source", source.uid)
     here = reverse("source-new")
     context = {
@@ -221,7 +223,7 @@ def metric_source_change_view(request: AuthenticatedRequest, uid: str) -> HttpRe
         except MetricSourceRefused as refusal:
             form.refused(refusal.field, render_reason(str(refusal)))
         else:
-            messages.success(request, _("Source saved."))
+            messages.success(request, _("Metric source saved."))
             return redirect("source", found.uid)
     context = {"form": form, "source": found}
     return render(request, "telemetry/source_edit.html", context, status=422 if bound else 200)
@@ -247,13 +249,13 @@ _source_action = row_action_view(
 @_source_action
 def metric_source_pause_view(request: AuthenticatedRequest, found: Source) -> str:
     services.metric_source_change(source=found, actor=request.user, enabled=False)
-    return _("Source paused. Metrics of its cards become stale.")
+    return _("Metric source paused. Metrics of its cards become stale.")
 
 
 @_source_action
 def metric_source_resume_view(request: AuthenticatedRequest, found: Source) -> str:
     services.metric_source_change(source=found, actor=request.user, enabled=True)
-    return _("Source resumed.")
+    return _("Metric source resumed.")
 
 
 _ALL = "all"

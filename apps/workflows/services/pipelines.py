@@ -182,9 +182,9 @@ def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[FieldFind
     elif step.replicas not in (None, found.replica_count):
         message = Reason(
             "pipeline.deployment.replicas_mismatch",
-            "must be {expected}, the current number of replicas of deployment "
-            "{deployment}, got {value}; a pipeline does not scale an existing "
-            "deployment: scale it on its own page",
+            "the number of replicas must be {expected}, the current number of replicas "
+            "of deployment {deployment}, got {value}; a pipeline does not scale an "
+            "existing deployment: scale it on its own page",
             expected=found.replica_count,
             deployment=name,
             value=step.replicas,

@@ -215,7 +215,9 @@ class EvaluateStepForm(StepForm):
         required=False,
     )
     split = forms.ChoiceField(
-        label=_("Split"), choices=[(split.value, split.value) for split in Split], required=False
+        label=_("Dataset split"),
+        choices=[(split.value, split.value) for split in Split],
+        required=False,
     )
     limit = number_field(_("Max examples"), whole=True, help_text=_("Empty: all examples."))
     metric = forms.ChoiceField(
@@ -262,7 +264,7 @@ class QuantizeStepForm(StepForm):
     }
 
     scheme = forms.ChoiceField(
-        label=_("Scheme"),
+        label=_("Quantization scheme"),
         choices=[(name, _SCHEME_LABELS[name]) for name in SCHEMES],
         required=False,
     )
@@ -377,13 +379,13 @@ class PipelineSharedForm(QueuedWorkloadForm):
         label=pgettext_lazy("pipeline", "Start model"),
         queryset=ModelVersion.objects.none(),
         to_field_name="uid",
-        empty_label=_("Select"),
+        empty_label=_("Select an option"),
     )
     dataset_version = forms.ModelChoiceField(
         label=_("Dataset"),
         queryset=DatasetVersion.objects.none(),
         to_field_name="uid",
-        empty_label=_("Select"),
+        empty_label=_("Select an option"),
         help_text=_("Used by all steps: training, calibration and evaluation."),
     )
     chip = forms.ChoiceField(label=_("Chip"))

@@ -169,9 +169,9 @@ def _pipeline_actions(
             "team": found.team
         }
     if found.state not in (PipelineState.RUNNING, PipelineState.HELD):
-        cancel = _("Already ended.")
+        cancel = _("The job or pipeline has already ended.")
     elif found.cancel_requested_at is not None:
-        cancel = _("Already being cancelled.")
+        cancel = _("The job or pipeline is already being cancelled.")
     if not selectors.pipeline_can_be_retried(found):
         retry = _("Only failed or cancelled pipelines can be retried.")
     if found.state not in (PipelineState.HELD, PipelineState.SUCCEEDED) or not (

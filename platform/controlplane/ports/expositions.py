@@ -54,7 +54,7 @@ class MalformedExposition(ValueError):
         super().__init__(
             Reason(
                 "telemetry_source.exposition.malformed",
-                "not the Prometheus text format: {line}",
+                "the line is not in the Prometheus text format: {line}",
                 line=repr(line[:120]),
             )
         )

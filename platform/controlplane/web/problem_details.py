@@ -229,7 +229,7 @@ class ProblemType(NamedTuple):
 #: By code, in alphabetical order.
 PROBLEM_TYPES: Mapping[str, ProblemType] = {
     "acceptance-refused": ProblemType(
-        "409", _("The version cannot be accepted or rejected in its state.")
+        "409", _("The quantized version cannot be accepted or rejected in its current state.")
     ),
     "address-refused": ProblemType(
         "422",
@@ -336,7 +336,9 @@ PROBLEM_TYPES: Mapping[str, ProblemType] = {
     "queues-refused": ProblemType("422", _("The resulting queue tree is not valid; see errors.")),
     "refused": ProblemType("422", _("The request is refused; see detail.")),
     "registration-refused": ProblemType("422", _("The model cannot be registered; see detail.")),
-    "report-refused": ProblemType("422", _("The report of the attempt is not valid; see errors.")),
+    "report-refused": ProblemType(
+        "422", _("The report of the job attempt is not valid; see errors.")
+    ),
     "rollout-refused": ProblemType("422", _("The maintenance rollout is not valid; see errors.")),
     "rule-invalid": ProblemType("422", _("The rule is not valid; see errors.")),
     "sizing-refused": ProblemType(

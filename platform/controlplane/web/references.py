@@ -86,7 +86,7 @@ def resolve_reference(rows: QuerySet[M], text: object) -> M:
         raise reason_error(
             Reason(
                 "reference.not_a_string",
-                "must be a string such as {example}, or a uid, got {value}",
+                "the reference must be a string such as {example}, or a uid, got {value}",
                 example=(naming or _DEFAULT).example,
                 value=repr(text)[:80],
             )

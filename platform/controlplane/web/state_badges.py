@@ -38,7 +38,9 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "backoff": StateBadge("CrashLoopBackOff", "refresh", "orange"),
     "failed": StateBadge(_("failed"), "circle-x", "red"),
     "isolated": StateBadge(_("isolated"), "shield", "red"),
-    "held": StateBadge(pgettext_lazy("pipeline", "held at a gate"), "hourglass", "orange"),
+    "held": StateBadge(
+        pgettext_lazy("pipeline", "waiting for approval at a gate"), "hourglass", "orange"
+    ),
     "skipped": StateBadge(pgettext_lazy("step", "skipped"), "chevron-right", "secondary"),
     "cancelled": StateBadge(_("cancelled"), "player-stop", "secondary"),
     "stopped": StateBadge(_("stopped"), "player-stop", "secondary"),
@@ -52,19 +54,23 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "well": StateBadge(pgettext_lazy("part of the product", "works"), "circle-check", "green"),
     "down": StateBadge(pgettext_lazy("part of the product", "down"), "circle-x", "red"),
     "passed": StateBadge(pgettext_lazy("check", "passed"), "circle-check", "green"),
-    "lacking": StateBadge(pgettext_lazy("check", "lacking"), "alert-triangle", "orange"),
+    "lacking": StateBadge(
+        pgettext_lazy("check", "passed with restrictions"), "alert-triangle", "orange"
+    ),
     "cordoned": StateBadge(_("cordoned"), "lock", "secondary"),
     "not_ready": StateBadge(_("not ready"), "circle-x", "red"),
     "on_time": StateBadge(_("healthy"), "circle-check", "green"),
-    "late": StateBadge(_("late"), "clock", "orange"),
+    "late": StateBadge(_("lagging"), "clock", "orange"),
     "failing": StateBadge(_("failing"), "circle-x", "red"),
-    "stuck": StateBadge(_("stuck"), "alert-triangle", "red"),
+    "stuck": StateBadge(_("not finishing"), "alert-triangle", "red"),
     "unseen": StateBadge(_("not run yet"), "clock", "secondary"),
     "expired": StateBadge(_("expired"), "clock", "secondary"),
     "deleted": StateBadge(_("deleted"), "trash", "secondary"),
     "removed": StateBadge(_("files removed"), "trash", "secondary"),
-    "roomy": StateBadge(pgettext_lazy("storage", "enough room"), "circle-check", "green"),
-    "near": StateBadge(pgettext_lazy("storage", "nearly full"), "alert-triangle", "orange"),
+    "roomy": StateBadge(pgettext_lazy("storage", "within quota"), "circle-check", "green"),
+    "near": StateBadge(
+        pgettext_lazy("storage", "quota almost used up"), "alert-triangle", "orange"
+    ),
     "full": StateBadge(pgettext_lazy("storage", "over quota"), "circle-x", "red"),
     "unlimited": StateBadge(pgettext_lazy("storage", "unlimited"), "info-circle", "secondary"),
     "revoked": StateBadge(_("revoked"), "circle-x", "secondary"),
@@ -77,10 +83,14 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "arrived": StateBadge(_("delivered"), "circle-check", "green"),
     "supported": StateBadge(pgettext_lazy("engine", "supported"), "circle-check", "green"),
     "experimental": StateBadge(pgettext_lazy("engine", "experimental"), "alert-circle", "yellow"),
-    "legacy": StateBadge(pgettext_lazy("engine", "older release"), "history", "orange"),
+    "legacy": StateBadge(
+        pgettext_lazy("engine", "supported by an older release only"), "history", "orange"
+    ),
     "unsupported": StateBadge(pgettext_lazy("engine", "unsupported"), "ban", "red"),
     "unsaid": StateBadge(_("unknown"), "help-circle", "secondary"),
-    "elsewhere": StateBadge(pgettext_lazy("engine", "not rendered"), "circle-dashed", "secondary"),
+    "elsewhere": StateBadge(
+        pgettext_lazy("engine", "not supported by Ninefold"), "circle-dashed", "secondary"
+    ),
     "accepted": StateBadge(pgettext_lazy("quantized model", "accepted"), "circle-check", "green"),
     "rejected": StateBadge(pgettext_lazy("quantized model", "not accepted"), "circle-x", "red"),
     "overridden": StateBadge(
@@ -92,19 +102,19 @@ STATE_BADGES: Mapping[str, StateBadge] = {
         pgettext_lazy("defragmentation plan", "approved"), "circle-check", "blue"
     ),
     "under_way": StateBadge(
-        pgettext_lazy("defragmentation plan", "under way"), "player-play", "blue"
+        pgettext_lazy("defragmentation plan", "in progress"), "player-play", "blue"
     ),
     "done": StateBadge(pgettext_lazy("defragmentation plan", "done"), "circle-check", "green"),
     "dismissed": StateBadge(pgettext_lazy("defragmentation plan", "dismissed"), "ban", "secondary"),
-    "planned": StateBadge(pgettext_lazy("move", "not begun"), "clock", "secondary"),
+    "planned": StateBadge(pgettext_lazy("move", "not started"), "clock", "secondary"),
     "landing": StateBadge(pgettext_lazy("move", "pending"), "hourglass", "yellow"),
     "landed": StateBadge(pgettext_lazy("move", "resumed"), "circle-check", "green"),
     "ended": StateBadge(
         pgettext_lazy("move", "workload had already ended"), "circle-check", "green"
     ),
-    "missed": StateBadge(pgettext_lazy("move", "too late"), "circle-x", "red"),
+    "missed": StateBadge(pgettext_lazy("move", "timed out"), "circle-x", "red"),
     "dropped": StateBadge(pgettext_lazy("move", "not executed"), "ban", "secondary"),
-    "fault_standing": StateBadge(pgettext_lazy("fault", "standing"), "alert-triangle", "red"),
+    "fault_standing": StateBadge(pgettext_lazy("fault", "open"), "alert-triangle", "red"),
     "fault_acknowledged": StateBadge(pgettext_lazy("fault", "acknowledged"), "check", "yellow"),
     "fault_over": StateBadge(pgettext_lazy("fault", "resolved"), "circle-check", "green"),
     "level_1": StateBadge("L1", "info-circle", "secondary"),
@@ -114,30 +124,32 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "level_5": StateBadge("L5", "alert-triangle", "red"),
     "level_6": StateBadge("L6", "circle-x", "red"),
     "isolation_draining": StateBadge(
-        pgettext_lazy("isolation", "being emptied"), "hourglass", "orange"
+        pgettext_lazy("isolation", "draining workloads"), "hourglass", "orange"
     ),
     "isolation_empty": StateBadge(pgettext_lazy("isolation", "isolated"), "shield", "red"),
-    "isolation_testing": StateBadge(pgettext_lazy("isolation", "being tested"), "activity", "blue"),
+    "isolation_testing": StateBadge(
+        pgettext_lazy("isolation", "burn-in running"), "activity", "blue"
+    ),
     "isolation_returned": StateBadge(
-        pgettext_lazy("isolation", "back in use"), "circle-check", "green"
+        pgettext_lazy("isolation", "returned to service"), "circle-check", "green"
     ),
     "critical": StateBadge(pgettext_lazy("alert", "critical"), "circle-x", "red"),
     "warning": StateBadge(pgettext_lazy("alert", "warning"), "alert-triangle", "orange"),
     "info": StateBadge(pgettext_lazy("alert", "info"), "info-circle", "blue"),
     "firing": StateBadge(pgettext_lazy("alert", "firing"), "bell", "red"),
-    "over": StateBadge(pgettext_lazy("alert", "over"), "circle-check", "green"),
-    "resolved": StateBadge(pgettext_lazy("alert", "over"), "circle-check", "green"),
-    "more": StateBadge(pgettext_lazy("alert", "more of it"), "bell", "orange"),
-    "repeat": StateBadge(pgettext_lazy("alert", "repeated"), "bell", "orange"),
-    "at_work": StateBadge(pgettext_lazy("node", "command runs"), "player-play", "blue"),
-    "testing": StateBadge(pgettext_lazy("node", "being tested"), "heart-rate-monitor", "blue"),
+    "over": StateBadge(pgettext_lazy("alert", "resolved"), "circle-check", "green"),
+    "resolved": StateBadge(pgettext_lazy("alert", "resolved"), "circle-check", "green"),
+    "more": StateBadge(pgettext_lazy("alert", "additional alerts"), "bell", "orange"),
+    "repeat": StateBadge(pgettext_lazy("alert", "repeat notification"), "bell", "orange"),
+    "at_work": StateBadge(pgettext_lazy("node", "command running"), "player-play", "blue"),
+    "testing": StateBadge(pgettext_lazy("node", "burn-in running"), "heart-rate-monitor", "blue"),
     "agent_well": StateBadge(pgettext_lazy("agent", "connected"), "circle-check", "green"),
     "agent_silent": StateBadge(pgettext_lazy("agent", "stale"), "clock", "orange"),
     "agent_unseen": StateBadge(
         pgettext_lazy("agent", "never connected"), "circle-dashed", "secondary"
     ),
     "agent_gone": StateBadge(pgettext_lazy("agent", "node removed"), "ban", "secondary"),
-    "silencing": StateBadge(pgettext_lazy("silence", "stands"), "player-pause", "blue"),
+    "silencing": StateBadge(pgettext_lazy("silence", "active"), "player-pause", "blue"),
 }
 
 

@@ -249,8 +249,8 @@ def _faults(who: Users) -> None:
         _decided(
             memory,
             HealthAction.ISOLATE_CARD,
-            "80E01801 has level L6; would be 4 of 32 cards of huawei-ascend-910b4 "
-            "in sample out of use (12.5%); the policy allows 3",
+            "fault 80E01801 has level L6; the isolation would make 4 of 32 cards of huawei-ascend-910b4 "
+            "in sample unavailable (12.5%); the policy allows 3",
             outcome=Decision.Outcome.HELD_BACK,
         )
     factories.fault(

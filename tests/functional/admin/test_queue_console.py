@@ -38,8 +38,11 @@ def test_the_tree_shows_quota_usage_and_warnings_of_each_queue(
     rows = {row.queue.name: row for row in response.context["rows"]}
     assert list(rows) == ["default", "top", "low"]
     cell = rows["top"].cells[0]
-    assert (cell.text, cell.details) == ("1 of 2, cap 6", "1 reserved")
-    assert (cell.below, cell.overcommitted) == ("3 of 2 guaranteed below", True)
+    assert (cell.text, cell.details) == ("used 1, guaranteed 2, cap 6", "reserved 1")
+    assert (cell.below, cell.overcommitted) == (
+        "3 of 2 guaranteed cards assigned to child queues",
+        True,
+    )
     assert "the guaranteed quotas of the queues below top total 3" in " ".join(rows["top"].warnings)
     assert rows["low"].waiting == ()
     assert [row.queue.name for row in browser.get(page(Queue), {"q": "lo"}).context["rows"]] == [
@@ -102,13 +105,17 @@ def test_a_refused_change_keeps_the_input_and_saves_nothing(
         ({"weight": "much"}, "Weight", "weight must be a number greater than 0, got 'much'"),
         ({"weight": "0"}, "Weight", "weight must be a number greater than 0, got 0"),
         ({"weight": ""}, "Weight", "This field is required."),
-        ({"parent": "0" * 32}, "Below", "not one of the available choices"),
+        ({"parent": "0" * 32}, "Parent queue", "not one of the available choices"),
         (
             {"cards-cpu-guaranteed": "eight"},
-            "Guaranteed",
+            "Guaranteed cards",
             "guaranteed must be a whole number of cards from 0, got 'eight'",
         ),
-        ({"cards-cpu-cap": "-1"}, "Cap", "cap must be a whole number of cards from 0, got -1"),
+        (
+            {"cards-cpu-cap": "-1"},
+            "Cap (cards)",
+            "cap must be a whole number of cards from 0, got -1",
+        ),
     ],
 )
 def test_an_invalid_field_is_named_in_the_preview(

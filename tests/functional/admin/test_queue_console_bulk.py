@@ -77,7 +77,7 @@ def test_an_exported_tree_is_imported_without_a_difference(
     assert "default" not in part.content.decode()
     for file in (whole, part):
         review = preview(browser, at("import"), text=file.content.decode()).context["review"]
-        assert review.summary == "No changes."
+        assert review.summary == "No changes of the queues."
 
 
 def test_an_import_is_previewed_as_differences(

@@ -69,7 +69,7 @@ def test_every_model_name_is_translated(lived_in: LivedIn, browser: Client) -> N
     )
 
     assert english["serving", "ApiKey"] == ("Serving", "API keys")
-    assert chinese["serving", "ApiKey"] == ("服务", "API 密钥")
+    assert chinese["serving", "ApiKey"] == ("推理服务", "API 密钥")
     assert len(chinese) >= len(MODELS)
     for key, names in chinese.items():
         # A webhook is called that in Chinese too.

@@ -146,7 +146,7 @@ def test_without_an_adapter_the_page_says_what_to_install(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(selectors, "REMOTE_KINDS", ("not-installed",))
-    assert "No adapter installed" in text(browser, "/fleet/clusters/new")
+    assert "No cluster adapter installed" in text(browser, "/fleet/clusters/new")
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,7 @@ def test_agents_are_a_part_once_a_node_has_a_token(page: Client) -> None:
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
     assert conditions(page)["agents"] == "degraded"
     shown = page.get("/status").text
-    assert "0 of 1 connected; last seen 7 min" in shown
+    assert "0 of 1 node agent connected, last report 7 min" in shown
     assert "An agent is stale" in shown
 
 

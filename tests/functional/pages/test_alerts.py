@@ -57,9 +57,9 @@ def test_before_anything_fires_the_pages_say_so_and_what_to_do(operator: Client)
     assert "No firing alerts" in page
     assert "No alert notifications are sent" in page
     assert "No alert history" in text_of(operator, f"{_AT}/past")
-    assert "No silences" in text_of(operator, f"{_AT}/silences")
-    assert "No rules" in text_of(operator, f"{_AT}/rules")
-    assert "No receivers" in text_of(operator, f"{_AT}/routes")
+    assert "No alert silences" in text_of(operator, f"{_AT}/silences")
+    assert "No alert rules" in text_of(operator, f"{_AT}/rules")
+    assert "No alert receivers" in text_of(operator, f"{_AT}/routes")
 
 
 def test_what_fires_shows_where_since_when_and_how_many(operator: Client, alarmed: Alerts) -> None:
@@ -83,7 +83,7 @@ def test_who_silenced_what_and_until_when_is_on_its_page(operator: Client, alarm
     page = text_of(operator, f"{_AT}/{alarmed.firing.uid}")
     assert "Silenced by root: fan ordered" in page
     AlertGroup.objects.filter(pk=alarmed.firing.pk).update(silenced=1)
-    assert "1 silenced by root" in text_of(operator, _AT)
+    assert "1 alert silenced by root" in text_of(operator, _AT)
     silence = AlertSilence.objects.get(reason="fan ordered")
     operator.post(f"{_AT}/silences/{silence.uid}/end")
     silence.refresh_from_db()

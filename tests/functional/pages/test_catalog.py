@@ -196,8 +196,8 @@ def test_the_matrix_says_what_each_source_says_and_no_more(
     page = browser.get("/models/catalog/chatglm3-6b")
     text = text_of(page)
     assert "vLLM Ascend unsupported" in text
-    assert "MindSpeed-LLM older release" in text
-    assert "stated for ==2.3.0" in text
+    assert "MindSpeed-LLM supported by an older release only" in text
+    assert "stated for engine versions ==2.3.0" in text
     assert "LLM Compressor unknown" in text
     assert "Ascend/MindSpeed-LLM tags v2.0.0..v26.1.0" in text
     rows = {drawn.row.vendor.name for drawn in page.context["rows"]}
@@ -272,7 +272,7 @@ def test_what_has_no_source_is_unknown_whatever_people_say(
 ) -> None:
     text = text_of(browser.get("/models/catalog/deepfm"))
     assert "TensorFlow Serving unknown" in text
-    assert "No source." in text
+    assert "No published source." in text
     assert "Not supported by any engine plug-in" in text
 
 

@@ -52,7 +52,7 @@ def test_busy_counts_what_is_measured_now(viewer: Client, cluster: Cluster) -> N
     factories.card_metrics([card(0)], utilization=20.0)
     factories.card_metrics([card(1)], utilization=19.0)
     factories.card_metrics([card(2)], utilization=90.0, at=timezone.now() - timedelta(minutes=5))
-    assert "utilization of 20 % or more, of 2 with metrics" in single_line(
+    assert "utilization of 20 % or more; cards with metrics: 2" in single_line(
         viewer.get("/fleet").text
     )
 
@@ -220,7 +220,7 @@ def test_where_a_plug_in_chooses_the_card_its_page_says_that_the_node_goes(
     address = f"/fleet/cards/{card(1).uid}"
     assert "The whole node is isolated" in operator.get(address).text
     answer = operator.post(f"{address}/isolate", {"reason": "smells of smoke"}, follow=True).text
-    assert "Node isolated. Running workloads save and stop." in answer
+    assert "Node isolated. Running workloads save a checkpoint and stop." in answer
     assert "smells of smoke; the whole node is isolated" in answer
     assert set(Card.objects.values_list("state", flat=True)) == {"isolated"}
 

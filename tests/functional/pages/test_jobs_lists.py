@@ -57,7 +57,7 @@ def test_mine_leaves_out_what_colleagues_submitted(browser: Client, filled: Fill
 def test_an_invalid_filter_is_ignored_with_a_hint(browser: Client, filled: FilledCompany) -> None:
     response = browser.get("/jobs?since=yesterday&state=failed")
     assert response.status_code == 200
-    assert "Submitted from" in response.context["table"].ignored[0]
+    assert "Submitted on or after" in response.context["table"].ignored[0]
     assert {row.job.name for row in response.context["rows"]} == {"ran out of disk"}
 
 

@@ -29,7 +29,7 @@ def test_refused_actions_show_their_reasons(
     browser: Client, viewer: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"/jobs/{filled.succeeded.uid}").text
-    assert "Already ended." in text
+    assert "The job or pipeline has already ended." in text
     assert "Clone the job to run it again" in text
     assert f"/jobs/{filled.succeeded.uid}/cancel" not in text
     looked = viewer.get(f"/jobs/{filled.running.uid}").text
@@ -323,7 +323,7 @@ def test_a_stopping_job_shows_its_state(browser: Client, filled: FilledCompany) 
     text = browser.get(f"/jobs/{filled.running.uid}").text
     assert 'data-state="stopping"' in text
     assert "Cancellation requested by ada." in text
-    assert "Already being cancelled." in text
+    assert "The job or pipeline is already being cancelled." in text
 
 
 def test_a_clone_has_the_same_request(browser: Client, filled: FilledCompany) -> None:

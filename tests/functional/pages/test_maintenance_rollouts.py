@@ -49,7 +49,7 @@ def form_of(cluster: Cluster, **changes: str) -> dict[str, str]:
 def test_a_rollout_is_begun_watched_paused_and_cancelled(
     operator: Client, cluster: Cluster
 ) -> None:
-    assert "No rollouts" in text_of(operator, _AT)
+    assert "No maintenance rollouts" in text_of(operator, _AT)
     assert operator.post(f"{_AT}/new", form_of(cluster)).status_code == 302
     rollout = Rollout.objects.get()
     assert rollout.argv == ["/usr/bin/update", "--to", "version 2"]

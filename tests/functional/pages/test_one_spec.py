@@ -126,8 +126,8 @@ def test_a_queue_and_a_priority_can_be_asked_for(browser: Client, finetune: dict
 def test_priorities_are_offered_by_name_and_the_urgent_ones_to_queue_admins_only(
     browser: Client, empty: EmptyCompany
 ) -> None:
-    low = "low (-10): Starts last and is preempted first."
-    urgent = "urgent (100): Ahead of all other workloads in the queue."
+    low = "low (-10): Workloads start last and are preempted first."
+    urgent = "urgent (100): Workloads start ahead of all others in the queue."
     text = browser.get(FORM).text
     assert f'<option value="-10">{low}</option>' in text
     assert f'<option value="100" disabled>{urgent}; not available: for queue admins' in text

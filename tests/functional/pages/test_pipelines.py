@@ -158,7 +158,7 @@ def test_the_check_says_what_will_happen_and_keeps_nothing(
     text = browser.post(f"{NEW}/check", form).text
     name = f"{filled.dataset.dataset.name}-model"
     assert f"creates a new version of {name}-w8a8" in text
-    assert f"serves it as {name}-w8a8" in text
+    assert f"serves the version as {name}-w8a8" in text
     assert "gate: requires an accepted version" in text
     assert Pipeline.objects.count() == before
 
@@ -187,7 +187,7 @@ def test_the_list_shows_each_pipeline_with_the_states_of_its_steps(
     text = browser.get("/pipelines").text
     assert text.count('class="nf-step-strip"') == 2
     assert "Fine-tune: running" in text
-    assert "Evaluate: held at a gate" in text
+    assert "Evaluate: waiting for approval at a gate" in text
     only = browser.get("/pipelines?state=held").text
     assert filled.held.name in only
     assert filled.pipeline.name not in only
@@ -217,7 +217,7 @@ def test_a_held_pipeline_shows_why_and_its_gate_is_overridden_with_a_reason(
         f"{page}/approve-anyway", {"reason": "I looked at the rows"}, follow=True
     ).text
     assert "gate was approved" in done
-    assert "approved it anyway: “I looked at the rows”" in done
+    assert "approved the pipeline despite the failed gate: “I looked at the rows”" in done
     assert AuditEntry.objects.filter(action="pipeline.approve_anyway").count() == 1
     again = browser.post(f"{page}/approve-anyway", {"reason": "once more"}, follow=True).text
     assert "cannot be approved anyway" in again

@@ -151,7 +151,7 @@ def test_a_version_that_lost_too_much_is_deployed_only_once_it_was_accepted(
     assert not filled.team.deployments.filter(revisions__model_version=unfit).exists()
 
     response = browser.post(f"{version}/accept", {"reason": "good enough for drafts"}, follow=True)
-    assert "The version was accepted and can be deployed." in response.content.decode()
+    assert "The quantized version was accepted and can be deployed." in response.content.decode()
     unfit.refresh_from_db()
     assert unfit.acceptance == GateDecision.OVERRIDDEN
     assert browser.get(version).context["steps"].deploy == ""

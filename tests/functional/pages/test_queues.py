@@ -118,7 +118,10 @@ def test_an_evicted_workload_keeps_its_position(browser: Client, small: Small) -
     Claim.objects.filter(pk=again.pk).update(in_line_since=timezone.now() - timedelta(hours=2))
     said = browser.get(f"/queues/{small.queue.uid}").text
     assert said.index("was revoked") < said.index("needs many")
-    assert "of 2 pending in default" in browser.get(f"/claims/{small.waiting.uid}").text
+    assert (
+        "of 2 pending workloads in queue default"
+        in browser.get(f"/claims/{small.waiting.uid}").text
+    )
 
 
 def test_claims_are_exported_as_csv(browser: Client, small: Small) -> None:
@@ -157,8 +160,8 @@ def test_a_pending_claim_shows_reason_numbers_position_and_queue(
     check(said)
     assert small.waiting.explanation in said
     assert "Requested cards" in said
-    assert "of 1 pending in default" in said
-    assert "No forecast" in said
+    assert "of 1 pending workload in queue default" in said
+    assert "No start time forecast" in said
 
 
 def test_the_panel_polls_while_the_claim_is_pending(browser: Client, small: Small) -> None:

@@ -118,12 +118,12 @@ def test_a_missing_rate_is_shown_and_not_counted_as_zero(client: Client, used: d
     this_month = used.date() >= month_of(timezone.now().date()).first
     query = {"range": "month" if this_month else "last"}
     page = client.get("/reports/usage", query).content.decode()
-    assert "no rate for cpu" in page
+    assert "no card-hour rate for cpu" in page
     assert {row["Cost"] for row in rows(client)} == {""}
     CardRate.objects.create(chip="cpu", per_hour=Decimal("2.5"))
     assert [row["Cost"] for row in rows(client) if row["Team"] == "maps"] == ["15.00"]
     page = client.get("/reports/usage", query).content.decode()
-    assert "no rate" not in page
+    assert "no card-hour rate" not in page
     assert "CNY 15.00" in page
 
 

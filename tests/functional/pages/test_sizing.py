@@ -72,7 +72,7 @@ def test_an_estimate_that_does_not_fit_suggests_changes(
     ("asked", "message"),
     [
         ({"tensor": "3", "cards": "8", "task": "train"}, "3 does not divide 8"),
-        ({"tensor": "3", "cards": "8", "task": "train"}, "Configuration not possible"),
+        ({"tensor": "3", "cards": "8", "task": "train"}, "The parallel plan is not valid"),
         ({"tensor": "8"}, "parallel.tensor must divide the 28 heads, got 8"),
         (
             {"chip": "ascend-910a", "cards": "3"},

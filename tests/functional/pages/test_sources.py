@@ -55,9 +55,9 @@ def exporters(where: Cluster, **changes: str) -> dict[str, str]:
 
 
 def test_a_fleet_without_sources_is_told_how_to_begin(operator: Client) -> None:
-    assert "No sources" in text_of(operator, _AT)
+    assert "No metric sources" in text_of(operator, _AT)
     page = text_of(operator, f"{_AT}/agents")
-    assert "No agents" in page
+    assert "No node agents" in page
     assert "python3 -m ninefold_runtime.agent" in page
     assert "--token-file /etc/ninefold/token" in page
 
@@ -162,7 +162,7 @@ def test_a_trial_that_reaches_nobody_says_so_and_keeps_nothing(
     source = Source.objects.get()
     answer = operator.post(f"{_AT}/{source.uid}/try")
     assert answer.status_code == 422
-    assert "Test failed" in answer.text
+    assert "Test of the metric source failed" in answer.text
     source.refresh_from_db()
     assert source.error == ""
 

@@ -82,7 +82,7 @@ def test_a_refusal_says_what_depends_on_it(browser: Client, filled: FilledCompan
     artifact = filled.tuned.artifact
     assert artifact is not None
     answer = browser.post(f"/storage/artifacts/{artifact.uid}/delete", follow=True)
-    assert "of deployment parcels uses it" in answer.content.decode()
+    assert "of deployment parcels uses the files" in answer.content.decode()
     artifact.refresh_from_db()
     assert artifact.deleted_at is None
 

@@ -59,9 +59,9 @@ def test_it_says_how_much_waits_under_which_limits_and_since_when(
     text = visible_text(viewer.get(ADDRESS).text)
     assert "nvidia-h800 in here 8" in text
     assert "Isolation limit: 4 of 40 cards (10 %) by rules; 4 are isolated now." in text
-    assert "Rate limit: 10 nodes in 10 minutes. Oldest suppressed" in text
+    assert "Rate limit: 10 nodes in 10 minutes. Oldest suppressed isolation: " in text
     assert "Suppressed 8 on 1 node" in text
-    assert "Remaining available cards 28 70.0 % of 40" in text
+    assert "Remaining available cards 28 70.0 % of 40 cards" in text
     assert "79 × " in text
 
 
@@ -91,7 +91,10 @@ def test_operators_isolate_all_of_it_and_are_told_what_it_costs(
     assert "No suppressed isolations" in text
     assert Card.objects.filter(state="isolated").count() == 12
     again = visible_text(operator.post(address, {"reason": "bad batch"}, follow=True).text)
-    assert "No change: all of them were already isolated. 8 skipped:" in again
+    assert (
+        "No change: all selected cards and nodes were already isolated. 8 isolations skipped:"
+        in again
+    )
     entry = AuditEntry.objects.get(action="held_back.isolate")
     assert entry.detail["count"] == 8
 
@@ -105,7 +108,7 @@ def test_what_ended_after_the_page_was_shown_is_left_out_and_said(
     Fault.objects.filter(card=well).update(ended_at=timezone.now())
     text = operator.post(address, {"reason": "bad batch"}, follow=True).text
     assert "7 cards or nodes isolated" in text
-    assert "1 skipped: fault resolved or already decided." in text
+    assert "1 isolation skipped: fault resolved or already decided." in text
 
 
 def test_operators_leave_all_of_it_with_a_reason(operator: Client, storm: Cluster) -> None:

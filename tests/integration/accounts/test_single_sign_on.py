@@ -344,7 +344,7 @@ def test_an_identity_is_linked_and_unlinked_on_the_profile(
     departed = client.get(f"/sign-on/link/{link}")
     back = sign_on.agree(departed["Location"], subject)
     linked = client.get(back.removeprefix("http://testserver"), follow=True)
-    assert "Linked. You can sign in with Acme ID now." in linked.text
+    assert "Single sign-on account linked. You can sign in with Acme ID now." in linked.text
     assert roles("ada") == {("maps", "engineer", "sign_on")}
     other = Client()
     sign_on.log_in(other, subject)

@@ -78,7 +78,7 @@ def test_a_burst_becomes_one_message(office: Office, postbox: Postbox) -> None:
     for number in range(MAILS_IN_A_BURST + 3):
         fail(office, number)
     assert emails_send(at=NOW) == 1
-    assert postbox.messages[0]["Subject"] == "[Ninefold] 8 pieces of news"
+    assert postbox.messages[0]["Subject"] == "[Ninefold] 8 notifications"
     assert all(f"job {number} has failed" in postbox.texts()[0] for number in range(8))
 
 

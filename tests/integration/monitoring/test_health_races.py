@@ -123,7 +123,7 @@ def test_a_note_of_a_card_that_is_gone_is_left_out(company: Company) -> None:
         card=card.uid,
         fault="",
         action=HealthAction.NOTE,
-        reason="92 has level L1",
+        reason="fault 92 has level L1",
     )
     with hold_leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as lease:
         assert lease is not None
@@ -155,7 +155,7 @@ def test_a_turn_that_slept_through_its_lease_writes_nothing(committed_company: C
         card=card.uid,
         fault=fault.uid,
         action=HealthAction.ISOLATE_CARD,
-        reason="79 has level L6",
+        reason="fault 79 has level L6",
     )
     with hold_leader_lease(HEALTH_LEASE, ttl=timedelta(seconds=30)) as stale:
         assert stale is not None

@@ -44,7 +44,7 @@ def test_a_card_that_must_be_isolated_takes_no_work_after_the_turn() -> None:
     _report(sign(cluster))
     assert health_reconcile(at=seconds_later(1)) == 1
     bad = card(cluster)
-    assert (bad.state, bad.state_reason) == (CardState.ISOLATED, "79 has level L6")
+    assert (bad.state, bad.state_reason) == (CardState.ISOLATED, "fault 79 has level L6")
     assert _states().count(CardState.ISOLATED) == 1
     decision = Decision.objects.get()
     assert (decision.action, decision.outcome, decision.card) == (

@@ -222,4 +222,4 @@ def test_what_is_out_of_use_goes_with_its_cluster() -> None:
     health_reconcile(at=gone.created_at)
     isolation.refresh_from_db()
     assert (isolation.state, isolation.ended_at) == (IsolationState.RETURNED, gone.created_at)
-    assert isolation.history.get().reason == "the cluster was removed"
+    assert isolation.history.get().reason == "the cluster of this object was removed"

@@ -107,7 +107,7 @@ def test_a_call_that_fails_is_made_again_with_the_same_id_and_content(
     assert first.headers["ninefold-id"] == second.headers["ninefold-id"]
     (tried, arrived) = delivery.history.all()
     assert (tried.status, tried.answer) == (503, "busy")
-    assert tried.error == "the response was 503; expected 200 to 299"
+    assert tried.error == "the URL responded with status 503; expected 200 to 299"
     assert (arrived.status, arrived.error) == (200, "")
 
 

@@ -89,7 +89,7 @@ def test_versions_of_pending_jobs_deployments_and_pins_are_kept(
     run_retention(at=timezone.now())
     assert states(waited_with, served, pinned) == ["ready", "ready", "ready"]
     held = {item.name: item.held for item in retention_plan(at=timezone.now()).spared}
-    assert held["line v2"] == "revision 1 of deployment parcels uses it"
+    assert held["line v2"] == "revision 1 of deployment parcels uses the files"
 
 
 def test_inputs_of_a_recently_failed_job_are_kept_for_a_retry(company: Company) -> None:

@@ -61,7 +61,7 @@ def test_a_different_replica_count_than_the_deployment_has_is_refused(
         (
             "steps.2.replicas",
             (
-                "must be 2, the current number of replicas of deployment parser, got "
+                "the number of replicas must be 2, the current number of replicas of deployment parser, got "
                 "1; a pipeline does not scale an existing deployment: scale it on its "
                 "own page"
             ),

@@ -33,7 +33,7 @@ def judged(
         (-11, "", ExitCause.FAILED, 139, "killed by SIGSEGV"),
         (-99, "", ExitCause.FAILED, 227, "killed by signal 99"),
         (28, "", ExitCause.DISK_FULL, 28, "the disk is full"),
-        (12, "", ExitCause.OUT_OF_MEMORY, 12, "a memory allocation failed"),
+        (12, "", ExitCause.OUT_OF_MEMORY, 12, "the program failed to allocate memory"),
         (
             1,
             "OSError: [Errno 28] No space left on device",

@@ -76,12 +76,12 @@ def test_columns_with_other_names_are_mapped() -> None:
     [
         (
             {"prompt": "p", "chosen": "a", "rejected": "a"},
-            "equals the chosen answer; a preference requires two different answers",
+            "the rejected answer equals the chosen answer; a preference requires two different answers",
         ),
-        ({"prompt": "p", "chosen": "a", "rejected": ""}, "must not be empty"),
+        ({"prompt": "p", "chosen": "a", "rejected": ""}, "the value must not be empty"),
         (
             {"prompt": "p", "chosen": "a", "rejected": [USER]},
-            "must be a message of the assistant, not of the user",
+            "the answer must be a message of the assistant, not of the user",
         ),
         ({"prompt": 7, "chosen": "a", "rejected": "b"}, "must be text or a list of messages"),
         ({"chosen": "a", "rejected": "b"}, "has no prompt"),
@@ -90,7 +90,7 @@ def test_columns_with_other_names_are_mapped() -> None:
                 "chosen": [USER, GOOD],
                 "rejected": [{"role": "user", "content": "another question?"}, BAD],
             },
-            "answers a different prompt than the chosen answer",
+            "the rejected answer belongs to a different prompt than the chosen answer",
         ),
     ],
 )

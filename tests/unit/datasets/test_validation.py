@@ -74,17 +74,19 @@ def test_broken_json_at_row_3001_is_named_with_its_column_and_what_was_expected(
     lines[3000] = b'{"instruction": "a" "output": "b"}\n'
     assert problem(b"".join(lines)) == FileProblem(
         row=3001,
-        message="is not valid JSON at column 21: expected ',' delimiter "
+        message="the value is not valid JSON at column 21: expected ',' delimiter "
         "(each line must be one JSON object)",
     )
-    assert str(problem(b"".join(lines))).startswith("row 3,001: is not valid JSON at column 21")
+    assert str(problem(b"".join(lines))).startswith(
+        "row 3,001: the value is not valid JSON at column 21"
+    )
 
 
 def test_broken_json_inside_an_array_names_the_element() -> None:
     content = b'[{"instruction":"a","output":"b"},\n{"instruction":"a",output":"b"}]'
     assert problem(content, "a.json") == FileProblem(
         row=2,
-        message="is not valid JSON at line 2, column 20: "
+        message="the value is not valid JSON at line 2, column 20: "
         "expected property name enclosed in double quotes",
     )
 
@@ -103,22 +105,22 @@ def test_every_problem_is_counted_and_the_first_ones_are_kept() -> None:
     refused = refusal(as_jsonl(pairs(1) + rows), limits=FileLimits(problems=3))
     assert refused.total == 10
     assert [found.row for found in refused.problems] == [2, 3, 4]
-    assert str(refused) == "row 2, column output: must not be empty (and 9 more)"
+    assert str(refused) == "row 2, column output: the value must not be empty (and 9 more)"
 
 
 def test_a_csv_row_with_another_number_of_fields_is_named() -> None:
     content = as_csv(pairs(3)) + b"one field\n\na,b,c\n"
     refused = refusal(content, "a.csv")
     assert [(found.row, found.message.split(";")[0]) for found in refused.problems] == [
-        (5, "has 1 fields, but the header has 2"),
-        (7, "has 3 fields, but the header has 2"),
+        (5, "the row has 1 fields, but the header has 2"),
+        (7, "the row has 3 fields, but the header has 2"),
     ]
 
 
 def test_rows_of_a_csv_file_are_counted_as_a_spreadsheet_shows_them() -> None:
     rows = [{"instruction": "two\nlines", "output": "a"}, {"instruction": "q", "output": " "}]
     assert problem(as_csv(rows), "a.csv") == FileProblem(
-        row=3, column="output", message="must not be empty"
+        row=3, column="output", message="the value must not be empty"
     )
 
 
@@ -144,7 +146,10 @@ def test_an_open_quote_does_not_swallow_the_file() -> None:
 def test_a_missing_column_names_those_found_and_those_expected() -> None:
     found = problem(b"frage,antwort\na,b\n", "a.csv")
     assert found.row == 2
-    assert "found columns: frage, antwort; expected instruction and output; prompt" in found.message
+    assert (
+        "the file has columns: frage, antwort; expected instruction and output; prompt"
+        in found.message
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,7 +166,7 @@ def test_a_column_that_is_missing_in_a_later_row_is_named() -> None:
     assert problem(as_jsonl([*pairs(2), {"instruction": "q", "text": "a"}])) == FileProblem(
         row=3,
         column="output",
-        message="is missing; the row has columns: instruction, text",
+        message="the column is missing; the row has columns: instruction, text",
     )
 
 
@@ -170,7 +175,7 @@ def test_a_column_that_is_missing_in_a_later_row_is_named() -> None:
     [
         (
             ColumnMapping(instruction="q", output="missing"),
-            "found columns: q, a; not found: missing",
+            "the file has columns: q, a; not found: missing",
         ),
         (
             ColumnMapping(instruction="q"),
@@ -190,7 +195,7 @@ def test_a_mapping_must_name_columns_that_are_there(mapping: ColumnMapping, expe
 )
 def test_a_content_must_be_text(value: object, kind: str) -> None:
     found = problem(as_jsonl([{"instruction": "q", "output": value}]))
-    assert found.message == f"must be text, not {kind}"
+    assert found.message == f"the value must be text, not {kind}"
 
 
 @pytest.mark.parametrize("value", [5, "text", None, [1]])
@@ -209,9 +214,9 @@ USER, ASSISTANT, SYSTEM = turn("user"), turn("assistant"), turn("system")
 @pytest.mark.parametrize(
     ("messages", "column", "message"),
     [
-        ([], "messages", "must end with an assistant message, not with no message at all"),
-        ([USER], "messages", "must end with an assistant message, not with the user"),
-        ([SYSTEM], "messages", "must end with an assistant message, not with the system"),
+        ([], "messages", "the last message must have the role assistant; its role is none"),
+        ([USER], "messages", "the last message must have the role assistant; its role is user"),
+        ([SYSTEM], "messages", "the last message must have the role assistant; its role is system"),
         ([ASSISTANT], "messages[0]", "an assistant message must follow a user message"),
         ([SYSTEM, ASSISTANT], "messages[1]", "an assistant message must follow a user message"),
         ([USER, USER, ASSISTANT], "messages[1]", "two user messages in a row"),
@@ -221,14 +226,26 @@ USER, ASSISTANT, SYSTEM = turn("user"), turn("assistant"), turn("system")
             "an assistant message must follow a user message",
         ),
         ([USER, SYSTEM, ASSISTANT], "messages[1]", "a system message must be the first message"),
-        ([turn("tool"), ASSISTANT], "messages[0].role", "must be one of system, user, assistant"),
-        ([USER, turn("assistant", " ")], "messages[1].content", "must not be empty"),
-        ([USER, turn("assistant", 3)], "messages[1].content", "must be text, not a number"),
-        ([USER, {"role": "assistant"}], "messages[1]", "content is missing; found columns: role"),
-        ([USER, ASSISTANT | {"tool_calls": [{}]}], "messages[1]", "has tool_calls"),
-        ("hello", "messages", "is not valid JSON at column 1: expected value"),
-        ({"role": "user"}, "messages", "must be a list of messages, not an object"),
-        (["hello"], "messages[0]", "must be an object, not text"),
+        (
+            [turn("tool"), ASSISTANT],
+            "messages[0].role",
+            "the role must be one of system, user, assistant",
+        ),
+        ([USER, turn("assistant", " ")], "messages[1].content", "the value must not be empty"),
+        (
+            [USER, turn("assistant", 3)],
+            "messages[1].content",
+            "the value must be text, not a number",
+        ),
+        (
+            [USER, {"role": "assistant"}],
+            "messages[1]",
+            "the message has no content; it has columns: role",
+        ),
+        ([USER, ASSISTANT | {"tool_calls": [{}]}], "messages[1]", "the message has tool_calls"),
+        ("hello", "messages", "the value is not valid JSON at column 1: expected value"),
+        ({"role": "user"}, "messages", "the value must be a list of messages, not an object"),
+        (["hello"], "messages[0]", "the message must be an object, not text"),
     ],
 )
 def test_a_conversation_must_alternate_roles(messages: object, column: str, message: str) -> None:
@@ -242,14 +259,14 @@ def test_a_split_must_be_one_of_three(value: object) -> None:
     rows: list[Fields] = [pairs(1)[0] | {"split": "train"}, pairs(1)[0] | {"split": value}]
     found = problem(as_jsonl(rows))
     assert (found.row, found.column) == (2, "split")
-    assert found.message.startswith("must be train, validation or test, not")
+    assert found.message.startswith("the split must be train, validation or test, not")
 
 
 def test_either_all_rows_name_a_split_or_none() -> None:
     plain, split = pairs(1)[0], pairs(1)[0] | {"split": "train"}
-    assert problem(as_jsonl([split, plain])).message.startswith("is missing")
+    assert problem(as_jsonl([split, plain])).message.startswith("the column is missing")
     assert problem(as_jsonl([plain, split])).message.startswith(
-        "has a split, but the first row has none"
+        "the row has a split, but the first row has none"
     )
 
 
@@ -312,7 +329,7 @@ def test_characters_that_cannot_be_stored_are_refused(escape: str, expected: str
 
 def test_odd_column_names_are_escaped_before_they_are_shown() -> None:
     found = problem(b'{"\\ud800\\u0000": 1}\n')
-    assert "found columns: '\\ud800\\x00'" in found.message
+    assert "the file has columns: '\\ud800\\x00'" in found.message
 
 
 def test_a_file_above_the_size_limit_is_refused() -> None:
@@ -370,7 +387,7 @@ def test_fractions_must_leave_rows_to_train_on(validation: float, test: float) -
 
 def test_a_problem_reads_as_a_sentence() -> None:
     assert str(FileProblem(message="the file is empty")) == "the file is empty"
-    assert str(FileProblem(row=3001, column="output", message="must not be empty")) == (
-        "row 3,001, column output: must not be empty"
+    assert str(FileProblem(row=3001, column="output", message="the value must not be empty")) == (
+        "row 3,001, column output: the value must not be empty"
     )
     assert json.dumps(str(FileProblem(column="split", message="m"))) == '"column split: m"'

@@ -41,7 +41,7 @@ def test_groups_are_read_as_one_or_several_roles() -> None:
     ("text", "message"),
     [
         ("{", "not valid JSON"),
-        ("[]", "it must be a JSON object"),
+        ("[]", "must be a JSON object"),
         ('{"ml": "maps"}', "group 'ml' must map to team:role, got 'maps'"),
         ('{"ml": ":viewer"}', "must map to team:role, got ':viewer'"),
         ('{"ml": "maps:boss"}', "the role 'boss'; known are viewer, engineer"),

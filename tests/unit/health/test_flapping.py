@@ -53,7 +53,10 @@ def test_the_third_time_within_a_day_isolates_whatever_the_level() -> None:
     assert only(decided(twice)).action is HealthAction.RESTART_REQUEST
     found = only(decided(thrice))
     assert found.action is HealthAction.ISOLATE_CARD
-    assert found.reason == "80E18005 occurred 3 times within 24 hours; the limit for isolation is 3"
+    assert (
+        found.reason
+        == "fault 80E18005 occurred 3 times within 24 hours; the limit for isolation is 3"
+    )
 
 
 @pytest.mark.parametrize("times", [2, 3, 5])

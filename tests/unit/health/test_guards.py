@@ -34,7 +34,7 @@ def test_what_goes_beyond_the_share_is_held_back_with_its_numbers() -> None:
     done, held = split(decided(health_snapshot(fleet(32), *faults), WIDE))
     assert len(done) == 25
     assert held[0].held_back == (
-        "would make 26 of 256 cards of h100 of west unavailable (10.2%); the policy allows 25"
+        "the isolation would make 26 of 256 cards of h100 of west unavailable (10.2%); the policy allows 25"
     )
 
 
@@ -101,7 +101,10 @@ def test_only_so_many_nodes_are_touched_within_the_window() -> None:
     seen = health_snapshot(fleet(400), *(fault(f"n{n}-0") for n in range(12)))
     done, held = split(decided(seen))
     assert len(done) == 10
-    assert held[0].held_back == "would affect 11 nodes within 10 minutes; the policy allows 10"
+    assert (
+        held[0].held_back
+        == "the action would affect 11 nodes within 10 minutes; the policy allows 10"
+    )
     later = replace(applied(seen, done), recent=tuple((e.node, ago(minutes=11)) for e in done))
     assert len(split(decided(later))[0]) == 2
 
@@ -119,7 +122,7 @@ def test_a_storm_of_restarts_is_held_too_and_leaves_isolation_its_room() -> None
     assert [e.action for e in done].count(HealthAction.RESTART_JOB) == 50
     assert done[0].action is HealthAction.ISOLATE_CARD
     assert held[0].held_back == (
-        "would restart jobs on 51 nodes within 10 minutes; the policy allows 50"
+        "the action would restart jobs on 51 nodes within 10 minutes; the policy allows 50"
     )
 
 

@@ -27,7 +27,7 @@ def test_a_silent_node_is_isolated_once_it_has_been_silent_for_long_enough() -> 
     assert decided(early) == ()
     found = only(decided(late))
     assert (found.action, found.card, found.held_back) == (HealthAction.ISOLATE_NODE, "", "")
-    assert found.reason == "no heartbeat for 15 seconds"
+    assert found.reason == "no heartbeat of the node for 15 seconds"
 
 
 def test_silence_counts_from_the_last_word_of_the_node() -> None:

@@ -149,11 +149,14 @@ def version_action_blockers(
 def _files_unavailable_reason(version: ModelVersion) -> str:
     """Why its files cannot be used; empty if they can."""
     if version.state == ModelState.IMPORTING:
-        return _("Files are being imported. The version can be used when the import has finished.")
+        return _(
+            "The files of this version are being imported. The version can be used "
+            "when the import has finished."
+        )
     if version.state == ModelState.FAILED:
-        return _("The import failed. Retry it, or register another directory.")
+        return _("The import of the files failed. Retry it, or register another directory.")
     if version.state != ModelState.READY:
-        return _("The files were deleted.")
+        return _("The files of this version were deleted.")
     return ""
 
 
@@ -198,7 +201,9 @@ def version_quantization(request: AuthenticatedRequest, uid: str) -> HttpRespons
 def _comparison_rows(found: QuantizationReport) -> Iterator[QuantizationComparisonRow]:
     yield _size_row(_("size of all weights"), found.size)
     yield _size_row(
-        _("size of quantized layers"), found.layers_size, _("including scales and zero points")
+        _("size of quantized layers"),
+        found.layers_size,
+        _("including quantization scales and zero points"),
     )
     for each in found.comparisons:
         yield _metric_row(each)
@@ -208,7 +213,7 @@ def _comparison_rows(found: QuantizationReport) -> Iterator[QuantizationComparis
             before=number(found.speed.before),
             after=number(found.speed.after),
             difference=_format_ratio(found.speed),
-            hint=_("on the quantization host, with unoptimized kernels"),
+            hint=_("measured on the quantization host with unoptimized kernels"),
         )
 
 
@@ -246,7 +251,7 @@ def _format_difference(each: MetricComparison) -> str:
         return "–"
     if each.relative:
         return f"{each.loss:+.2%}"
-    return _("%(points)s points") % {"points": f"{-each.loss * 100:+.2f}"}
+    return _("%(points)s percentage points") % {"points": f"{-each.loss * 100:+.2f}"}
 
 
 def _format_tolerance(each: MetricComparison) -> str:
@@ -254,4 +259,4 @@ def _format_tolerance(each: MetricComparison) -> str:
         return "–"
     if each.relative:
         return f"+{each.tolerance:.2%}"
-    return _("%(points)s points") % {"points": f"−{each.tolerance * 100:.2f}"}
+    return _("%(points)s percentage points") % {"points": f"−{each.tolerance * 100:.2f}"}

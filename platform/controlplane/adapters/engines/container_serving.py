@@ -340,8 +340,8 @@ def _check_extra_arguments(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
                 field="extra_args",
                 message=Reason(
                     "engine.extra_args.reserved",
-                    "{argument} cannot be set here: address, key, model, adapters, size of the replica "
-                    "and code of the model are set by the product",
+                    "{argument} cannot be set here: Ninefold sets the address, key, "
+                    "model, adapters, replica size and model code",
                     argument=name,
                 ),
             )

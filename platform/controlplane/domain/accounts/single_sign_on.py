@@ -87,8 +87,8 @@ def parse_groups(text: str) -> tuple[GroupGrant, ...]:
         raise ValueError(
             Reason(
                 "sso.groups.not_an_object",
-                "it must be a JSON object of group names and team:role values, for "
-                'example "ml-team": "maps:engineer"',
+                "the mapping of groups to team roles must be a JSON object of group "
+                'names and team:role values, for example "ml-team": "maps:engineer"',
             )
         )
     return tuple(

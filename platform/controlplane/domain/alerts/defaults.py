@@ -20,7 +20,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "cluster-silent",
-        "title": "A cluster does not answer",
+        "title": "Cluster does not respond",
         "measure": "clusters.silence",
         "op": ">",
         "threshold": 90,
@@ -29,7 +29,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "cards-unknown",
-        "title": "Many cards are in state unknown",
+        "title": "Many cards are in the state unknown",
         "measure": "fleet.unknown_share",
         "op": ">=",
         "threshold": 10,
@@ -58,7 +58,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "severe-fault",
-        "title": "Severe faults stand",
+        "title": "Severe faults are open",
         "measure": "faults.level",
         "op": ">=",
         "threshold": 5,
@@ -79,7 +79,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "controller-late",
-        "title": "A controller is unhealthy",
+        "title": "Controller is unhealthy",
         "measure": "controllers.unhealthy",
         "op": "==",
         "threshold": 1,
@@ -98,7 +98,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "disk-filling",
-        "title": "A disk of the product is filling",
+        "title": "Disk of the Ninefold server is almost full",
         "measure": "product.disk_free",
         "op": "<",
         "threshold": 10,
@@ -107,7 +107,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "queue-waits",
-        "title": "Work has waited for a day",
+        "title": "Resource claim has been pending for one day",
         "measure": "queues.wait",
         "op": ">",
         "threshold": 86_400,
@@ -117,7 +117,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "deployment-failing",
-        "title": "Calls to a deployment fail",
+        "title": "Requests to a deployment fail",
         "measure": "deployments.failure_share",
         "op": ">",
         "threshold": 5,

@@ -48,7 +48,7 @@ def require_column(record: Mapping[str, Any], column: str) -> Any:
         raise RowRefused(
             Reason(
                 "dataset.row.column_missing",
-                "is missing; the row has {columns}",
+                "the column is missing; the row has {columns}",
                 columns=format_column_names(record),
             ),
             column=column,
@@ -59,15 +59,18 @@ def require_text(value: object, column: str) -> str:
     if not isinstance(value, str):
         raise RowRefused(
             Reason(
-                "dataset.row.not_text", "must be text, not {type}", type=describe_json_type(value)
+                "dataset.row.not_text",
+                "the value must be text, not {type}",
+                type=describe_json_type(value),
             ),
             column=column,
         )
     if not value or value.isspace():
-        raise RowRefused(Reason("dataset.row.empty", "must not be empty"), column=column)
+        raise RowRefused(Reason("dataset.row.empty", "the value must not be empty"), column=column)
     if "\0" in value:
         raise RowRefused(
-            Reason("dataset.row.nul_character", "must not contain a NUL character"), column=column
+            Reason("dataset.row.nul_character", "the value must not contain a NUL character"),
+            column=column,
         )
     return value
 
@@ -88,7 +91,7 @@ def parse_conversation(value: object, column: str, *, sharegpt: bool) -> tuple[C
         raise RowRefused(
             Reason(
                 "dataset.row.not_a_message_list",
-                "must be a list of messages, not {type}",
+                "the value must be a list of messages, not {type}",
                 type=describe_json_type(value),
             ),
             column=column,
@@ -99,11 +102,11 @@ def parse_conversation(value: object, column: str, *, sharegpt: bool) -> tuple[C
         _check_role_order(message.role, messages, f"{column}[{place}]")
         messages.append(message)
     if not messages or messages[-1].role is not MessageRole.ASSISTANT:
-        last = f"the {messages[-1].role}" if messages else "no message at all"
+        last = str(messages[-1].role) if messages else Reason("value.none", "none")
         raise RowRefused(
             Reason(
                 "dataset.row.last_message_not_assistant",
-                "must end with an assistant message, not with {last}",
+                "the last message must have the role assistant; its role is {last}",
                 last=last,
             ),
             column=column,
@@ -117,7 +120,7 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
         raise RowRefused(
             Reason(
                 "dataset.row.not_an_object",
-                "must be an object, not {type}",
+                "the message must be an object, not {type}",
                 type=describe_json_type(item),
             ),
             column=place,
@@ -127,7 +130,7 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
             raise RowRefused(
                 Reason(
                     "dataset.row.message_key_missing",
-                    "{key} is missing; found {columns}",
+                    "the message has no {key}; it has {columns}",
                     key=key,
                     columns=format_column_names(item),
                 ),
@@ -135,7 +138,10 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
             )
     if item.get("tool_calls"):
         raise RowRefused(
-            Reason("dataset.row.tool_calls_unsupported", "has tool_calls, which are not supported"),
+            Reason(
+                "dataset.row.tool_calls_unsupported",
+                "the message has tool_calls, which are not supported",
+            ),
             column=place,
         )
     roles = _SHAREGPT_ROLES if sharegpt else _CHAT_ROLES
@@ -144,7 +150,7 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
     if role is None:
         message = Reason(
             "dataset.row.unknown_role",
-            "must be one of {roles}, not {role}",
+            "the role must be one of {roles}, not {role}",
             roles=", ".join(roles),
             role=shorten_value(name),
         )
@@ -243,7 +249,8 @@ def read_preference(
         raise RowRefused(
             Reason(
                 "dataset.row.rejected_equals_chosen",
-                "equals the chosen answer; a preference requires two different answers",
+                "the rejected answer equals the chosen answer; a preference requires two "
+                "different answers",
             ),
             column=columns.rejected,
         )
@@ -264,7 +271,7 @@ def _read_prompted(
         if not isinstance(before, list):
             message = Reason(
                 "dataset.row.invalid_prompt_type",
-                "must be text or a list of messages, not {type}",
+                "the prompt must be text or a list of messages, not {type}",
                 type=describe_json_type(before),
             )
             raise RowRefused(message, column=place)
@@ -292,7 +299,8 @@ def _read_conversations(
     if chosen[:-1] != rejected[:-1]:
         raise RowRefused(
             Reason(
-                "dataset.row.prompt_mismatch", "answers a different prompt than the chosen answer"
+                "dataset.row.prompt_mismatch",
+                "the rejected answer belongs to a different prompt than the chosen answer",
             ),
             column=columns.rejected,
         )
@@ -310,7 +318,7 @@ def _single_answer(value: object, column: str) -> str:
         raise RowRefused(
             Reason(
                 "dataset.row.answer_not_assistant",
-                "must be a message of the assistant, not of the {role}",
+                "the answer must be a message of the assistant, not of the {role}",
                 role=message.role,
             ),
             column=column,

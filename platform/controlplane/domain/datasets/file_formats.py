@@ -113,9 +113,7 @@ def open_dataset_file(
     except TextDecodingFailed as broken:
         log.stop(str(broken), row=broken.line)
     if not start.strip():
-        log.stop(
-            Reason("dataset.file.blank", "the file is empty: its start contains only white space")
-        )
+        log.stop(Reason("dataset.file.blank", "the file is empty: it begins with white space only"))
     kind = _detect_format(start.lstrip(), filename, log)
     longest = limits.array_size if kind is FileFormat.JSON else limits.row_size
     return OpenedFile(format=kind, lines=_split_lines(chunks, longest=longest, start=len(mark)))
@@ -377,7 +375,7 @@ def describe_json_type(value: object) -> str:
 def _record_not_object_reason(value: object) -> Reason:
     return Reason(
         "dataset.row.not_a_json_object",
-        "must be a JSON object, not {type}",
+        "the row must be a JSON object, not {type}",
         type=describe_json_type(value),
     )
 
@@ -388,14 +386,14 @@ def _describe_syntax_error(error: json.JSONDecodeError) -> str:
     if error.lineno > 1:
         return Reason(
             "dataset.row.invalid_json_line",
-            "is not valid JSON at line {line}, column {column}: {detail}",
+            "the value is not valid JSON at line {line}, column {column}: {detail}",
             line=f"{error.lineno:,}",
             column=f"{error.colno:,}",
             detail=detail,
         )
     return Reason(
         "dataset.row.invalid_json",
-        "is not valid JSON at column {column}: {detail}",
+        "the value is not valid JSON at column {column}: {detail}",
         column=f"{error.colno:,}",
         detail=detail,
     )
@@ -403,9 +401,12 @@ def _describe_syntax_error(error: json.JSONDecodeError) -> str:
 
 def _describe_limit_error(error: Exception) -> str:
     if isinstance(error, RecursionError):
-        return Reason("dataset.row.json_too_deep", "is not readable JSON: it is nested too deeply")
+        return Reason(
+            "dataset.row.json_too_deep", "the value is not readable JSON: it is nested too deeply"
+        )
     return Reason(
-        "dataset.row.json_number_too_long", "is not readable JSON: it has a number that is too long"
+        "dataset.row.json_number_too_long",
+        "the value is not readable JSON: it has a number that is too long",
     )
 
 
@@ -450,7 +451,7 @@ def _json_array(source: OpenedFile, limits: FileLimits, log: FileProblemLog) -> 
             log.add(
                 Reason(
                     "dataset.row.too_large",
-                    "is longer than {limit}",
+                    "the row is longer than {limit}",
                     limit=format_bytes(limits.row_size),
                 ),
                 row=row,
@@ -527,7 +528,7 @@ class _CsvLines:
         if self._consumed > self._limit:
             message = Reason(
                 "dataset.row.csv_record_too_long",
-                "is longer than {limit}; check for an unclosed quotation mark",
+                "the record is longer than {limit}; check for an unclosed quotation mark",
                 limit=format_bytes(self._limit),
             )
             raise TextDecodingFailed(message, line=self.line)
@@ -552,8 +553,8 @@ def _read_csv_records(
             elif cells:
                 message = Reason(
                     "dataset.row.csv_field_count",
-                    "has {fields} fields, but the header has {columns}; quote a field that "
-                    "contains the separator",
+                    "the row has {fields} fields, but the header has {columns}; quote a "
+                    "field that contains the separator",
                     fields=len(cells),
                     columns=len(header),
                 )
@@ -565,14 +566,14 @@ def _read_csv_records(
         if detail.startswith("new-line character"):
             reason = Reason(
                 "dataset.file.csv_bare_carriage_return",
-                "is not valid CSV in line {line}: a bare carriage return; save the file with LF "
-                "or CRLF line endings",
+                "line {line} is not valid CSV: a bare carriage return; save the file "
+                "with LF or CRLF line endings",
                 line=line,
             )
         else:
             reason = Reason(
                 "dataset.file.invalid_csv",
-                "is not valid CSV in line {line}: {detail}",
+                "line {line} is not valid CSV: {detail}",
                 line=line,
                 detail=detail,
             )
@@ -599,7 +600,8 @@ def _check_csv_header(cells: list[str], log: FileProblemLog) -> list[str]:
         if names.count(name) > 1:
             log.stop(
                 Reason(
-                    "dataset.file.duplicate_column", "the header has this column more than once"
+                    "dataset.file.duplicate_column",
+                    "the header of the file has this column more than once",
                 ),
                 row=1,
                 column=name,

@@ -381,7 +381,7 @@ def canonical_line(messages: Sequence[ChatMessage], *, rejected: str = "") -> by
         raise RowRefused(
             Reason(
                 "dataset.row.unpaired_surrogate",
-                "contains an unpaired surrogate (\\ud800 to \\udfff)",
+                "the value contains an unpaired surrogate (\\ud800 to \\udfff)",
             )
         ) from None
 

@@ -131,7 +131,7 @@ def detect_layout(found: Collection[str], mapping: ColumnMapping | None) -> RowL
     raise RowRefused(
         Reason(
             "dataset.row.unknown_columns",
-            "found {columns}; expected {expected}",
+            "the file has {columns}; expected {expected}",
             columns=format_column_names(found),
             expected=EXPECTED,
         )
@@ -186,7 +186,10 @@ def read_row_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None
     if not column:
         if not layout.mapped and "split" in record:
             raise RowRefused(
-                Reason("dataset.row.unexpected_split", "has a split, but the first row has none"),
+                Reason(
+                    "dataset.row.unexpected_split",
+                    "the row has a split, but the first row has none",
+                ),
                 column="split",
             )
         return None
@@ -195,7 +198,7 @@ def read_row_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None
     if split is None:
         message = Reason(
             "dataset.row.unknown_split",
-            "must be train, validation or test, not {value}",
+            "the split must be train, validation or test, not {value}",
             value=shorten_value(value),
         )
         raise RowRefused(message, column=column)
@@ -246,7 +249,7 @@ def _layout_of_mapping(found: Collection[str], mapping: ColumnMapping) -> RowLay
         raise RowRefused(
             Reason(
                 "dataset.mapping.columns_missing",
-                "found {columns}; not found: {missing}",
+                "the file has {columns}; not found: {missing}",
                 columns=format_column_names(found),
                 missing=", ".join(missing),
             )

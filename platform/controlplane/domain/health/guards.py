@@ -69,8 +69,8 @@ class DecisionGuard:
         if node.uid not in self._restarted and len(self._restarted) >= limit:
             return Reason(
                 "health.guard.too_many_restarts",
-                "would restart jobs on {nodes} nodes within {minutes} minutes; the "
-                "policy allows {limit}",
+                "the action would restart jobs on {nodes} nodes within {minutes} "
+                "minutes; the policy allows {limit}",
                 nodes=len(self._restarted) + 1,
                 minutes=_format_minutes(self._policy),
                 limit=limit,
@@ -84,7 +84,8 @@ class DecisionGuard:
             return ""
         return Reason(
             "health.guard.too_many_nodes",
-            "would affect {nodes} nodes within {minutes} minutes; the policy allows {limit}",
+            "the action would affect {nodes} nodes within {minutes} minutes; the policy "
+            "allows {limit}",
             nodes=len(self._touched) + 1,
             minutes=_format_minutes(self._policy),
             limit=limit,
@@ -103,7 +104,7 @@ class DecisionGuard:
         size = self._sizes[node.pool]
         return Reason(
             "health.guard.too_many_cards",
-            "would make {count} of {cards} cards of {pool} unavailable "
+            "the isolation would make {count} of {cards} cards of {pool} unavailable "
             "({percentage}); the policy allows {limit}",
             count=already + new,
             cards=size,

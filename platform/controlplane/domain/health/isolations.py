@@ -77,14 +77,14 @@ def release_blocker_reason(
         if fault.ended_at > at - policy.settle:
             return Reason(
                 "health.fault.recently_ended",
-                "{fault} ended less than {minutes} minutes ago",
+                "fault {fault} ended less than {minutes} minutes ago",
                 fault=fault.code,
                 minutes=f"{policy.settle.total_seconds() / 60:g}",
             )
         if isolation.proved_at is not None and fault.began_at > isolation.proved_at:
             return Reason(
                 "health.fault.after_burn_in",
-                "{fault} occurred after the burn-in run; another burn-in run must pass",
+                "fault {fault} occurred after the burn-in run; another burn-in run must pass",
                 fault=fault.code,
             )
     return ""
@@ -103,7 +103,7 @@ def burn_in_invalidation_reason(
         if fault.began_at > isolation.proved_at:
             return Reason(
                 "health.fault.after_burn_in",
-                "{fault} occurred after the burn-in run; another burn-in run must pass",
+                "fault {fault} occurred after the burn-in run; another burn-in run must pass",
                 fault=fault.code,
             )
     return ""

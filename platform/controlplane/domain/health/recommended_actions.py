@@ -100,7 +100,7 @@ def _fault_severities(fault: FaultView, severities: FaultSeverities) -> tuple[Fa
     if severities.was_released_since(fault):
         reason = Reason(
             "health.fault.before_release",
-            "{fault} began before the return to service, so it is ignored",
+            "fault {fault} began before the return to service, so it is ignored",
             fault=fault.code,
         )
         return (FaultSeverity(level=FaultLevel.NOTE, reason=reason),)
@@ -117,7 +117,7 @@ def _recommended_action(
         action, card = HealthAction.NOTE, fault.card
         reason = Reason(
             "health.action.already_applied",
-            "{reason}; already isolated or cordoned",
+            "{reason}; the card or node is already isolated or cordoned",
             reason=severity.reason,
         )
     return RecommendedAction(
@@ -180,7 +180,7 @@ class FaultSeverities:
             level=fault.level,
             reason=Reason(
                 "health.fault.level",
-                "{fault} has level L{level}",
+                "fault {fault} has level L{level}",
                 fault=fault.code,
                 level=fault.level.value,
             ),
@@ -201,7 +201,7 @@ class FaultSeverities:
             level=lasting.level,
             reason=Reason(
                 "health.fault.level_raised",
-                "{fault} has been active for {seconds} seconds; after {threshold} "
+                "fault {fault} has been active for {seconds} seconds; after {threshold} "
                 "seconds its level is L{level}",
                 fault=fault.code,
                 seconds=f"{stood.total_seconds():.0f}",
@@ -224,8 +224,8 @@ class FaultSeverities:
             level=FaultLevel.ISOLATE,
             reason=Reason(
                 "health.fault.flapping",
-                "{fault} occurred {count} times within {hours} hours; the limit for "
-                "isolation is {limit}",
+                "fault {fault} occurred {count} times within {hours} hours; the limit "
+                "for isolation is {limit}",
                 fault=fault.code,
                 count=times,
                 hours=f"{limit.within.total_seconds() / 3600:g}",

@@ -29,7 +29,9 @@ from controlplane.domain.health.snapshots import (
 )
 
 #: Why one node of a cluster is named where monitoring is at fault: it represents all of them.
-TOGETHER = Reason("health.node.stale_with_cluster", "no heartbeat, like other nodes of the cluster")
+TOGETHER = Reason(
+    "health.node.stale_with_cluster", "no heartbeat of the node, like other nodes of the cluster"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,7 @@ def _stale_node_isolation(silence: _StaleNode, at: datetime) -> RecommendedActio
         action=HealthAction.ISOLATE_NODE,
         reason=Reason(
             "health.node.stale",
-            "no heartbeat for {seconds} seconds",
+            "no heartbeat of the node for {seconds} seconds",
             seconds=f"{(at - silence.since).total_seconds():.0f}",
         ),
         began_at=silence.fault.began_at,

@@ -56,7 +56,9 @@ class QueueDocument:
     )
     #: Uid of the queue above; empty at the top.
     parent: str = queue_dataclass_field(
-        default="", label="Below", help="The parent queue; none (the default) is the top level."
+        default="",
+        label="Parent queue",
+        help="The parent queue; none (the default) is the top level.",
     )
     #: Slug of the team; empty for every team.
     team: str = queue_dataclass_field(
@@ -88,27 +90,29 @@ class QueueDocument:
     )
     borrows: bool = queue_dataclass_field(
         default=True,
-        label="Borrows",
+        label="Borrowing",
         help="Allows the queue to use idle cards beyond its guaranteed quota (the default).",
     )
     lends: bool = queue_dataclass_field(
-        default=True, label="Lends", help="Lends idle cards of its guarantee (the default)."
+        default=True, label="Lending", help="Lends idle cards of its guarantee (the default)."
     )
     reclaims: bool = queue_dataclass_field(
         default=True,
-        label="Reclaims",
+        label="Reclaiming",
         help="Allows the queue to reclaim lent cards for pending claims (the default).",
     )
     preempts: bool = queue_dataclass_field(
         default=True,
-        label="Preempts",
+        label="Preemption",
         help="Allows claims to preempt claims of lower priority in the same queue (the default).",
     )
     max_running_per_user: int | None = queue_dataclass_field(
         default=None,
-        label="Concurrently running claims per user",
-        help="Maximum running claims of one user in the queue and those below it, from 1; by default there is no "
-        "limit. Close the queue to let nothing start.",
+        label="Max running claims per user",
+        help=(
+            "Maximum running claims of one user in the queue and its child queues, from "
+            "1; by default there is no limit. To prevent all starts, close the queue."
+        ),
         requirement=Reason(
             "queue.requirement.limit", "a whole number from 1, or null for no limit"
         ),

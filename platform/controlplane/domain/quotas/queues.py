@@ -34,20 +34,23 @@ class ChipQuota:
 
     reserved: int = queue_dataclass_field(
         default=0,
-        label="Reserved",
+        label="Reserved cards",
         help="Cards that are never lent, from 0 (the default) to the guarantee.",
         requirement=Reason("queue.requirement.cards", "a whole number of cards from 0"),
     )
     guaranteed: int = queue_dataclass_field(
         default=0,
-        label="Guaranteed",
+        label="Guaranteed cards",
         help="Cards that are lent while idle and reclaimed on demand, from 0 (the default) to the cap.",
         requirement=Reason("queue.requirement.cards", "a whole number of cards from 0"),
     )
     cap: int | None = queue_dataclass_field(
         default=None,
-        label="Cap",
-        help="Maximum cards in use in the queue and those below it, from 0; by default there is no limit.",
+        label="Cap (cards)",
+        help=(
+            "Maximum cards in use in the queue and its child queues, from 0; by default "
+            "there is no limit."
+        ),
         requirement=Reason("queue.requirement.cards", "a whole number of cards from 0"),
     )
 

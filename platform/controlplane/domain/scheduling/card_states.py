@@ -194,7 +194,7 @@ class CardStates:
             raise ValueError(
                 Reason(
                     "claim.request.no_cards",
-                    "the number of replicas is unlimited for a request without cards",
+                    "the request has no cards, so any number of replicas fits",
                 )
             )
         served = 0

@@ -243,7 +243,10 @@ class _PlanSearch:
         if self._placer.place(goal.claim, goal.chip) is not None:
             self._fleet.undo(mark)
             return self._plan_result(
-                reason=Reason("defragmentation.claim.already_fits", "the claim already fits")
+                reason=Reason(
+                    "defragmentation.claim.already_fits",
+                    "the free capacity is already sufficient for the claim",
+                )
             )
         worth = self._worth * goal.claim.shape.fewest_cards
         planner = CapacityPlanner(self._mover, moves=self._bounds.moves, tries=self._bounds.tries)
@@ -258,7 +261,9 @@ class _PlanSearch:
         asked = goal.claim.shape.describe()
         return self._plan_result(
             reason=Reason(
-                "defragmentation.claim.fits", "there would be capacity for {shape}", shape=asked
+                "defragmentation.claim.fits",
+                "there would be enough free capacity for {shape}",
+                shape=asked,
             ),
             gain=worth,
             room=seats,

@@ -135,7 +135,7 @@ def restart_backoff(*, crashes: int) -> timedelta:
         raise ValueError(
             Reason(
                 "deployment.restart.invalid_crash_count",
-                "crashes must be at least 1, got {crashes}",
+                "the number of crashes of a replica must be at least 1, got {crashes}",
                 crashes=crashes,
             )
         )

@@ -32,7 +32,7 @@ EVALUATE = (
     ),
     SpecField(
         name="split",
-        label="Split",
+        label="Dataset split",
         help="Dataset split to evaluate.",
         kind=FieldKind.TEXT,
         default="test",
@@ -144,7 +144,7 @@ _MEASURED = (
 QUANTIZE = (
     SpecField(
         name="scheme",
-        label="Scheme",
+        label="Quantization scheme",
         help="Bit width of weights and activations, and the quantization method.",
         kind=FieldKind.CHOICE,
         default="w8a8-smoothquant",

@@ -90,7 +90,7 @@ SERVE = (
     ),
     SpecField(
         name="concurrency",
-        label="Concurrency",
+        label="Concurrent requests",
         help="Maximum number of concurrent requests. Empty: the default of the engine.",
         kind=FieldKind.INTEGER,
         default=None,
@@ -101,7 +101,7 @@ SERVE = (
     SpecField(
         name="memory_fraction",
         label="Device memory fraction",
-        help="Fraction of the memory of each card for weights and KV cache together.",
+        help="Fraction of the memory of each card that weights and KV cache use together.",
         kind=FieldKind.NUMBER,
         default=MEMORY_FRACTION,
         least=0.1,

@@ -39,7 +39,7 @@ SIZING = (
     ),
     SpecField(
         name="concurrency",
-        label="Concurrency",
+        label="Concurrent requests",
         help="Concurrent requests; used when serving.",
         kind=FieldKind.INTEGER,
         default=16,

@@ -20,7 +20,7 @@ from controlplane.domain.common.spec_fields import FieldFinding, FieldKind, Spec
 LORA = (
     SpecField(
         name="rank",
-        label="Rank",
+        label="LoRA rank",
         help="Rank of the adapter matrices; 8 to 64 is typical.",
         kind=FieldKind.INTEGER,
         default=16,
@@ -29,7 +29,7 @@ LORA = (
     ),
     SpecField(
         name="alpha",
-        label="Alpha",
+        label="LoRA alpha",
         help="Scaling factor of the adapter; typically twice the rank.",
         kind=FieldKind.NUMBER,
         default=32.0,
@@ -39,7 +39,7 @@ LORA = (
     ),
     SpecField(
         name="dropout",
-        label="Dropout",
+        label="LoRA dropout",
         help="Dropout probability of the inputs of the adapter.",
         kind=FieldKind.NUMBER,
         default=0.0,
@@ -59,7 +59,7 @@ LORA = (
 QLORA = (
     SpecField(
         name="bits",
-        label="Bits",
+        label="Bits per weight",
         help="Bits per weight of the frozen model; used by the method qlora.",
         kind=FieldKind.INTEGER,
         default=4,
@@ -79,7 +79,7 @@ QLORA = (
 DPO = (
     SpecField(
         name="beta",
-        label="Beta",
+        label="KL penalty (beta)",
         help="Strength of the penalty for a deviation from the reference model.",
         kind=FieldKind.NUMBER,
         default=0.1,
@@ -110,7 +110,7 @@ GRPO = (
     ),
     SpecField(
         name="beta",
-        label="Beta",
+        label="KL penalty (beta)",
         help="Weight of the KL penalty for a deviation from the reference model; 0 disables it.",
         kind=FieldKind.NUMBER,
         default=0.0,
@@ -291,7 +291,7 @@ FINETUNE = (
     SpecField(
         name="gradient_accumulation",
         label="Gradient accumulation",
-        help="Number of batches per step.",
+        help="Number of batches whose gradients are accumulated before each optimizer step.",
         kind=FieldKind.INTEGER,
         default=1,
         least=1,
@@ -310,7 +310,7 @@ FINETUNE = (
     ),
     SpecField(
         name="warmup_ratio",
-        label="Warm-up ratio",
+        label="Warm-up fraction",
         help="Fraction of the steps in which the learning rate rises.",
         kind=FieldKind.NUMBER,
         default=0.05,

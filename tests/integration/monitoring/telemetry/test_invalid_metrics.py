@@ -82,8 +82,8 @@ def test_unknown_cards_and_nodes_are_counted_and_not_made(source: Source) -> Non
 
     assert (recorded.cards, recorded.refused) == (1, 501)
     assert set(recorded.refusals) == {
-        "500× the cluster has no such node (for example 'x0/0')",
-        "1× the node has no such card (for example 'n0/99')",
+        "500× the cluster does not have this node (for example 'x0/0')",
+        "1× the node does not have this card (for example 'n0/99')",
     }
     assert Card.objects.count() == 8
 

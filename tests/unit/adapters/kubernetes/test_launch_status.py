@@ -111,7 +111,7 @@ TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
     "no memory of a card": (
         pod(ended(12, message="CUDA out of memory")),
         ExitCause.OUT_OF_MEMORY,
-        "a memory allocation failed: CUDA out of memory",
+        "the program failed to allocate memory: CUDA out of memory",
     ),
     "a full disk": (
         pod(ended(1, message="OSError: [Errno 28] No space left on device")),
@@ -127,17 +127,17 @@ TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
     "too late": (
         pod(ended(137), status=LATE),
         ExitCause.OUT_OF_TIME,
-        "the time limit was exceeded",
+        "the job exceeded its time limit",
     ),
     "too late, on a kubelet that never says": (
         pod(RUNNING, status=LATE),
         ExitCause.OUT_OF_TIME,
-        "the time limit was exceeded",
+        "the job exceeded its time limit",
     ),
     "evicted": (
         pod(ended(137), status={"reason": "Evicted", "message": "low on memory"}),
         ExitCause.STOPPED,
-        "evicted by the node: low on memory",
+        "the node evicted the pod: low on memory",
     ),
     "no such command": (
         pod(ended(128, reason="StartError", message="exec: not found")),
@@ -154,12 +154,12 @@ TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
     "stopped while it waited": (
         pod(phase="Pending", node="", metadata=DELETED, requested=True),
         ExitCause.STOPPED,
-        "stopped before it started",
+        "stopped before the workload started",
     ),
     "stopped while its image came": (
         pod({"waiting": {}}, phase="Pending", metadata=CONFIRMED, requested=True),
         ExitCause.STOPPED,
-        "stopped before it started",
+        "stopped before the workload started",
     ),
 }
 

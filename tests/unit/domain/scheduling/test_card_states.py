@@ -117,5 +117,5 @@ def test_a_request_for_no_cards_changes_nothing_and_has_no_number_of_times() -> 
     step = states.step(state, whole(0))
     assert step is not None
     assert step.to == state
-    with pytest.raises(ValueError, match="the number of replicas is unlimited"):
+    with pytest.raises(ValueError, match="any number of replicas fits"):
         states.replica_counts(np.array([state], dtype=np.int32), whole(0))

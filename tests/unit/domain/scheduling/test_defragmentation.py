@@ -179,7 +179,7 @@ def test_one_claim_makes_room_where_one_is_enough() -> None:
     found = planned(seen, FitClaimGoal(claim=wanted, chip=NPU))
     assert [move.claim for move in found.moves] == ["two"]
     assert found.gain == 7 * 3600
-    assert found.reason == "there would be capacity for 1 × 7 cards"
+    assert found.reason == "there would be enough free capacity for 1 × 7 cards"
 
 
 def test_a_gang_gets_its_nodes_under_one_leaf() -> None:
@@ -201,7 +201,7 @@ def test_a_gang_gets_its_nodes_under_one_leaf() -> None:
 def test_nothing_moves_for_a_claim_that_fits_already() -> None:
     found = planned(scattered(), FitClaimGoal(claim=claim("wanted", role(4)), chip=NPU))
     assert not found.moves
-    assert found.reason == "the claim already fits"
+    assert found.reason == "the free capacity is already sufficient for the claim"
 
 
 def test_no_moves_make_room_for_what_is_larger_than_every_node() -> None:

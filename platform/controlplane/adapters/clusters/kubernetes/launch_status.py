@@ -50,19 +50,23 @@ LONGEST_MESSAGE: Final = 600
 _SIGTERM, _SIGKILL = 143, 137
 _EXIT_DISK_FULL, _EXIT_OUT_OF_MEMORY = 28, 12
 _DISK_FULL: Final = "No space left on device"
-_OUT_OF_TIME: Final = Reason("attempt.exit.deadline_exceeded", "the time limit was exceeded")
+_OUT_OF_TIME: Final = Reason("attempt.exit.deadline_exceeded", "the job exceeded its time limit")
 _STOPPED: Final = Reason("attempt.stop.stopped", "stopped")
 _FINISHED: Final = Reason("attempt.exit.finished", "finished")
-_EVICTED: Final = Reason("attempt.exit.evicted", "evicted by the node")
+_EVICTED: Final = Reason("attempt.exit.evicted", "the node evicted the pod")
 _OOM_KILLED: Final = Reason(
     "attempt.exit.oom_killed", "OOMKilled: the memory limit of the container was exceeded"
 )
-_OUT_OF_MEMORY: Final = Reason("attempt.exit.allocation_failed", "a memory allocation failed")
+_OUT_OF_MEMORY: Final = Reason(
+    "attempt.exit.allocation_failed", "the program failed to allocate memory"
+)
 _DISK_IS_FULL: Final = Reason("attempt.exit.disk_full", "the disk is full")
 _RUN_ERROR: Final = Reason("launch.container.run_error", "the container cannot be started")
 _POD_DELETED: Final = Reason("launch.pod.deleted", "the pod was deleted from the cluster")
 _NODE_REFUSED: Final = Reason("launch.node.refused", "the node rejected the pod")
-_STOPPED_BEFORE_START: Final = Reason("launch.stop.before_start", "stopped before it started")
+_STOPPED_BEFORE_START: Final = Reason(
+    "launch.stop.before_start", "stopped before the workload started"
+)
 _STARTING: Final = Reason("launch.state.starting", "starting")
 _RUNNING: Final = Reason("launch.state.running", "running")
 _STOP_REQUESTED: Final = Reason("attempt.stop.requested", "stop requested")

@@ -368,7 +368,7 @@ def classify_exit(
     elif code == EXIT_OUT_OF_MEMORY:
         cause, message = (
             ExitCause.OUT_OF_MEMORY,
-            Reason("attempt.exit.allocation_failed", "a memory allocation failed"),
+            Reason("attempt.exit.allocation_failed", "the program failed to allocate memory"),
         )
     elif returncode < 0:
         cause = exit_cause_of_code(code)

@@ -113,7 +113,7 @@ class ReplicaSupervisor:
         except ReplicaStopRequested:
             ending = ProcessExit(
                 cause=ExitCause.STOPPED,
-                message=Reason("launch.stop.before_start", "stopped before it started"),
+                message=Reason("launch.stop.before_start", "stopped before the workload started"),
             )
         except (
             launch_preparation.LaunchPreparationFailed,

@@ -308,7 +308,7 @@ class FaultInjector:
             SimulatedFaultKind.CARD_SLOW,
             node,
             index,
-            message=Reason("card.state.throttled", "throttled"),
+            message=Reason("card.state.throttled", "the card is throttled"),
             slowness=slowness,
         )
 
