@@ -126,7 +126,7 @@ def report(
     for step in range(5, steps + 1, 5):
         loss = floor + (2.6 - floor) * math.exp(-3.2 * step / total) * chance.uniform(0.93, 1.07)
         speed = 3150 * chance.uniform(0.95, 1.03)
-        point = {
+        point: dict[str, object] = {
             "step": step,
             "total_steps": total,
             "epoch": round(3 * step / total, 3),

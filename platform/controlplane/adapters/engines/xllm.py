@@ -225,8 +225,8 @@ class XllmEngine(ContainerServingEngine):
                     field="extra_args",
                     message=Reason(
                         "engine.extra_args.reserved",
-                        "{argument} cannot be set here: address, key, model, adapters, size of the replica "
-                        "and code of the model are set by the product",
+                        "{argument} cannot be set here: Ninefold sets the address, key, "
+                        "model, adapters, replica size and model code",
                         argument=argument.partition("=")[0],
                     ),
                 )
