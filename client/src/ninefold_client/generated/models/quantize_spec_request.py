@@ -9,9 +9,9 @@ from ..models.quantize_spec_request_metrics_item import (
     QuantizeSpecRequestMetricsItem,
     check_quantize_spec_request_metrics_item,
 )
-from ..models.quantize_spec_request_scheme import (
-    QuantizeSpecRequestScheme,
-    check_quantize_spec_request_scheme,
+from ..models.quantize_spec_request_quantization_scheme import (
+    QuantizeSpecRequestQuantizationScheme,
+    check_quantize_spec_request_quantization_scheme,
 )
 from ..types import UNSET, Unset
 
@@ -26,7 +26,7 @@ T = TypeVar("T", bound="QuantizeSpecRequest")
 class QuantizeSpecRequest:
     """Fields of the engines with the task quantize."""
 
-    scheme: QuantizeSpecRequestScheme | Unset = "w8a8-smoothquant"
+    scheme: QuantizeSpecRequestQuantizationScheme | Unset = "w8a8-smoothquant"
     calibration_split: str | Unset = "train"
     calibration_rows: int | Unset = 128
     max_length: int | Unset = 512
@@ -139,11 +139,11 @@ class QuantizeSpecRequest:
 
         d = dict(src_dict)
         _scheme = d.pop("scheme", UNSET)
-        scheme: QuantizeSpecRequestScheme | Unset
+        scheme: QuantizeSpecRequestQuantizationScheme | Unset
         if isinstance(_scheme, Unset):
             scheme = UNSET
         else:
-            scheme = check_quantize_spec_request_scheme(_scheme)
+            scheme = check_quantize_spec_request_quantization_scheme(_scheme)
 
         calibration_split = d.pop("calibration_split", UNSET)
 
