@@ -54,14 +54,20 @@ urlpatterns = [
         "deployments/<str:uid>/start", deployment_actions.deployment_start, name="deployment-start"
     ),
     path(
-        "deployments/<str:uid>/rollout/pause", rollout_actions.rollout_pause, name="rollout-pause"
+        "deployments/<str:uid>/rollout/pause",
+        rollout_actions.rollout_pause,
+        name="deployment-rollout-pause",
     ),
     path(
         "deployments/<str:uid>/rollout/resume",
         rollout_actions.rollout_resume,
-        name="rollout-resume",
+        name="deployment-rollout-resume",
     ),
-    path("deployments/<str:uid>/rollout/undo", rollout_actions.rollout_undo, name="rollout-undo"),
+    path(
+        "deployments/<str:uid>/rollout/undo",
+        rollout_actions.rollout_undo,
+        name="deployment-rollout-undo",
+    ),
     path(
         "deployments/<str:uid>/delete",
         deployment_actions.deployment_delete,

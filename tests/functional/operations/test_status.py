@@ -114,7 +114,7 @@ def test_no_calls_mean_that_the_beat_is_missing(page: Client) -> None:
     age(20)
     found = conditions(page)
     assert (found["worker"], found["beat"]) == ("unknown", "down")
-    assert "Exactly one beat must run" in page.get("/status").text
+    assert "Exactly one Celery beat" in page.get("/status").text
 
 
 def test_a_failing_controller_is_shown_with_its_error(page: Client) -> None:
@@ -354,7 +354,7 @@ def test_an_agent_whose_node_is_gone_is_no_trouble(page: Client) -> None:
     assert "agents" not in conditions(page)
     # One that is heard all the same is counted.
     NodeToken.objects.update(used_at=timezone.now())
-    assert "1 of 1 connected" in page.get("/status").text
+    assert "1 of 1 node agent connected" in page.get("/status").text
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
     # It is there again, and silent.
     Node.objects.update(last_seen_at=timezone.now())

@@ -142,7 +142,7 @@ def test_an_estimate_beyond_card_memory_shows_advice(
     }
     monkeypatch.setattr(adapter_registry, "all_chips", lambda: small)
     text = browser.post("/jobs/new/finetune/check", finetune, headers=HTMX).text
-    assert "One card has 256 MiB. Reduce the batch size" in text
+    assert "One card has 256 MiB of memory. Reduce the batch size" in text
 
 
 def test_the_steps_show_few_fields_and_collapse_the_rest(

@@ -29,6 +29,11 @@ def test_every_address_is_a_page_in_the_list_or_says_why_it_is_none() -> None:
     assert missing == [], "add them to PAGES or NO_PAGES in tests/e2e/pages.py"
 
 
+def test_every_address_has_a_name_of_its_own() -> None:
+    names = [name for _path, name in _named(get_resolver()) if name]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
 def test_the_list_names_only_what_is_there() -> None:
     there = {name for _path, name in _named(get_resolver())}
     assert {page.url_name for page in PAGES} - there == set()

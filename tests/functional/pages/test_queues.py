@@ -161,7 +161,7 @@ def test_a_pending_claim_shows_reason_numbers_position_and_queue(
     assert small.waiting.explanation in said
     assert "Requested cards" in said
     assert "of 1 pending workload in queue default" in said
-    assert "No start time forecast" in said
+    assert "No forecast" in said
 
 
 def test_the_panel_polls_while_the_claim_is_pending(browser: Client, small: Small) -> None:

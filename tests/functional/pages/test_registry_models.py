@@ -180,7 +180,7 @@ def test_a_failed_import_can_only_be_retried(browser: Client, empty: EmptyCompan
     ModelVersion.objects.filter(pk=version.pk).update(state="importing", artifact=None)
     version.refresh_from_db()
     waiting = browser.get(f"/models/versions/{version.uid}").text
-    assert "Files are being imported" in waiting
+    assert "The files of this version are being imported" in waiting
     model_version_fail_import(version=version, reason="weights are cut off", at=timezone.now())
     text = browser.get(f"/models/versions/{version.uid}").text
     assert "weights are cut off" in text

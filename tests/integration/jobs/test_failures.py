@@ -96,7 +96,7 @@ def test_a_launch_that_is_refused_fails_the_job_with_the_reason(company: Company
 
     job.refresh_from_db()
     assert job.state == JobState.FAILED
-    assert job.state_reason.startswith("could not be started")
+    assert job.state_reason.startswith("the workload could not be started")
     assert "elsewhere" in job.state_reason
 
 

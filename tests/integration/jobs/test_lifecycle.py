@@ -97,7 +97,7 @@ def test_a_job_runs_from_submission_to_a_registered_version_with_lineage(company
     job.refresh_from_db()
     attempt.refresh_from_db()
     assert job.state == JobState.SUCCEEDED
-    assert job.state_reason == "created parser v1"
+    assert job.state_reason == "the job created parser v1"
     assert job.ended_at is not None
     assert transition_events(job) == ["start", "succeed"]
     assert transition_events(attempt) == ["admit", "launch", "run", "finish", "complete"]

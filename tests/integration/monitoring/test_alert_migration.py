@@ -41,6 +41,14 @@ def _stored() -> list[list[dict[str, Any]]]:
     return [list(kind._default_manager.order_by("pk").values()) for kind in _KINDS]
 
 
+def _title_as_migrated() -> None:
+    """The migration knows the title of its time; default rules have been reworded since."""
+    rule = AlertRule.objects.get(name="controller-late")
+    (rule.title,) = _MIGRATION.TITLES.values()
+    rule.document["title"] = rule.title
+    rule.save(update_fields=["title", "document"])
+
+
 def _measured_rule(office: Office) -> AlertRule:
     rule = create_rule(
         office.vera,
@@ -54,6 +62,7 @@ def _measured_rule(office: Office) -> AlertRule:
 
 def test_alerts_are_migrated_there_and_back(office: Office) -> None:
     alerts.default_alert_rules_sync(at=NOON)
+    _title_as_migrated()
     rule = _measured_rule(office)
     silence = alerts.silence_create(
         matchers=["rule=controller-late", "controller!=apps.jobs.tasks.clean_up_launches"],

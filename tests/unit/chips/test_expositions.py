@@ -259,7 +259,7 @@ def test_more_cards_than_can_be_are_refused_and_counted() -> None:
 )
 def test_another_format_is_refused(text: str) -> None:
     reader = ExpositionReader(exporter(power=ExporterSeries(names=("p",))), vendor="e")
-    with pytest.raises(MalformedExposition, match="not the Prometheus text format"):
+    with pytest.raises(MalformedExposition, match="not in the Prometheus text format"):
         reader.read(text, at=AT, node="n")
 
 

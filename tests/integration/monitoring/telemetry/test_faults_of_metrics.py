@@ -156,7 +156,7 @@ def test_a_card_that_moved_is_noted_with_where_it_was(
         "card-moved",
         str(Card.objects.get(node__name="n1", index=3)),
     )
-    assert "has been moved here from n0, index 1" in fault.message
+    assert "has been moved to this slot from n0, index 1" in fault.message
 
 
 def test_two_sources_that_number_cards_differently_do_not_replace_them(
