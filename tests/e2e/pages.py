@@ -164,6 +164,7 @@ PAGES: tuple[Page, ...] = (
     _page("deployment", "/deployments/{deployment.ready}", "deployment-ready"),
     _page("deployment", "/deployments/{deployment.degraded}", "deployment-degraded"),
     _page("deployment", "/deployments/{deployment.starting}", "deployment-starting"),
+    _page("deployment", "/deployments/{deployment.paused}", "deployment-paused"),
     _page("deployment", "/deployments/{deployment.stopped}", "deployment-stopped"),
     _page(
         "deployment",

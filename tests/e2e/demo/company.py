@@ -86,6 +86,6 @@ def company() -> dict[str, str]:
         uids[f"job.{kind}"] = getattr(job_rows, kind).uid
     for number, job in enumerate(job_rows.siblings):
         uids[f"job.sibling.{number}"] = job.uid
-    for state in ("ready", "degraded", "starting", "stopped"):
+    for state in ("ready", "degraded", "starting", "paused", "stopped"):
         uids[f"deployment.{state}"] = getattr(served, state).uid
     return uids

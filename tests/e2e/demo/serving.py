@@ -17,9 +17,10 @@ from apps.serving.models import ApiKey, Backend, Deployment, Replica
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
 from apps.serving.services.gateways import api_key_create, api_key_revoke, usage_batch_record
+from apps.serving.services.rollouts import rollout_pause
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.domain.scheduling.plans import SchedulingPolicy
-from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent
+from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent, ReplicaState
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import Fleet
 from tests.e2e.demo.jobs import Jobs
@@ -36,6 +37,8 @@ class Serving:
     ready: Deployment
     degraded: Deployment
     starting: Deployment
+    #: In the middle of a rollout to its second revision.
+    paused: Deployment
     stopped: Deployment
     #: Of Search.
     theirs: Deployment
@@ -67,12 +70,17 @@ def serving(users: Users, fleet: Fleet, known: Registry, jobs: Jobs) -> Serving:
     with ago(minutes=1):
         starting = _deployment(**maps, name="address-parser-next", model=jobs.tuned)
         services.replica_create(backend=_newest(starting), deployment=starting)
+    with ago(days=2):
+        paused = _deployment(**maps, name="address-parser-large", model=known.base, replicas=2)
+        _ready(paused, fleet, days=2)
+    _pause(paused, jobs.tuned, users.ada, fleet)
     key = _keys(users)
     _usage(key, ready)
     return Serving(
         ready=ready,
         degraded=degraded,
         starting=starting,
+        paused=paused,
         stopped=stopped,
         theirs=theirs,
         key=key,
@@ -151,7 +159,7 @@ def _revise(deployment: Deployment, model: ModelVersion, actor: User, fleet: Fle
         for _ in old:
             _replica(deployment, fleet, at_days=5)
         services.traffic_shift(deployment=deployment, backend=_newest(deployment))
-        _end_replicas(old, reason=sample_reason("replica.stop.revision_ready", revision=2), days=5)
+        _end_replicas(old, reason=sample_reason("replica.stop.revision_replaced", revision=2), days=5)
         deployment.refresh_from_db()
         services.deployment_transition(
             deployment,
@@ -161,10 +169,27 @@ def _revise(deployment: Deployment, model: ModelVersion, actor: User, fleet: Fle
         )
 
 
+def _pause(deployment: Deployment, model: ModelVersion, actor: User, fleet: Fleet) -> None:
+    """One replica of the new revision is ready when somebody pauses its rollout."""
+    with ago(minutes=50) as at:
+        services.deployment_revise(
+            deployment=deployment,
+            configuration=RevisionConfiguration(model_version=model),
+            actor=actor,
+            at=at,
+        )
+        _replica(deployment, fleet, at_days=0.03)
+    with ago(minutes=40) as at:
+        rollout_pause(deployment=deployment, actor=actor, at=at)
+    deployment.refresh_from_db()
+
+
 def _end_replicas(rows: list[Replica], *, reason: str, days: float) -> None:
     at = before(days=days)
     services.replicas_stop(replicas=rows, reason=ReleaseReason.FINISHED, message=reason, at=at)
     for row in rows:
+        if row.state == ReplicaState.DRAINING:
+            services.replica_transition(row, ReplicaEvent.STOP, at=at, reason=reason)
         services.replica_transition(row, ReplicaEvent.CONFIRM, at=at, reason=reason)
         claim_release(uid=row.claim_uid, reason=ReleaseReason.FINISHED, at=at)
 
