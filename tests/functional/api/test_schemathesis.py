@@ -129,6 +129,8 @@ def authorization(
         fill(EmptyCompany(team=team, user=factories.user(team=team), queue=queue))
         root = factories.user("root", admin=True)
         factories.queue_change(queue, actor=root)
+        # The document says of a local cluster that it has a folder.
+        Cluster.objects.filter(kind="local").update(options={"home": str(home)})
         node = Node.objects.latest("id")
         agent_push_source(node.cluster)
         node_token_issue(node=node, actor=root)
