@@ -3,6 +3,10 @@
 const NARROW = 520;
 const LINE_HEIGHT = 16;
 const TICK_WIDTH = 110;
+const MARK_FONT = 11;
+const NAME_FONT = 12;
+// Of the vertical axis with its title, and of the space beside the points.
+const AXIS_WIDTH = 80;
 const MARK_DASHES = { release: "solid", fault: "dash", attempt: "dot", checkpoint: "dashdot" };
 const DASHES = { dash: "dash", dot: "dot", dashed: "dash", dotted: "dot" };
 
@@ -104,8 +108,8 @@ function labels(data, traces, { height, text, logarithmic }) {
     const end = { xref: "paper", x: 1, y: scale(series.y[at]), yshift: y - place, xanchor: "left", showarrow: false };
     // A hue that is good for a line may be too pale for words: the dot has it, the name does not.
     return [
-      { ...end, xshift: 2, text: "●", font: { size: 12, color: traces[index].line.color } },
-      { ...end, xshift: 16, text: series.name, font: { size: 12, color: text } },
+      { ...end, xshift: 2, text: "●", font: { size: NAME_FONT, color: traces[index].line.color } },
+      { ...end, xshift: 16, text: series.name, font: { size: NAME_FONT, color: text } },
     ];
   });
 }
@@ -113,15 +117,40 @@ function labels(data, traces, { height, text, logarithmic }) {
 // The library does not wrap the text of a hover label.
 const wrapped = (line) => line.match(/.{1,56}(?:\s+|$)|.{1,56}/gu) ?? [line];
 
-function marks(data, colours) {
-  const shown = (data.marks ?? []).map((mark) => ({ ...mark, x: timed(data.x) ? utc(mark.x) : mark.x }));
+// Chinese characters are as wide as they are high, others about half of that.
+const textWidth = (text, size) => [...text].reduce((width, one) => width + (one > "\u2e80" ? 1 : 0.6) * size, 10);
+
+// A label that would cover the one before it goes a line higher.
+function lifted(shown, data, width) {
+  const number = timed(data.x) ? (x) => Date.parse(x) : Number;
+  const all = data.series.flatMap(({ x }) => x.map(number)).filter(Number.isFinite);
+  const low = all.reduce((one, other) => Math.min(one, other), Infinity);
+  const high = all.reduce((one, other) => Math.max(one, other), -Infinity);
+  const perUnit = high > low ? width / (high - low) : 0;
+  const ends = [];
+  const rows = new Map();
+  for (const mark of shown.filter(({ label }) => label).sort((one, other) => number(one.x) - number(other.x))) {
+    const centre = (number(mark.x) - low) * perUnit;
+    const half = textWidth(mark.label, MARK_FONT) / 2;
+    const row = [0, 1].find((each) => centre - half >= (ends[each] ?? -Infinity)) ?? 1;
+    ends[row] = centre + half;
+    rows.set(mark, row);
+  }
+  return shown.map((mark) => ({ ...mark, row: rows.get(mark) ?? 0 }));
+}
+
+function marks(data, colours, width) {
+  const placed = (data.marks ?? []).map((mark) => ({ ...mark, x: timed(data.x) ? utc(mark.x) : mark.x }));
+  const shown = lifted(placed, data, width);
   return {
     shapes: shown.map(({ x, kind }) => ({
       type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1,
       line: { color: kind === "fault" ? colours.fault : colours.text, width: 1, dash: MARK_DASHES[kind] ?? "dot" },
     })),
-    annotations: shown.map(({ x, label, detail }) => ({
-      x, yref: "paper", y: 1, yanchor: "bottom", text: label, showarrow: false, font: { size: 11, color: colours.text },
+    height: shown.length ? 24 + MARK_FONT * 1.5 * Math.max(...shown.map(({ row }) => row)) : 8,
+    annotations: shown.map(({ x, label, detail, row }) => ({
+      x, yref: "paper", y: 1, yanchor: "bottom", yshift: row * MARK_FONT * 1.5, text: label, showarrow: false,
+      font: { size: MARK_FONT, color: colours.text },
       hovertext: detail && detail.split("\n").flatMap(wrapped).join("<br>"),
       hoverlabel: { bgcolor: colours.surface, bordercolor: colours.grid, font: { color: colours.text } },
     })),
@@ -136,12 +165,13 @@ export function drawing(element, data, view = {}) {
   const several = data.series.filter((series) => !series.faint).length > 1;
   const logarithmic = view.logarithmic || data.y.type === "log";
   const named = several && wide && !bars;
-  const mark = marks(data, colours);
-  const longest = Math.max(...data.series.map((series) => series.name.length), 0);
+  const longest = Math.max(...data.series.map((series) => textWidth(series.name, NAME_FONT)), 0);
+  const right = named ? Math.min(20 + longest, 220) : 12;
+  const mark = marks(data, colours, element.clientWidth - right - AXIS_WIDTH);
   const height = 288;
   const layout = {
     height,
-    margin: { l: 8, r: named ? Math.min(32 + longest * 7, 200) : 12, t: data.marks?.length ? 24 : 8, b: 8 },
+    margin: { l: 8, r: right, t: mark.height, b: 8 },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: colours.text, family: colours.font, size: 12 },
