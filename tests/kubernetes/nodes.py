@@ -148,6 +148,8 @@ class RealNode:
             "enforceNodeAllocatable": [],
             "failSwapOn": False,
             "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%"},
+            # Nothing could pull an image again that a machine with a nearly full disk has removed.
+            "imageGCHighThresholdPercent": 100,
             "nodeStatusUpdateFrequency": "4s",
             "syncFrequency": "2s",
             # Calls of the API a second: the default of 5 delays the states of many pods by minutes.
