@@ -159,7 +159,9 @@ def _revise(deployment: Deployment, model: ModelVersion, actor: User, fleet: Fle
         for _ in old:
             _replica(deployment, fleet, at_days=5)
         services.traffic_shift(deployment=deployment, backend=_newest(deployment))
-        _end_replicas(old, reason=sample_reason("replica.stop.revision_replaced", revision=2), days=5)
+        _end_replicas(
+            old, reason=sample_reason("replica.stop.revision_replaced", revision=2), days=5
+        )
         deployment.refresh_from_db()
         services.deployment_transition(
             deployment,
