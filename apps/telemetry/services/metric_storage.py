@@ -30,10 +30,15 @@ from apps.telemetry.models import CardHour, SummedHour
 from controlplane.domain.telemetry.metric_batches import Numbers
 from controlplane.domain.telemetry.metrics import Metric
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.daily_partitions import (
+    daily_partition_create,
+    daily_partition_days,
+    daily_partition_name,
+)
 
 #: Days for which partitions are created ahead, so that an outage of the controller for a night loses nothing.
 AHEAD = 2
-_PREFIX = "telemetry_history_"
+_HISTORY = "telemetry_history"
 #: Hours that one run aggregates at most; the next one continues.
 _HOURS_A_TURN = 6
 _HOUR = timedelta(hours=1)
@@ -44,39 +49,14 @@ def history_partitions_create(*, days: Collection[date]) -> int:
     """Create missing partitions of those days; return their number."""
     lock_in_transaction(AdvisoryLock.PARTITION_HISTORY)
     missing = sorted(set(days) - set(history_partition_days()))
-    with connection.cursor() as cursor:
-        for day in missing:
-            # Created separately and attached then, so that readers and writers do not wait.
-            name = sql.Identifier(f"{_PREFIX}{day:%Y%m%d}")
-            cursor.execute(
-                sql.SQL("CREATE TABLE {name} (LIKE telemetry_history INCLUDING ALL)")
-                .format(name=name)
-                .as_string(cursor.connection)
-            )
-            cursor.execute(
-                sql.SQL(
-                    "ALTER TABLE telemetry_history ATTACH PARTITION {name}"
-                    " FOR VALUES FROM ({first}) TO ({end})"
-                )
-                .format(
-                    name=name,
-                    first=sql.Literal(f"{day} 00:00:00+00"),
-                    end=sql.Literal(f"{day + timedelta(days=1)} 00:00:00+00"),
-                )
-                .as_string(cursor.connection)
-            )
+    for day in missing:
+        daily_partition_create(_HISTORY, day=day)
     return len(missing)
 
 
 def history_partition_days() -> list[date]:
     """The days that have a partition, the oldest first."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT child.relname FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid"
-            " WHERE inhparent = 'telemetry_history'::regclass ORDER BY 1"
-        )
-        names = [row[0].removeprefix(_PREFIX) for row in cursor.fetchall()]
-    return [datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names]
+    return daily_partition_days(_HISTORY)
 
 
 def metric_history_maintain(*, at: datetime) -> int:
@@ -104,7 +84,7 @@ def _drop_history_partitions(*, before: date) -> None:
                 cursor.execute("SET LOCAL lock_timeout = '2s'")
                 cursor.execute(
                     sql.SQL("DROP TABLE {name}")
-                    .format(name=sql.Identifier(f"{_PREFIX}{day:%Y%m%d}"))
+                    .format(name=sql.Identifier(daily_partition_name(_HISTORY, day=day)))
                     .as_string(cursor.connection)
                 )
 

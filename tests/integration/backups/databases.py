@@ -78,7 +78,8 @@ class Elsewhere:
 
 @contextmanager
 def elsewhere(name: str, home: Path) -> Iterator[Elsewhere]:
-    """An empty database for the block."""
+    """An empty database for the block; each worker of pytest has its own."""
+    name = f"{connection.settings_dict['NAME']}_{name}"
     with connection.cursor() as cursor:
         cursor.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
         cursor.execute(f'CREATE DATABASE "{name}"')
@@ -91,21 +92,26 @@ def elsewhere(name: str, home: Path) -> Iterator[Elsewhere]:
 
 
 def rows_of(database: str) -> dict[str, list[tuple[object, ...]]]:
-    """Of all tables but that of migrations and the log of changes, which backups leave out."""
+    """Of all tables but those that backups leave out (migrations, the log of changes) and empty partitions.
+
+    Which days have a partition depends on the day of the migration.
+    """
     with _connected(database) as other:
         found = other.execute(
-            "SELECT relname FROM pg_class WHERE relkind = 'r'"
+            "SELECT relname, relispartition FROM pg_class WHERE relkind = 'r'"
             " AND relnamespace = 'public'::regnamespace "
             " AND relname NOT IN ('django_migrations', 'outbox_resource_change')"
         ).fetchall()
-        names = [str(name) for (name,) in found]
-        return {
-            name: sorted(
+        rows = {
+            str(name): sorted(
                 other.execute(
                     sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(name))
                 ).fetchall()
             )
-            for name in names
+            for (name, _) in found
+        }
+        return {
+            str(name): rows[name] for name, is_partition in found if rows[name] or not is_partition
         }
 
 

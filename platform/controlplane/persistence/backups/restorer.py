@@ -20,6 +20,7 @@ from controlplane.persistence.backups.tables import (
     truncate_change_log,
     truncate_tables,
 )
+from controlplane.persistence.daily_partitions import missing_daily_partitions_create
 from controlplane.ports.artifacts import ArtifactStore
 
 #: Rows that migrations create.
@@ -139,6 +140,8 @@ def _restore_database(manifest: BackupManifest, *, folder: Path) -> int:
     newest = [(app, names[-1]) for app, names in manifest.migrations.items() if names]
     _migrate_to(to=[squashed.get(each, each) for each in newest])
     truncate_tables(table_names())
+    # Migrations create those of the days around today only.
+    missing_daily_partitions_create([table.name for table in manifest.tables])
     rows = sum(restore_table(table, folder=folder) for table in manifest.tables)
     restore_sequences(manifest.sequences)
     truncate_change_log()
