@@ -94,10 +94,11 @@ class BrokerFacts(TypedDict, total=False):
     refusal: str
 
 
-#: ``unheard`` is the number of messages by topic, of those without a subscriber.
-OutboxFacts = TypedDict(  # noqa: UP013 (a field of REST has an earlier term)
-    "OutboxFacts", {"messages": int, "age_seconds": float, "unheard": Mapping[str, int]}
-)
+class OutboxFacts(TypedDict):
+    messages: int
+    age_seconds: float
+    #: Messages without a subscriber, by topic.
+    unsubscribed: Mapping[str, int]
 
 
 class GatewayFacts(TypedDict):
@@ -107,10 +108,12 @@ class GatewayFacts(TypedDict):
     newest_snapshot_at: datetime | None
 
 
-#: ``holder`` is the process that has the lease; ``silent`` are the names of clusters without a heartbeat.
-WatcherFacts = TypedDict(  # noqa: UP013 (as above)
-    "WatcherFacts", {"holder": str | None, "clusters": int, "silent": list[str]}
-)
+class WatcherFacts(TypedDict):
+    #: The process that has the lease.
+    holder: str | None
+    clusters: int
+    #: Names of clusters without a heartbeat.
+    stale: list[str]
 
 
 class ClusterFacts(TypedDict):
@@ -118,10 +121,12 @@ class ClusterFacts(TypedDict):
     error: str
 
 
-AgentsFacts = TypedDict(  # noqa: UP013 (as above)
-    "AgentsFacts",
-    {"nodes": int, "heard": int, "silent": int, "unseen": int, "oldest_seconds": float | None},
-)
+class AgentsFacts(TypedDict):
+    nodes: int
+    reporting: int
+    stale: int
+    unseen: int
+    oldest_seconds: float | None
 
 
 class DiskFacts(TypedDict):
@@ -271,11 +276,9 @@ def _outbox_component() -> ProductComponent:
         kind=ComponentKind.OUTBOX,
         condition=ComponentCondition.DEGRADED if degraded else ComponentCondition.WELL,
         facts=OutboxFacts(
-            {
-                "messages": backlog.messages,
-                "age_seconds": backlog.age.total_seconds(),
-                "unheard": backlog.unsubscribed,
-            }
+            messages=backlog.messages,
+            age_seconds=backlog.age.total_seconds(),
+            unsubscribed=backlog.unsubscribed,
         ),
     )
 
@@ -323,7 +326,7 @@ def _cluster_watch_component(
     yield ProductComponent(
         kind=ComponentKind.WATCHER,
         condition=condition if holder else ComponentCondition.DOWN,
-        facts=WatcherFacts({"holder": holder, "clusters": len(followed), "silent": stale}),
+        facts=WatcherFacts(holder=holder, clusters=len(followed), stale=stale),
     )
 
 
@@ -355,13 +358,11 @@ def _agent_component(*, at: datetime) -> Iterator[ProductComponent]:
         kind=ComponentKind.AGENTS,
         condition=ComponentCondition.DEGRADED if stale else ComponentCondition.WELL,
         facts=AgentsFacts(
-            {
-                "nodes": agents.nodes,
-                "heard": agents.reporting,
-                "silent": agents.stale,
-                "unseen": agents.unseen,
-                "oldest_seconds": max(0.0, oldest.total_seconds()) if oldest is not None else None,
-            }
+            nodes=agents.nodes,
+            reporting=agents.reporting,
+            stale=agents.stale,
+            unseen=agents.unseen,
+            oldest_seconds=max(0.0, oldest.total_seconds()) if oldest is not None else None,
         ),
     )
 

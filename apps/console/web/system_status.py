@@ -181,7 +181,7 @@ def _broker_summary(it: ProductComponent) -> str:
 
 
 def _outbox_summary(it: ProductComponent) -> str:
-    amount, unsubscribed = it.facts["messages"], it.facts["unheard"]
+    amount, unsubscribed = it.facts["messages"], it.facts["unsubscribed"]
     if unsubscribed:
         return _(
             "%(aside)d of %(amount)d pending messages have no subscriber in this version: "
@@ -217,7 +217,7 @@ def _cluster_watch_summary(it: ProductComponent) -> str:
     if it.condition is ComponentCondition.DOWN:
         return _("no process watches the clusters")
     if it.condition is ComponentCondition.DEGRADED:
-        return _("unreachable: %(names)s") % {"names": ", ".join(it.facts["silent"])}
+        return _("unreachable: %(names)s") % {"names": ", ".join(it.facts["stale"])}
     amount = it.facts["clusters"]
     return ngettext("watches %(amount)d cluster", "watches %(amount)d clusters", amount) % {
         "amount": amount
@@ -242,7 +242,7 @@ def _agents_summary(it: ProductComponent) -> str:
         "%(heard)d of %(nodes)d node agent connected, last report %(amount)s ago",
         "%(heard)d of %(nodes)d node agents connected, oldest last report %(amount)s ago",
         nodes,
-    ) % {"heard": it.facts["heard"], "nodes": nodes, "amount": duration(seconds)}
+    ) % {"heard": it.facts["reporting"], "nodes": nodes, "amount": duration(seconds)}
 
 
 def _disk_summary(it: ProductComponent) -> str:

@@ -13,17 +13,17 @@ class AgentsFacts:
     """AgentsFacts"""
 
     nodes: int
-    heard: int
-    silent: int
+    reporting: int
+    stale: int
     unseen: int
     oldest_seconds: float | None
 
     def to_dict(self) -> dict[str, Any]:
         nodes = self.nodes
 
-        heard = self.heard
+        reporting = self.reporting
 
-        silent = self.silent
+        stale = self.stale
 
         unseen = self.unseen
 
@@ -35,8 +35,8 @@ class AgentsFacts:
         field_dict.update(
             {
                 "nodes": nodes,
-                "heard": heard,
-                "silent": silent,
+                "reporting": reporting,
+                "stale": stale,
                 "unseen": unseen,
                 "oldest_seconds": oldest_seconds,
             }
@@ -49,9 +49,9 @@ class AgentsFacts:
         d = dict(src_dict)
         nodes = d.pop("nodes")
 
-        heard = d.pop("heard")
+        reporting = d.pop("reporting")
 
-        silent = d.pop("silent")
+        stale = d.pop("stale")
 
         unseen = d.pop("unseen")
 
@@ -64,8 +64,8 @@ class AgentsFacts:
 
         agents_facts = cls(
             nodes=nodes,
-            heard=heard,
-            silent=silent,
+            reporting=reporting,
+            stale=stale,
             unseen=unseen,
             oldest_seconds=oldest_seconds,
         )

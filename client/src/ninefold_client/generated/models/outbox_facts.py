@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define as _attrs_define
 
 if TYPE_CHECKING:
-    from ..models.outbox_facts_unheard import OutboxFactsUnheard
+    from ..models.outbox_facts_unsubscribed import OutboxFactsUnsubscribed
 
 
 T = TypeVar("T", bound="OutboxFacts")
@@ -18,14 +18,14 @@ class OutboxFacts:
 
     messages: int
     age_seconds: float
-    unheard: OutboxFactsUnheard
+    unsubscribed: OutboxFactsUnsubscribed
 
     def to_dict(self) -> dict[str, Any]:
         messages = self.messages
 
         age_seconds = self.age_seconds
 
-        unheard = self.unheard.to_dict()
+        unsubscribed = self.unsubscribed.to_dict()
 
         field_dict: dict[str, Any] = {}
 
@@ -33,7 +33,7 @@ class OutboxFacts:
             {
                 "messages": messages,
                 "age_seconds": age_seconds,
-                "unheard": unheard,
+                "unsubscribed": unsubscribed,
             }
         )
 
@@ -41,19 +41,19 @@ class OutboxFacts:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.outbox_facts_unheard import OutboxFactsUnheard
+        from ..models.outbox_facts_unsubscribed import OutboxFactsUnsubscribed
 
         d = dict(src_dict)
         messages = d.pop("messages")
 
         age_seconds = d.pop("age_seconds")
 
-        unheard = OutboxFactsUnheard.from_dict(d.pop("unheard"))
+        unsubscribed = OutboxFactsUnsubscribed.from_dict(d.pop("unsubscribed"))
 
         outbox_facts = cls(
             messages=messages,
             age_seconds=age_seconds,
-            unheard=unheard,
+            unsubscribed=unsubscribed,
         )
 
         return outbox_facts

@@ -14,7 +14,7 @@ class WatcherFacts:
 
     holder: None | str
     clusters: int
-    silent: list[str]
+    stale: list[str]
 
     def to_dict(self) -> dict[str, Any]:
         holder: None | str
@@ -22,7 +22,7 @@ class WatcherFacts:
 
         clusters = self.clusters
 
-        silent = self.silent
+        stale = self.stale
 
         field_dict: dict[str, Any] = {}
 
@@ -30,7 +30,7 @@ class WatcherFacts:
             {
                 "holder": holder,
                 "clusters": clusters,
-                "silent": silent,
+                "stale": stale,
             }
         )
 
@@ -49,12 +49,12 @@ class WatcherFacts:
 
         clusters = d.pop("clusters")
 
-        silent = cast(list[str], d.pop("silent"))
+        stale = cast(list[str], d.pop("stale"))
 
         watcher_facts = cls(
             holder=holder,
             clusters=clusters,
-            silent=silent,
+            stale=stale,
         )
 
         return watcher_facts

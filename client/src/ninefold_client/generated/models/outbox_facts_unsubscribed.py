@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="OutboxFactsUnheard")
+T = TypeVar("T", bound="OutboxFactsUnsubscribed")
 
 
 @_attrs_define
-class OutboxFactsUnheard:
-    """OutboxFactsUnheard"""
+class OutboxFactsUnsubscribed:
+    """OutboxFactsUnsubscribed"""
 
     additional_properties: dict[str, int] = _attrs_field(init=False, factory=dict)
 
@@ -25,10 +25,10 @@ class OutboxFactsUnheard:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        outbox_facts_unheard = cls()
+        outbox_facts_unsubscribed = cls()
 
-        outbox_facts_unheard.additional_properties = d
-        return outbox_facts_unheard
+        outbox_facts_unsubscribed.additional_properties = d
+        return outbox_facts_unsubscribed
 
     @property
     def additional_keys(self) -> list[str]:
