@@ -1,4 +1,4 @@
-"""The list of faults, and isolation and release of cards and nodes."""
+"""The list of faults, their marks in charts of jobs, and isolation and release of cards and nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib.auth.decorators import login_required
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Node
+from apps.jobs import selectors as jobs
 from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.faults import (
     FaultLocation,
@@ -28,6 +29,7 @@ from apps.monitoring.selectors.faults import (
     isolations_by_location,
 )
 from apps.monitoring.selectors.fleet_counts import chip_pools, sum_card_counts
+from apps.monitoring.selectors.job_faults import JobFault, job_faults
 from apps.monitoring.selectors.suppressed_actions import suppressed_counts
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (
@@ -36,7 +38,7 @@ from apps.monitoring.services.isolations import (
     isolations_release,
     isolations_request,
 )
-from apps.monitoring.web.fault_labels import ORIGINS, displayed_fault_row
+from apps.monitoring.web.fault_labels import ORIGINS, displayed_fault_row, fault_mark_text
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.web.pages import row_action_view, run_action
@@ -44,6 +46,9 @@ from controlplane.web.tables import BulkAction, FilterForm, ListTable, Row, Tabl
 
 #: Maximum number of rows of a bulk action.
 MOST_AT_ONCE = 500
+#: Newest attempts and faults; a chart of a job shows as many attempts.
+_MAX_ATTEMPTS = 3
+_MAX_FAULTS = 20
 
 
 class FaultFilter(FilterForm):
@@ -347,3 +352,24 @@ def _release_isolations(request: AuthenticatedRequest, uids: list[str]) -> str:
         uids=uids, reason=_submitted_reason(request), actor=request.user, at=timezone.now()
     )
     return release_count_message(ended)
+
+
+@login_required
+def job_fault_marks(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """``{"marks": [...]}`` at steps, as ``static/js/charts.js`` draws them; one mark for all faults of a step."""
+    job = get_object_or_404(jobs.jobs_visible(request.user), uid=uid)
+    operates = fleet.is_fleet_operator(request.user)
+    found = job_faults(job, attempts=_MAX_ATTEMPTS, limit=_MAX_FAULTS, at=timezone.now())
+    by_step: dict[int, list[JobFault]] = {}
+    for one in found:
+        by_step.setdefault(one.step, []).append(one)
+    marks: list[dict[str, Any]] = [
+        {
+            "x": step,
+            "label": ", ".join(dict.fromkeys(one.fault.code for one in faults)),
+            "detail": "\n".join(fault_mark_text(one.fault, operates=operates) for one in faults),
+            "kind": "fault",
+        }
+        for step, faults in by_step.items()
+    ]
+    return JsonResponse({"marks": marks})

@@ -5,7 +5,6 @@ from django.urls import path
 from apps.monitoring.web import (
     alerts,
     faults,
-    job_fault_marks,
     metric_sources,
     suppressed_actions,
 )
@@ -91,7 +90,7 @@ urlpatterns = [
     path("fleet/faults/acknowledge", faults.selected_faults_acknowledge, name="faults-acknowledge"),
     path("fleet/faults/isolate", faults.selected_faults_isolate, name="faults-isolate"),
     path("fleet/faults/release", faults.selected_faults_release, name="faults-release"),
-    path("jobs/<str:uid>/fault-marks", job_fault_marks.job_fault_marks, name="job-fault-marks"),
+    path("jobs/<str:uid>/fault-marks", faults.job_fault_marks, name="job-fault-marks"),
     path("fleet/held-back", suppressed_actions.suppressed_actions, name="held-back"),
     path(
         "fleet/held-back/isolate",
