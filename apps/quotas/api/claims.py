@@ -46,7 +46,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
 )
-from controlplane.web.type_schemas import DeclaredField, list_of, tagged_union
+from controlplane.web.type_schemas import DeclaredField, list_type, tagged_union
 
 
 class QueueStatusSerializer(serializers.Serializer[Any]):
@@ -194,7 +194,7 @@ class WhatIfResultSerializer(serializers.Serializer[Any]):
 
 class WhatIfSerializer(serializers.ModelSerializer[WhatIf]):
     queue = ObjectReference()
-    changes = DeclaredField(declared=lambda: list_of(tagged_union(CHANGE_KINDS, suffix="Change")))
+    changes = DeclaredField(declared=lambda: list_type(tagged_union(CHANGE_KINDS, suffix="Change")))
 
     class Meta:
         model = WhatIf

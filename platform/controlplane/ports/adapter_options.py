@@ -12,7 +12,7 @@ import inspect
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from controlplane.domain.common.reasons import NONE, Reason
@@ -33,7 +33,7 @@ class InvalidOption(ValueError):
         self.option = option
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AdapterOptions:
     """What an adapter accepts."""
 
@@ -53,6 +53,16 @@ class AdapterOptions:
         """A model with these options as its fields."""
         types = {name: each for name, each in self.types.items() if _is_json_type(each[0])}
         return _options_model(types, name=name, is_open=self.open)
+
+    @cached_property
+    def _checked(self) -> type[BaseModel]:
+        """Options whose types are checked here; none is required, as what is missing is found before."""
+        types = {
+            name: (declared, None)
+            for name, (declared, _) in self.types.items()
+            if name not in self.checked_by_adapter and _is_json_type(declared)
+        }
+        return _options_model(types, name="Options", is_open=True)
 
     def check(self, options: Mapping[str, Any]) -> None:
         """:raises InvalidOption: with the first option that cannot be used."""
@@ -80,18 +90,9 @@ class AdapterOptions:
     def _check_types(self, options: Mapping[str, Any]) -> None:
         from pydantic import ValidationError  # noqa: PLC0415
 
-        checked = {
-            name: value
-            for name, value in options.items()
-            if name in self.types
-            and name not in self.checked_by_adapter
-            and _is_json_type(self.types[name][0])
-        }
-        types = {name: self.types[name] for name in checked}
+        checked = {name: options[name] for name in self._checked.model_fields if name in options}
         try:
-            _options_model(types, name="Options", is_open=True).model_validate_json(
-                json.dumps(checked), strict=True
-            )
+            self._checked.model_validate_json(json.dumps(checked), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             path = "".join(

@@ -122,7 +122,7 @@ def tagged_union(kinds: Mapping[str, type], *, suffix: str) -> Any:
     return Annotated[reduce(or_, tagged), Field(discriminator=DISCRIMINATOR)]
 
 
-def list_of(declared: Any) -> Any:
+def list_type(declared: Any) -> Any:
     """The type of lists of a type that is computed, which a type checker refuses between brackets."""
     return list.__class_getitem__(declared)
 
