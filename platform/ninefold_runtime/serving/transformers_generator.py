@@ -57,18 +57,18 @@ def load_text_generation(
 ) -> ServedModel:
     """:raises InvalidTaskInput: if the model or an adapter cannot be loaded."""
     tokenizer = model_loading.load_tokenizer(folder, require_chat_template=False)
-    reads_images = model_kinds.is_vision_language(folder)
+    supports_image_input = model_kinds.is_vision_language(folder)
     model = model_loading.load_model(
         folder,
         precision=precision,
-        auto_class=AutoModelForImageTextToText if reads_images else AutoModelForCausalLM,
+        auto_class=AutoModelForImageTextToText if supports_image_input else AutoModelForCausalLM,
     ).eval()
     positions = model_loading.context_length(folder)
     description = (
         f"{type(model).__name__} with {model.num_parameters():,} parameters, {positions} positions"
     )
     image_processor = None
-    if reads_images:
+    if supports_image_input:
         image_processor, reason = _load_image_processor(folder)
         description += f", text only: {reason}" if reason else ", reads images"
     select_adapter: AdapterSelector = _select_none

@@ -48,6 +48,8 @@ _GRACE = timedelta(seconds=30)
 #: Names go into arguments, and callers send them in JSON.
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}")
 
+#: Characters of an option of one letter, with its dash.
+_SHORT_OPTION = 2
 #: Arguments of any engine that a spec must not override.
 RESERVED_ARGUMENTS = frozenset(
     {
@@ -137,6 +139,8 @@ class ContainerServingEngine(ContainerEngine):
     tasks = frozenset({EngineTask.SERVE})
     #: Whether a replica may span nodes; otherwise the reason why not.
     one_node_because: str = ""
+    #: Arguments that a spec must not override, beside those of any engine.
+    reserved_arguments: frozenset[str] = frozenset()
 
     @abstractmethod
     def translate(self, settings: ServingSettings) -> ServingCommand:
@@ -315,7 +319,9 @@ class ContainerServingEngine(ContainerEngine):
                     value=length,
                 ),
             )
-        yield from _check_extra_arguments(complete)
+        yield from _check_extra_arguments(
+            complete, reserved=RESERVED_ARGUMENTS | self.reserved_arguments
+        )
         yield from self.check_engine_rules(complete)
         group = complete["parallel"]
         if group["tensor"]:
@@ -330,19 +336,25 @@ class ContainerServingEngine(ContainerEngine):
             yield from (each for each in found if each.field != "cards")
 
 
-def _check_extra_arguments(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
+def _check_extra_arguments(
+    spec: Mapping[str, Any], *, reserved: frozenset[str]
+) -> Iterator[FieldFinding]:
     """Arguments that would change the address, the key or the model of the server are refused."""
     for argument in spec["extra_args"] or ():
-        name = argument.partition("=")[0].lower().replace("_", "-")
-        # Parsers of engines accept the beginning of a name for the whole.
-        if name.startswith("-") and any(each.startswith(name) for each in RESERVED_ARGUMENTS):
+        given = argument.partition("=")[0]
+        name = given.lower().replace("_", "-")
+        # Parsers of engines accept the beginning of a name for the whole, and gflags one dash for two.
+        if name.startswith("-") and any(
+            each.startswith((name, f"-{name}") if len(name) > _SHORT_OPTION else name)
+            for each in reserved
+        ):
             yield FieldFinding(
                 field="extra_args",
                 message=Reason(
                     "engine.extra_args.reserved",
                     "{argument} cannot be set here: Ninefold sets the address, key, "
                     "model, adapters, replica size and model code",
-                    argument=name,
+                    argument=given,
                 ),
             )
 

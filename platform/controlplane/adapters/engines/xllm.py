@@ -74,24 +74,18 @@ ARCHITECTURES: Mapping[str, frozenset[str]] = {
 #: Options that the product sets, or that read others from elsewhere.
 _RESERVED = frozenset(
     {
-        "backend",
-        "config_json_file",
-        "device_id",
-        "devices",
-        "enable_service_routing",
-        "etcd_addr",
-        "flagfile",
-        "fromenv",
-        "host",
-        "master_node_addr",
-        "model",
-        "model_id",
-        "nnodes",
-        "node_rank",
-        "port",
-        "rank_tablefile",
-        "task",
-        "tryfromenv",
+        "--backend",
+        "--config-json-file",
+        "--device-id",
+        "--devices",
+        "--enable-service-routing",
+        "--etcd-addr",
+        "--flagfile",
+        "--fromenv",
+        "--master-node-addr",
+        "--rank-tablefile",
+        "--task",
+        "--tryfromenv",
     }
 )
 
@@ -193,6 +187,7 @@ class XllmEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "xllm"
+    reserved_arguments = _RESERVED
     one_node_because = Reason(
         "engine.xllm.rank_table_required",
         "xLLM requires a rank table with the address of every card, which is "
@@ -218,18 +213,6 @@ class XllmEngine(ContainerServingEngine):
                     copies=copies,
                 ),
             )
-        for argument in spec["extra_args"] or ():
-            name = argument.partition("=")[0].lstrip("-").replace("-", "_")
-            if argument.startswith("-") and name in _RESERVED:
-                yield FieldFinding(
-                    field="extra_args",
-                    message=Reason(
-                        "engine.extra_args.reserved",
-                        "{argument} cannot be set here: Ninefold sets the address, key, "
-                        "model, adapters, replica size and model code",
-                        argument=argument.partition("=")[0],
-                    ),
-                )
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         known = ARCHITECTURES.get(chip.torch_device if chip is not None else "npu", frozenset())

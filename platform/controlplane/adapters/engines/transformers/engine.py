@@ -153,7 +153,7 @@ TRAINABLE = frozenset(
 )
 
 
-def reads_images(model: ModelFacts) -> bool:
+def supports_image_input(model: ModelFacts) -> bool:
     """Whether it is a vision-language model that the server loads: chats with images."""
     return (
         model.kind is ModelKind.TEXT
@@ -329,7 +329,7 @@ def _check_model(
         yield from _check_reranker(model)
         return
     elif task is EngineTask.SERVE and (
-        model.kind in OPERATIONS.keys() - {ModelKind.TEXT} or reads_images(model)
+        model.kind in OPERATIONS.keys() - {ModelKind.TEXT} or supports_image_input(model)
     ):
         return
     elif not model.architecture.endswith("ForCausalLM"):
