@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import cache, partial
 
 from django.conf import settings
 from django.db import transaction
@@ -219,12 +220,23 @@ def replicas_reconcile(*, at: datetime, uid: str | None = None) -> int:
     # Cluster → its error message. An unreachable cluster is tried once in a run.
     unreachable: dict[int, Reason] = {}
 
+    @cache
+    def propagation() -> selectors.SnapshotPropagation:
+        """Once for all draining replicas: the rows were read before, so the snapshot is without them."""
+        snapshot = gateways.gateway_snapshot_publish(at=at)
+        return selectors.snapshot_propagation(version=snapshot.version, at=at)
+
+    by_state: Mapping[ReplicaState, Callable[[Replica, datetime], None]] = {
+        **RECONCILE_BY_STATE,
+        ReplicaState.DRAINING: partial(_reconcile_draining_replica, propagation=propagation),
+    }
+
     def reconcile(replica: Replica) -> None:
         if replica.cluster_id in unreachable:
             _set_replica_message(replica, unreachable[replica.cluster_id])
             return
         try:
-            RECONCILE_BY_STATE[ReplicaState(replica.state)](replica, at)
+            by_state[ReplicaState(replica.state)](replica, at)
         except ClusterUnavailable as error:
             if replica.cluster_id is not None:
                 unreachable[replica.cluster_id] = error.message
@@ -462,17 +474,19 @@ def _stop_replica_if_revoked(replica: Replica, at: datetime) -> bool:
     return True
 
 
-def _reconcile_draining_replica(replica: Replica, at: datetime) -> None:
-    if _stop_replica_if_revoked(replica, at) or not _is_traffic_away(replica, at):
+def _reconcile_draining_replica(
+    replica: Replica, at: datetime, *, propagation: Callable[[], selectors.SnapshotPropagation]
+) -> None:
+    if _stop_replica_if_revoked(replica, at) or not _is_traffic_away(replica, propagation(), at):
         return
     services.replica_transition(replica, ReplicaEvent.STOP, at=at, reason=replica.message)
     _reconcile_stopping_replica(replica, at)
 
 
-def _is_traffic_away(replica: Replica, at: datetime) -> bool:
+def _is_traffic_away(
+    replica: Replica, propagation: selectors.SnapshotPropagation, at: datetime
+) -> bool:
     """Whether no live gateway sends requests to a draining replica any more, or the time for that is over."""
-    snapshot = gateways.gateway_snapshot_publish(at=at)
-    propagation = selectors.snapshot_propagation(version=snapshot.version, at=at)
     if propagation.updated == propagation.gateways:
         return True
     return at - (selectors.replica_state_since(replica) or at) > DRAIN_WITHIN
@@ -504,7 +518,6 @@ RECONCILE_BY_STATE: Mapping[ReplicaState, Callable[[Replica, datetime], None]] =
     ReplicaState.STARTING: _reconcile_running_replica,
     ReplicaState.READY: _reconcile_running_replica,
     ReplicaState.BACKOFF: _reconcile_replica_in_backoff,
-    ReplicaState.DRAINING: _reconcile_draining_replica,
     ReplicaState.STOPPING: _reconcile_stopping_replica,
 }
 

@@ -270,8 +270,7 @@ def _revision_roll_out(
 ) -> Revision:
     row = lock_deployment(deployment)
     if strategy is not None:
-        row.max_surge, row.max_unavailable = strategy.max_surge, strategy.max_unavailable
-        row.save(update_fields=["max_surge", "max_unavailable"])
+        strategy_store(row, strategy, actor=actor)
     backend = _revision_create(row, prepared, actor)
     reason = Reason(
         "deployment.rollout.started",
@@ -449,6 +448,24 @@ def _require_unshared_routes(row: Deployment) -> None:
     if names := ", ".join(foreign.values_list("backend__revision__deployment__name", flat=True)):
         event = f"be deleted while its route has the backend {names}; remove it there first"
         raise IllegalTransition(machine=DEPLOYMENT.name, state=row.state, event=event)
+
+
+def strategy_store(row: Deployment, strategy: RolloutStrategy, *, actor: User) -> bool:
+    """Store the rollout strategy of a locked deployment; return whether it is another one."""
+    if strategy == row.strategy:
+        return False
+    row.max_surge, row.max_unavailable = strategy.max_surge, strategy.max_unavailable
+    row.save(update_fields=["max_surge", "max_unavailable"])
+    record_audit_entry(
+        actor=actor,
+        action="deployment.change_strategy",
+        team=row.team,
+        uid=row.uid,
+        name=row.name,
+        max_surge=strategy.max_surge,
+        max_unavailable=strategy.max_unavailable,
+    )
+    return True
 
 
 def lock_deployment(deployment: Deployment) -> Deployment:

@@ -18,6 +18,7 @@ from apps.serving.services.deployments import (
     deployment_transition,
     lock_deployment,
     record_deployment_change,
+    strategy_store,
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
@@ -167,17 +168,5 @@ def rollout_strategy_set(*, deployment: Deployment, strategy: RolloutStrategy, a
     if findings := tuple(strategy.findings()):
         raise SpecRefused(findings)
     row = lock_deployment(deployment)
-    if strategy == row.strategy:
-        return
-    row.max_surge, row.max_unavailable = strategy.max_surge, strategy.max_unavailable
-    row.save(update_fields=["max_surge", "max_unavailable"])
-    record_audit_entry(
-        actor=actor,
-        action="deployment.change_strategy",
-        team=row.team,
-        uid=row.uid,
-        name=row.name,
-        max_surge=strategy.max_surge,
-        max_unavailable=strategy.max_unavailable,
-    )
-    publish_message("deployment.changed", deployment_uid=row.uid)
+    if strategy_store(row, strategy, actor=actor):
+        publish_message("deployment.changed", deployment_uid=row.uid)

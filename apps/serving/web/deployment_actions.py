@@ -1,4 +1,4 @@
-"""Actions on deployments: create, revise, scale, stop, start, roll back, delete."""
+"""Actions on deployments: create, revise, scale, stop, start, roll back, delete, and those on rollouts."""
 
 from __future__ import annotations
 
@@ -281,6 +281,24 @@ def deployment_stop(request: AuthenticatedRequest, found: Deployment) -> str:
 def deployment_start(request: AuthenticatedRequest, found: Deployment) -> str:
     services.deployment_start(deployment=found, actor=request.user, at=timezone.now())
     return _("The deployment is starting.")
+
+
+@_action
+def deployment_rollout_pause(request: AuthenticatedRequest, found: Deployment) -> str:
+    rollouts.rollout_pause(deployment=found, actor=request.user, at=timezone.now())
+    return _("The rollout is paused.")
+
+
+@_action
+def deployment_rollout_resume(request: AuthenticatedRequest, found: Deployment) -> str:
+    rollouts.rollout_resume(deployment=found, actor=request.user, at=timezone.now())
+    return _("The rollout continues.")
+
+
+@_action
+def deployment_rollout_undo(request: AuthenticatedRequest, found: Deployment) -> str:
+    returned = rollouts.rollout_undo(deployment=found, actor=request.user, at=timezone.now())
+    return _("Rolling back to revision %(n)d.") % {"n": returned.number}
 
 
 @row_action_view(

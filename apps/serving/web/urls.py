@@ -7,7 +7,6 @@ from apps.serving.web import (
     deployment_actions,
     deployments,
     playground,
-    rollout_actions,
 )
 
 urlpatterns = [
@@ -55,17 +54,17 @@ urlpatterns = [
     ),
     path(
         "deployments/<str:uid>/rollout/pause",
-        rollout_actions.rollout_pause,
+        deployment_actions.deployment_rollout_pause,
         name="deployment-rollout-pause",
     ),
     path(
         "deployments/<str:uid>/rollout/resume",
-        rollout_actions.rollout_resume,
+        deployment_actions.deployment_rollout_resume,
         name="deployment-rollout-resume",
     ),
     path(
         "deployments/<str:uid>/rollout/undo",
-        rollout_actions.rollout_undo,
+        deployment_actions.deployment_rollout_undo,
         name="deployment-rollout-undo",
     ),
     path(
