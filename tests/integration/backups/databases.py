@@ -102,17 +102,16 @@ def rows_of(database: str) -> dict[str, list[tuple[object, ...]]]:
             " AND relnamespace = 'public'::regnamespace "
             " AND relname NOT IN ('django_migrations', 'outbox_resource_change')"
         ).fetchall()
+        is_partition = {str(name): partition for name, partition in found}
         rows = {
-            str(name): sorted(
+            name: sorted(
                 other.execute(
                     sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(name))
                 ).fetchall()
             )
-            for (name, _) in found
+            for name in is_partition
         }
-        return {
-            str(name): rows[name] for name, is_partition in found if rows[name] or not is_partition
-        }
+        return {name: each for name, each in rows.items() if each or not is_partition[name]}
 
 
 def _connected(database: str) -> psycopg.Connection[tuple[object, ...]]:
