@@ -42,7 +42,7 @@ class Cluster(UidModel):
     #: Version of its API; empty until the first check.
     version = models.CharField(max_length=60, blank=True, default="", db_default="")
     checked_at = models.DateTimeField(null=True, blank=True)
-    #: What the last check found: ``[{"name", "verdict", "message", "remedy"}]``.
+    #: What the last check found: ``[{"name", "verdict", "message", "remedy", "manifest"}]``.
     checks = models.JSONField(
         default=list, db_default=models.Value([], models.JSONField()), blank=True
     )

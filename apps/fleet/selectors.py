@@ -157,6 +157,8 @@ def stored_cluster_checks(cluster: Cluster) -> tuple[ClusterCheck, ...]:
             verdict=CheckVerdict(one["verdict"]),
             message=reason_from_json(one["message"]),
             remedy=reason_from_json(one["remedy"]),
+            # Absent in rows of 0.1.0.
+            manifest=one.get("manifest", ""),
         )
         for one in cluster.checks
     )

@@ -9,6 +9,9 @@ from typing import Any
 from django.apps import AppConfig
 from django.utils import timezone
 
+from controlplane.adapters.clusters.volcano.scheduler_configuration import (
+    check_scheduler_configuration,
+)
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (
@@ -32,13 +35,14 @@ _CHECKS = (
     ),
     ("namespaces", CheckVerdict.PASSED, "namespaces can be made", ""),
     ("device-plugins", CheckVerdict.PASSED, "4 nodes offer nvidia.com/gpu", ""),
-    (
-        "volcano",
-        CheckVerdict.LACKING,
-        "Volcano is not installed: pods of a gang are bound one by one",
-        "install Volcano 1.15 or register the cluster without gang scheduling",
-    ),
 )
+#: Without reclaim and the network topology.
+_SCHEDULER_CONFIGURATION = """
+actions: "enqueue, allocate, preempt, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: predicates}, {name: capacity, enableHierarchy: true}, {name: nodeorder}]
+"""
 _POD = """\
 apiVersion: v1
 kind: Pod
@@ -66,9 +70,15 @@ class SampleCluster(FakeCluster):
         return "v1.34.2"
 
     def checks(self) -> tuple[ClusterCheck, ...]:
-        return tuple(
-            ClusterCheck(name=name, verdict=verdict, message=message, remedy=remedy)
-            for name, verdict, message, remedy in _CHECKS
+        scheduler = check_scheduler_configuration(
+            _SCHEDULER_CONFIGURATION, resources=["nvidia.com/gpu"]
+        )
+        return (
+            *(
+                ClusterCheck(name=name, verdict=verdict, message=message, remedy=remedy)
+                for name, verdict, message, remedy in _CHECKS
+            ),
+            scheduler,
         )
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:

@@ -288,4 +288,4 @@ def test_priorities_and_checks_are_those_of_the_cluster(cluster: VolcanoCluster)
     assert found["volcano-interfaces"].verdict is CheckVerdict.PASSED
     # The stand-in brings no configuration of Volcano's scheduler.
     assert found["volcano-scheduler"].verdict is CheckVerdict.LACKING
-    assert "nvidia.com/gpu" in cluster.scheduler_configuration()
+    assert "nvidia.com/gpu" in found["volcano-scheduler"].manifest

@@ -317,6 +317,7 @@ def _cluster_check_rows(checks: tuple[ClusterCheck, ...]) -> list[dict[str, str]
             "verdict": check.verdict.value,
             "message": render_reason(check.message),
             "remedy": render_reason(check.remedy),
+            "manifest": check.manifest,
         }
         for check in sorted(checks, key=lambda check: order.index(check.verdict))
     ]

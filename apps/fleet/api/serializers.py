@@ -42,6 +42,9 @@ class ClusterCheckSerializer(serializers.Serializer[Any]):
     verdict = serializers.ChoiceField(choices=[(one.value, one.value) for one in CheckVerdict])
     message = serializers.CharField()
     remedy = serializers.CharField(help_text="Recommended action; empty if none is required.")
+    manifest = serializers.CharField(
+        help_text="What the remedy applies to the cluster, as YAML; empty if it applies nothing."
+    )
 
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):

@@ -271,6 +271,8 @@ class ClusterCheck:
     message: str
     #: What an administrator of that cluster does about it; empty where nothing is to be done.
     remedy: str = ""
+    #: What the remedy applies to the cluster, as YAML; empty if it applies nothing.
+    manifest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

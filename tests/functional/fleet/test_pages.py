@@ -84,10 +84,15 @@ def test_stale_clusters_and_failed_checks_are_shown_first(
     fake.set_checks(
         ClusterCheck(name="api", verdict=CheckVerdict.PASSED, message="it answers"),
         ClusterCheck(
-            name="volcano", verdict=CheckVerdict.LACKING, message="no gangs", remedy="install it"
+            name="volcano",
+            verdict=CheckVerdict.LACKING,
+            message="no gangs",
+            remedy="install it",
+            manifest="kind: ConfigMap",
         ),
     )
     browser.post(f"/fleet/clusters/{cluster.uid}/check")
+    assert ">kind: ConfigMap</pre>" in text(browser, f"/fleet/clusters/{cluster.uid}")
     assert 'data-state="degraded"' in text(browser, "/fleet/clusters")
 
     fake.lose_contact()

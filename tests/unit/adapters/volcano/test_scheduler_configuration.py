@@ -55,6 +55,11 @@ def test_what_volcano_comes_with_lacks_what_our_queues_need() -> None:
     ):
         assert message in check.message
     assert check.remedy
+    (offered,) = yaml.safe_load_all(check.manifest)
+    assert (offered["kind"], offered["metadata"]["name"]) == (
+        "ConfigMap",
+        scheduler_configuration.CONFIG_MAP,
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ class ClusterCheck:
     verdict: VerdictEnum
     message: str
     remedy: str
+    manifest: str
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name
@@ -28,6 +29,8 @@ class ClusterCheck:
 
         remedy = self.remedy
 
+        manifest = self.manifest
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -36,6 +39,7 @@ class ClusterCheck:
                 "verdict": verdict,
                 "message": message,
                 "remedy": remedy,
+                "manifest": manifest,
             }
         )
 
@@ -52,11 +56,14 @@ class ClusterCheck:
 
         remedy = d.pop("remedy")
 
+        manifest = d.pop("manifest")
+
         cluster_check = cls(
             name=name,
             verdict=verdict,
             message=message,
             remedy=remedy,
+            manifest=manifest,
         )
 
         return cluster_check

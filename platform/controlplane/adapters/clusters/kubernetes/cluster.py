@@ -29,6 +29,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     object_name,
 )
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
+from controlplane.adapters.clusters.kubernetes.connection_checks import SchedulerChecks
 from controlplane.adapters.clusters.kubernetes.kubeconfig import from_kubeconfig, in_cluster_access
 from controlplane.adapters.clusters.kubernetes.launch_status import FoundLaunch, pod_path
 from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
@@ -71,8 +72,6 @@ class KubernetesCluster(PodLauncher):
 
     runs_images = True
     options_declaration: ClassVar = ClusterProfile
-    #: Checks of the scheduler that places the workloads; None where Ninefold does.
-    _scheduler_checks: Callable[[KubernetesApi], Sequence[ClusterCheck]] | None = None
 
     @property
     def downloads_inputs(self) -> bool:
@@ -340,8 +339,12 @@ class KubernetesCluster(PodLauncher):
             installation=self.installation,
             profile=self.profile,
             plugins=tuple(adapter_registry.chip_plugins().values()),
-            scheduler_checks=self._scheduler_checks,
+            scheduler_checks=self._scheduler_checks(),
         )
+
+    def _scheduler_checks(self) -> SchedulerChecks | None:
+        """Checks of the scheduler that places the workloads; None where Ninefold does."""
+        return None
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
         found = self._find_launch(name)

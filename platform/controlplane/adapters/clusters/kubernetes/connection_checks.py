@@ -31,6 +31,8 @@ _VOLCANO = "/apis/batch.volcano.sh"
 #: Names that one sentence lists.
 _SHOWN = 3
 
+SchedulerChecks = Callable[[KubernetesApi], Sequence[ClusterCheck]]
+
 passed = partial(ClusterCheck, verdict=CheckVerdict.PASSED)
 lacking = partial(ClusterCheck, verdict=CheckVerdict.LACKING)
 failed = partial(ClusterCheck, verdict=CheckVerdict.FAILED)
@@ -128,7 +130,7 @@ def connection_checks(
     installation: str,
     profile: ClusterProfile,
     plugins: Sequence[ChipPlugin],
-    scheduler_checks: Callable[[KubernetesApi], Sequence[ClusterCheck]] | None = None,
+    scheduler_checks: SchedulerChecks | None = None,
 ) -> tuple[ClusterCheck, ...]:
     """All checks in a fixed order; if the API does not respond, that check alone.
 

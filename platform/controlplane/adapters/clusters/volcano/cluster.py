@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import inspection
 from controlplane.adapters.clusters.kubernetes import object_names as marking
 from controlplane.adapters.clusters.kubernetes.api import (
+    ApiRefused,
     Manifest,
     Object,
     labels_of,
@@ -24,6 +26,7 @@ from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.cluster_profile import (
     InvalidClusterProfile,
 )
+from controlplane.adapters.clusters.kubernetes.connection_checks import SchedulerChecks
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.launch_status import FoundLaunch
 from controlplane.adapters.clusters.kubernetes.network_topology import HYPERNODES, domains_of
@@ -63,7 +66,6 @@ class VolcanoCluster(KubernetesCluster):
     """
 
     binds = False
-    _scheduler_checks = staticmethod(scheduler_configuration.volcano_checks)
 
     def __init__(self, *, queue: str = object_names.DEFAULT, **options: Any) -> None:
         super().__init__(**options)
@@ -219,11 +221,15 @@ class VolcanoCluster(KubernetesCluster):
             if chip in known and known[chip].resource
         }
 
-    def scheduler_configuration(self) -> str:
-        """The ConfigMap that we recommend to its administrator, as YAML."""
-        return scheduler_configuration.render_scheduler_configuration(
-            self.extended_resources().values()
-        )
+    def _scheduler_checks(self) -> SchedulerChecks:
+        return partial(scheduler_configuration.volcano_checks, resources=self._visible_resources)
+
+    def _visible_resources(self) -> Collection[str]:
+        try:
+            return self.extended_resources().values()
+        except ApiRefused:
+            # The check of permissions reports it.
+            return ()
 
     # -- Launching --
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from textwrap import indent
 from typing import Any, Final
 
@@ -29,16 +29,16 @@ _WEIGHT_OF_CARDS, _WEIGHT_OF_THE_REST = 10, 1
 #: What each choice is for, as comments above the setting.
 _REASONS: Final = """\
 # actions
-#   preempt   urgent work takes the place of less urgent work of its own queue
-#   reclaim   a queue takes back what it deserves and others borrowed
-#   backfill  small work runs meanwhile where nothing is kept for a gang
+#   preempt   a workload of a higher priority preempts others of its queue
+#   reclaim   a queue reclaims its deserved quota from queues that borrow it
+#   backfill  small workloads run on cards that no gang waits for
 # plugins
-#   gang                    all pods of a gang or none; its pods are never single victims
-#   capacity                queues by deserved, guarantee and capability; proportion must be off
-#     enableHierarchy       queues below queues
-#   binpack                 fills nodes with cards up, so that whole nodes stay free for gangs
-#   network-topology-aware  keeps a gang below one HyperNode
-#   numa-aware              processors beside the cards' memory, where a Job asks for it
+#   gang                    all pods of a gang are scheduled or none; none is evicted alone
+#   capacity                quotas: deserved, guarantee, capability; incompatible with proportion
+#     enableHierarchy       child queues
+#   binpack                 fills nodes with cards first, so that whole nodes stay free for gangs
+#   network-topology-aware  keeps a gang within one HyperNode
+#   numa-aware              CPUs of the card's NUMA node, where a Job requests it
 """
 
 
@@ -54,9 +54,15 @@ def render_scheduler_configuration(resources: Iterable[str]) -> str:
     return f"{yaml.safe_dump(body, sort_keys=False)}data:\n{data}"
 
 
-def check_scheduler_configuration(text: str | None) -> ClusterCheck:
-    """What a scheduler's configuration means for our queues; None: it could not be read."""
+def check_scheduler_configuration(
+    text: str | None, *, resources: Collection[str] = ()
+) -> ClusterCheck:
+    """What a scheduler's configuration means for our queues; None: it could not be read.
+
+    :param resources: extended resources of the chips in the fleet, for the recommended configuration.
+    """
     name = "volcano-scheduler"
+    manifest = render_scheduler_configuration(resources)
     if text is None:
         return lacking(
             name=name,
@@ -67,9 +73,10 @@ def check_scheduler_configuration(text: str | None) -> ClusterCheck:
             ),
             remedy=Reason(
                 "volcano.scheduler.unreadable_remedy",
-                "Allow the account to read this ConfigMap, or check its key {key} yourself",
+                "Allow the account to read this ConfigMap, or compare its key {key} with the recommended one",
                 key=KEY,
             ),
+            manifest=manifest,
         )
     try:
         settings = yaml.safe_load(text)
@@ -77,7 +84,7 @@ def check_scheduler_configuration(text: str | None) -> ClusterCheck:
         settings, text = None, str(wrong)
     remedy = Reason(
         "volcano.scheduler.remedy",
-        "Apply the scheduler configuration that the page of the cluster shows",
+        "Apply the recommended scheduler configuration to the cluster and restart volcano-scheduler",
     )
     if not isinstance(settings, Mapping):
         message = Reason(
@@ -85,9 +92,9 @@ def check_scheduler_configuration(text: str | None) -> ClusterCheck:
             "The scheduler configuration is not a YAML mapping: {detail}",
             detail=text[:200],
         )
-        return failed(name=name, message=message, remedy=remedy)
+        return failed(name=name, message=message, remedy=remedy, manifest=manifest)
     if problems := tuple(_setting_problems(settings)):
-        return lacking(name=name, message=join_reasons(problems), remedy=remedy)
+        return lacking(name=name, message=join_reasons(problems), remedy=remedy, manifest=manifest)
     return passed(
         name=name,
         message=Reason(
@@ -199,12 +206,19 @@ _SCHEDULER: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/volcano-s
 _SETTINGS: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIG_MAP}"
 
 
-def volcano_checks(api: KubernetesApi) -> tuple[ClusterCheck, ...]:
-    """Its interfaces, and how its scheduler is set."""
+def volcano_checks(
+    api: KubernetesApi, *, resources: Callable[[], Collection[str]] = tuple
+) -> tuple[ClusterCheck, ...]:
+    """Its interfaces, and how its scheduler is set.
+
+    :param resources: returns the extended resources of the chips that the cluster has.
+    """
     interfaces = _api_check(api)
     if interfaces.verdict is CheckVerdict.FAILED:
         return (interfaces,)
-    return interfaces, check_scheduler_configuration(_installed_configuration(api))
+    return interfaces, check_scheduler_configuration(
+        _installed_configuration(api), resources=resources()
+    )
 
 
 def _api_check(api: KubernetesApi) -> ClusterCheck:
