@@ -1,4 +1,4 @@
-"""The environment of client libraries: Python packages, Node, and the package of npm, by their lock files."""
+"""Client libraries and tools of npm that tests run: Python packages, Node and packages of npm, by lock file."""
 
 from __future__ import annotations
 
@@ -43,6 +43,10 @@ class ClientEnvironment:
     @property
     def npm(self) -> Path:
         return self._node_package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+
+    def script(self, name: str) -> Path:
+        """A command of a package of npm, for Node."""
+        return (self.folder / "node_modules" / ".bin" / name).resolve(strict=True)
 
     def run_suite(self, name: str, *, variables: Mapping[str, str]) -> None:
         """Run ``suites/NAME``, and fail with its output if one of its tests fails."""
