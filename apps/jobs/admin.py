@@ -19,6 +19,7 @@ from apps.jobs.models import (
     ProgressPoint,
     SavedFilter,
     SecretVariable,
+    UnfinishedUpload,
 )
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shorten_digest
@@ -98,6 +99,17 @@ class AttemptUploadAdmin(ScopedReadOnlyAdmin[AttemptUpload]):
     @admin.display(description="digest")
     def digest_shortened(self, file: AttemptUpload) -> str:
         return shorten_digest(file.digest.rpartition(":")[2])
+
+
+@admin.register(UnfinishedUpload)
+class UnfinishedUploadAdmin(ScopedReadOnlyAdmin[UnfinishedUpload]):
+    team_path = "attempt__job__team"
+    list_display = ("path", "attempt", "size", "started_at")
+    search_fields = ("path", "attempt__uid")
+    list_select_related = ("attempt__job",)
+    # Whoever knows the reference and reaches the store may complete the upload.
+    fields = ("attempt", "path", "size", "started_at")
+    ordering = ("-id",)
 
 
 @admin.register(SavedFilter)

@@ -226,6 +226,27 @@ class AttemptUpload(models.Model):
         return self.path
 
 
+class UnfinishedUpload(models.Model):
+    """A direct upload that an attempt has started and not completed; aborted when the attempt ends."""
+
+    attempt = models.ForeignKey(
+        Attempt, on_delete=models.CASCADE, related_name="unfinished_uploads"
+    )
+    path = models.CharField(max_length=300)
+    size = models.BigIntegerField()
+    started_at = models.DateTimeField()
+    #: Identifies the upload to the artifact store; empty until it is started there.
+    reference = models.TextField(blank=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("attempt", "path"), name="unfinished_upload_path_once"),
+        )
+
+    def __str__(self) -> str:
+        return self.path
+
+
 class SavedFilter(UidModel):
     """A saved query of the job list."""
 

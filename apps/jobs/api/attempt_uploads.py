@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -52,7 +53,9 @@ class AttemptUploadStartView(AttemptView):
     def post(self, request: Request, uid: str) -> Response:
         body = AttemptUploadStartSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        started = services.attempt_direct_upload_start(attempt=self.attempt, **body.validated_data)
+        started = services.attempt_direct_upload_start(
+            attempt=self.attempt, at=timezone.now(), **body.validated_data
+        )
         shown = {"upload": "", "parts": ()} if started is None else started
         return Response(AttemptDirectUploadSerializer(shown).data)
 

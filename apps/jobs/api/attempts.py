@@ -176,7 +176,11 @@ class AttemptFileUploadView(AttemptView):
         if size > LARGEST_FILE:
             raise BodyTooLarge(size=size, limit=LARGEST_FILE)
         blob = services.attempt_file_receive(
-            attempt=self.attempt, path=path, sha256=sha256, chunks=_body_chunks(request.stream)
+            attempt=self.attempt,
+            path=path,
+            sha256=sha256,
+            size=size,
+            chunks=_body_chunks(request.stream),
         )
         return Response({"path": path, "digest": blob.digest, "size": blob.size})
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.jobs.models import Attempt
+from apps.jobs.services.direct_uploads import unfinished_uploads_abort
 from apps.jobs.services.job_storage import checkpoints_mark_removed
 from apps.jobs.services.secret_variables import RETRY_RETENTION, secret_variables_delete
 from apps.models.selectors.storage import checkpoint_retention
@@ -26,7 +27,7 @@ def launches_clean_up(*, at: datetime) -> int:
     It also finds Launches that a worker without its lease created after their attempts had been stopped.
     """
     secret_variables_delete(at=at)
-    touched = 0
+    touched = unfinished_uploads_abort()
     for cluster in Cluster.objects.all():
         try:
             touched += _clean_up_launches_on_cluster(cluster, fleet.cluster_adapter(cluster), at)

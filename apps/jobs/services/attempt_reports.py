@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeGuard
 
 from django.db import transaction
+from django.db.models import Sum
 
 from apps.jobs.models import (
     Attempt,
@@ -17,10 +18,13 @@ from apps.jobs.models import (
 from apps.models import selectors as registry_selectors
 from apps.quotas import services as quotas
 from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.resources import GIB, format_bytes
 from controlplane.ports.artifacts import ArtifactError, Blob, StorageFull, StorageUnavailable
 
 #: Maximum number of characters in the path of an output file.
 MAX_OUTPUT_PATH_LENGTH = 300
+#: Of all output files of an attempt: the weights of the largest models of the catalog, and their checkpoints.
+MAX_OUTPUT_BYTES = 8 * 1024 * GIB
 #: Of the column of steps.
 LARGEST_STEP = 2**31 - 1
 #: Reported metrics that charts and comparisons use.
@@ -131,15 +135,17 @@ def _stored_points(
 
 
 def attempt_file_receive(
-    *, attempt: Attempt, path: str, sha256: str, chunks: Iterable[bytes]
+    *, attempt: Attempt, path: str, sha256: str, size: int, chunks: Iterable[bytes]
 ) -> Blob:
     """Store a file that the attempt uploads, until the manifest lists it.
 
-    :raises ReportRefused: if the path may leave its folder, or the content has another digest.
+    :raises ReportRefused: if the path may leave its folder, the files of the attempt exceed the limit, or the
+        content has another digest.
     :raises StorageFull: if the artifact store is full.
     :raises StorageUnavailable: if the artifact store does not answer.
     """
     check_output_path(path)
+    check_output_size(attempt=attempt, path=path, size=size)
     try:
         blob = registry_selectors.artifact_store().put(chunks, expected=f"sha256:{sha256}")
     except (StorageFull, StorageUnavailable):
@@ -168,6 +174,26 @@ def check_output_path(path: str) -> None:
                 "characters; got {path}",
                 limit=MAX_OUTPUT_PATH_LENGTH,
                 path=repr(path),
+            )
+        )
+
+
+def check_output_size(*, attempt: Attempt, path: str, size: int) -> None:
+    """:raises ReportRefused: if the files of the attempt, unfinished uploads included, exceed the limit."""
+    others = sum(
+        files.exclude(path=path).aggregate(total=Sum("size"))["total"] or 0
+        for files in (attempt.uploads, attempt.unfinished_uploads)
+    )
+    if others + size > MAX_OUTPUT_BYTES:
+        raise ReportRefused(
+            Reason(
+                "attempt.output.too_large",
+                "the output files of a job attempt have a limit of {limit}; {path} has {size}, the others "
+                "have {others}",
+                limit=format_bytes(MAX_OUTPUT_BYTES),
+                path=repr(path),
+                size=format_bytes(size),
+                others=format_bytes(others),
             )
         )
 

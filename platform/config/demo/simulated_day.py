@@ -157,6 +157,7 @@ class InProcessAttemptReporter:
             attempt=_reported_attempt(report),
             path=path,
             sha256=hashlib.sha256(content).hexdigest(),
+            size=len(content),
             chunks=[content],
         )
 

@@ -177,3 +177,10 @@ class UploadSigningStore(Protocol):
         :raises StorageUnavailable: if the store does not answer.
         """
         ...
+
+    def abort_upload(self, reference: str) -> None:
+        """Delete what was uploaded; its URLs are useless from then on. A repeated call has no effect.
+
+        :raises StorageUnavailable: if the store does not answer.
+        """
+        ...

@@ -30,6 +30,7 @@ TEAMS_THINGS = {
     "jobs.ProgressPoint",
     "jobs.SecretVariable",
     "jobs.AttemptUpload",
+    "jobs.UnfinishedUpload",
     "quotas.Allocation",
     "quotas.CardRate",
     "quotas.Claim",

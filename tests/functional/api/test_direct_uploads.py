@@ -17,9 +17,10 @@ from django.db import connection
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
-from apps.jobs.models import Attempt, AttemptUpload, Job
-from apps.jobs.services.direct_uploads import CONCURRENT_VERIFICATIONS
+from apps.jobs.models import Attempt, AttemptUpload, Job, UnfinishedUpload
+from apps.jobs.services.direct_uploads import CONCURRENT_VERIFICATIONS, unfinished_uploads_abort
 from apps.models import selectors as registry
+from controlplane.domain.common.resources import format_bytes
 from controlplane.persistence.advisory_locks import AdvisoryLock
 from ninefold_runtime import direct_uploads
 from ninefold_runtime.direct_uploads import DirectUploadRefused, DirectUploads
@@ -31,6 +32,7 @@ from tests.s3_servers import PART, FaultyProxy, s3_url
 
 __all__ = ["ran", "s3_url"]
 
+PART_NOT_STORED = (direct_uploads._PartFailed, direct_uploads._PartInterrupted)
 CONTENT = os.urandom(2 * PART + 1000)
 
 
@@ -137,10 +139,10 @@ def test_a_fault_that_passes_costs_a_repetition_and_nothing_else(uploader: Uploa
 
 def test_what_does_not_arrive_is_not_visible_and_goes_through_the_web(uploader: Uploader) -> None:
     for kind, method, part in (
+        ("503", "POST", "uploads"),
         ("500", "PUT", "partNumber=2"),
         ("403", "PUT", "partNumber=1"),
         ("cut-request", "PUT", "partNumber=3"),
-        ("503", "POST", "uploads"),
     ):
         uploader.proxy.inject(kind, method=method, part=part, times=-1)
         assert not uploader.upload(CONTENT), (kind, part)
@@ -149,7 +151,8 @@ def test_what_does_not_arrive_is_not_visible_and_goes_through_the_web(uploader: 
         assert uploader.keys() == []
         assert not AttemptUpload.objects.exists()
     uploader.proxy.inject("", method="")
-    assert uploader.unfinished()
+    # Starting the file again has aborted the uploads before.
+    assert uploader.unfinished() == 1
     stored = uploader.reporter.file("model.safetensors", CONTENT)
     assert stored.status_code == 200, stored.content
     soon = datetime.now(UTC) + timedelta(minutes=1)
@@ -206,6 +209,71 @@ def test_one_upload_of_an_attempt_is_verified_at_a_time(uploader: Uploader) -> N
     assert not AttemptUpload.objects.exists()
     uploader.post("/uploads/complete", {"upload": started["upload"]})
     assert AttemptUpload.objects.get(attempt=uploader.attempt).size == len(CONTENT)
+
+
+def test_starting_a_file_again_aborts_its_earlier_upload(uploader: Uploader) -> None:
+    announced = {"path": "a", "size": len(CONTENT), "sha256": sha256_of(CONTENT)}
+    first, second = (uploader.post("/uploads", announced) for _ in range(2))
+    assert uploader.unfinished() == 1
+    uploader.file.write_bytes(CONTENT)
+    with pytest.raises(PART_NOT_STORED):
+        direct_uploads._put(uploader.file, direct_uploads._Part(**first["parts"][0]))
+    for part in second["parts"]:
+        direct_uploads._put(uploader.file, direct_uploads._Part(**part))
+    uploader.post("/uploads/complete", {"upload": second["upload"]})
+    assert (uploader.unfinished(), UnfinishedUpload.objects.count()) == (0, 0)
+
+
+def test_unfinished_uploads_and_bytes_of_an_attempt_are_limited(
+    uploader: Uploader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.jobs.services.direct_uploads.MAX_UNFINISHED_UPLOADS", 2)
+    monkeypatch.setattr("apps.jobs.services.attempt_reports.MAX_OUTPUT_BYTES", 3 * PART)
+    reporter = uploader.reporter
+
+    def start(path: str, size: int) -> Any:
+        body = {"path": path, "size": size, "sha256": "0" * 64}
+        return reporter.client.post(f"{reporter.address}/uploads", body)
+
+    assert start("a", 2 * PART).status_code == 200
+    too_large = f"have a limit of {format_bytes(3 * PART)}; 'b' has"
+    assert too_large in problem(start("b", 2 * PART), 422, "report-refused")["detail"]
+    refused = reporter.file("b", CONTENT)
+    assert "have a limit of" in problem(refused, 422, "report-refused")["detail"]
+    assert start("b", PART).status_code == 200
+    assert start("b", PART - 1).status_code == 200
+    too_many = problem(start("c", 1), 422, "report-refused")["detail"]
+    assert "has 2 unfinished uploads, which is the limit" in too_many
+    assert uploader.unfinished() == 2
+
+
+def test_unfinished_uploads_are_aborted_when_the_attempt_has_ended(
+    company: Company, ran: tuple[Job, Attempt], uploader: Uploader
+) -> None:
+    job, attempt = ran
+    contents = model_contents()
+    for path, content in contents.items():
+        assert uploader.upload(content, path=path), uploader.said
+    announced = {"path": "left", "size": len(CONTENT), "sha256": sha256_of(CONTENT)}
+    started = uploader.post("/uploads", announced)
+    assert unfinished_uploads_abort() == 0
+    done = uploader.reporter.manifest(kind="model", files=described(contents))
+    assert done.status_code == 204, done.content
+    company.cluster.finish(attempt.launch_name)
+    company.turn_jobs()
+    uploader.proxy.inject("503", method="DELETE", part="uploadId", times=-1)
+    assert unfinished_uploads_abort() == 0
+    assert (uploader.unfinished(), UnfinishedUpload.objects.count()) == (1, 1)
+
+    uploader.proxy.inject("", method="")
+    assert unfinished_uploads_abort() == 1
+    assert (uploader.unfinished(), UnfinishedUpload.objects.count()) == (0, 0)
+    uploader.file.write_bytes(CONTENT)
+    with pytest.raises(PART_NOT_STORED):
+        direct_uploads._put(uploader.file, direct_uploads._Part(**started["parts"][0]))
+    company.turn_jobs()
+    job.refresh_from_db()
+    assert job.state == "succeeded"
 
 
 def test_the_files_become_a_model_version(

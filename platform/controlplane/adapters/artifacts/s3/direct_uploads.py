@@ -5,6 +5,7 @@
     start      create a multi-part upload of incoming/<random>; sign one URL for each part
     PUT …      by whoever has the URLs, each part with exactly its announced size
     complete   complete the upload, read and hash the object, copy it to sha256/…, delete it from incoming
+    abort      delete the parts: from then on the service refuses the URLs
 
 URLs of parts are useless once the upload is complete, so what was hashed cannot be replaced before it is copied.
 It must be hashed here: blobs are shared by their digest, and an uploader must not store other bytes under it.
@@ -74,8 +75,7 @@ class DirectUpload:
 
         :raises UploadIncomplete: if parts are missing.
         """
-        client, bucket = self._clients.requests, self._clients.options.bucket
-        where: Any = {"Bucket": bucket, "Key": self.key, "UploadId": self._upload_id}
+        client, where = self._clients.requests, self._place()
         try:
             pages = client.get_paginator("list_parts").paginate(**where)
             parts = [part for page in pages for part in page.get("Parts", ())]
@@ -90,6 +90,16 @@ class DirectUpload:
             if error_code(error) != "NoSuchUpload":
                 raise
             # It is complete, if an earlier call got so far.
+
+    def abort(self) -> None:
+        """Delete the parts, and the object if they have become one."""
+        client, where = self._clients.requests, self._place()
+        try:
+            client.abort_multipart_upload(**where)
+        except ClientError as error:
+            if error_code(error) != "NoSuchUpload":
+                raise
+            client.delete_object(Bucket=where["Bucket"], Key=self.key)
 
     def verify(self, *, digest: str, size: int) -> None:
         """Read the object. One with other bytes is deleted.
@@ -120,6 +130,10 @@ class DirectUpload:
         except ArtifactError as error:
             self.delete()
             raise UploadIncomplete(str(error)) from error
+
+    def _place(self) -> Any:
+        bucket = self._clients.options.bucket
+        return {"Bucket": bucket, "Key": self.key, "UploadId": self._upload_id}
 
     def delete(self) -> None:
         """What cannot be deleted now is deleted by ``delete_unfinished_writes``."""

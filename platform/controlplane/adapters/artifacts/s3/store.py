@@ -213,6 +213,11 @@ class S3Artifacts:
             upload.delete()
         return Blob(digest=digest, size=size)
 
+    def abort_upload(self, reference: str) -> None:
+        """See ``UploadSigningStore``."""
+        with s3_errors(self.options):
+            DirectUpload(self._clients, reference).abort()
+
     def delete(self, digest: str) -> None:
         with s3_errors(self.options):
             self._delete(self._blob_key(digest))
