@@ -75,8 +75,8 @@ def _provider_client(provider: SsoProvider) -> Any:
         )
         raise SignOnProviderFailed(
             _(
-                "the issuer of %(provider)s is %(issuer)s; an administrator has to correct "
-                "NINEFOLD_OIDC_ISSUER"
+                "%(provider)s reports the issuer %(issuer)s, which differs from "
+                "NINEFOLD_OIDC_ISSUER; an administrator has to correct the setting"
             )
             % {"provider": provider.name, "issuer": issuer},
             status=502,

@@ -319,7 +319,9 @@ def card_release(request: AuthenticatedRequest, card: Card) -> str:
 def card_burn_in_request(request: AuthenticatedRequest, card: Card) -> str:
     uids = _open_isolation_uids_of_target(card.node_id, card.pk)
     if not burn_ins_request(uids=uids, actor=request.user, at=timezone.now()):
-        return _("A burn-in requires an isolated card or node without a running burn-in.")
+        return _(
+            "To start a burn-in, the card or node must be isolated and have no running burn-in."
+        )
     return _("Burn-in scheduled. It starts when the running workloads have stopped.")
 
 

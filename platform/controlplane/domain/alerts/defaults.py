@@ -107,7 +107,7 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
     },
     {
         "name": "queue-waits",
-        "title": "Resource claim has been pending for one day",
+        "title": "Resource claim pending for more than one day",
         "measure": "queues.wait",
         "op": ">",
         "threshold": 86_400,

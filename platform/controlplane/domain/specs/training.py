@@ -92,8 +92,9 @@ DPO = (
 GRPO = (
     SpecField(
         name="generations",
-        label="Answers per prompt",
-        help="Number of answers per prompt; batch size × gradient accumulation must be a multiple of it.",
+        label="Completions per prompt",
+        help="Number of completions per prompt; batch size × gradient accumulation must be a "
+        "multiple of it.",
         kind=FieldKind.INTEGER,
         default=8,
         least=2,
