@@ -27,14 +27,18 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.serving.lifecycle import DeploymentState
+from controlplane.domain.serving.lifecycle import LIVE_DEPLOYMENT_STATES, DeploymentState
 
 SHOWN = 8
 #: Older failures are not shown.
 FAILED_LATELY = timedelta(days=7)
 
-_SERVING = (DeploymentState.STARTING, DeploymentState.READY, DeploymentState.DEGRADED)
-_MOVING = (DeploymentState.STARTING, DeploymentState.DEGRADED, DeploymentState.STOPPING)
+_MOVING = (
+    DeploymentState.STARTING,
+    DeploymentState.UPDATING,
+    DeploymentState.DEGRADED,
+    DeploymentState.STOPPING,
+)
 
 
 class OnboardingStep(StrEnum):
@@ -86,7 +90,7 @@ class HomeSummary:
 
     @property
     def serving(self) -> list[Deployment]:
-        return [one for one in self.deployments if one.state in _SERVING]
+        return [one for one in self.deployments if one.state in LIVE_DEPLOYMENT_STATES]
 
     @property
     def action_required_count(self) -> int:

@@ -26,6 +26,7 @@ STATE_BADGES: Mapping[str, StateBadge] = {
     "admitted": StateBadge(_("preparing"), "settings", "blue"),
     "launched": StateBadge(_("starting"), "settings", "blue"),
     "starting": StateBadge(_("starting"), "settings", "blue"),
+    "updating": StateBadge(_("updating"), "refresh", "blue"),
     "importing": StateBadge(_("importing"), "download", "blue"),
     "running": StateBadge(_("running"), "player-play", "blue"),
     "completing": StateBadge(_("completing"), "refresh", "blue"),

@@ -77,7 +77,7 @@ def test_scaling_up_adds_and_scaling_down_removes_the_youngest(company: Company)
         deployment=deployment, replicas=2, actor=company.engineer, at=company.at
     )
     deployment.refresh_from_db()
-    assert deployment.state == DeploymentState.STARTING
+    assert deployment.state == DeploymentState.UPDATING
     start_replicas(company)
     older, younger = replicas_of(deployment)
     deployment.refresh_from_db()

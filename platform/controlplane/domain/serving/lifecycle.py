@@ -3,8 +3,9 @@
 ::
 
     deployment  STARTING ──become_ready──▶ READY ──degrade──▶ DEGRADED ──become_ready──▶ READY
-                    ▲                        │                   │
-                    └──start── STOPPED ◀─confirm─ STOPPING ◀──stop──┘
+                    ▲                        └──change──▶ UPDATING ◀──change──┘
+                    │                                        └──become_ready──▶ READY, or degrade
+                    └──start── STOPPED ◀─confirm─ STOPPING ◀──stop── any of these
 
     replica     PENDING ─admit▶ ADMITTED ─launch▶ STARTING ─become_ready▶ READY ─drain▶ DRAINING
                                    ▲                  └───crash──▶ BACKOFF ◀──crash──┘
@@ -27,6 +28,8 @@ from controlplane.domain.common.state_machine import StateMachine
 class DeploymentState(StrEnum):
     STARTING = "starting"
     READY = "ready"
+    #: A new revision or number of replicas is being rolled out; the earlier one serves meanwhile.
+    UPDATING = "updating"
     DEGRADED = "degraded"
     STOPPING = "stopping"
     STOPPED = "stopped"
@@ -35,7 +38,7 @@ class DeploymentState(StrEnum):
 class DeploymentEvent(StrEnum):
     BECOME_READY = "become_ready"
     DEGRADE = "degrade"
-    #: A new revision or more replicas: back to starting.
+    #: A new revision, or another number of replicas.
     CHANGE = "change"
     #: Pause and resume its rollout.
     PAUSE = "pause"
@@ -45,25 +48,37 @@ class DeploymentEvent(StrEnum):
     START = "start"
 
 
+LIVE_DEPLOYMENT_STATES = (
+    DeploymentState.STARTING,
+    DeploymentState.READY,
+    DeploymentState.UPDATING,
+    DeploymentState.DEGRADED,
+)
+
 DEPLOYMENT = StateMachine(
     name="deployment",
     initial=DeploymentState.STARTING,
     transitions={
         (DeploymentState.STARTING, DeploymentEvent.BECOME_READY): DeploymentState.READY,
+        (DeploymentState.UPDATING, DeploymentEvent.BECOME_READY): DeploymentState.READY,
         (DeploymentState.DEGRADED, DeploymentEvent.BECOME_READY): DeploymentState.READY,
         (DeploymentState.STARTING, DeploymentEvent.DEGRADE): DeploymentState.DEGRADED,
         (DeploymentState.READY, DeploymentEvent.DEGRADE): DeploymentState.DEGRADED,
+        (DeploymentState.UPDATING, DeploymentEvent.DEGRADE): DeploymentState.DEGRADED,
         (DeploymentState.STARTING, DeploymentEvent.CHANGE): DeploymentState.STARTING,
-        (DeploymentState.READY, DeploymentEvent.CHANGE): DeploymentState.STARTING,
-        (DeploymentState.DEGRADED, DeploymentEvent.CHANGE): DeploymentState.STARTING,
-        (DeploymentState.STARTING, DeploymentEvent.STOP): DeploymentState.STOPPING,
-        (DeploymentState.READY, DeploymentEvent.STOP): DeploymentState.STOPPING,
-        (DeploymentState.DEGRADED, DeploymentEvent.STOP): DeploymentState.STOPPING,
+        **{
+            (state, DeploymentEvent.CHANGE): DeploymentState.UPDATING
+            for state in (DeploymentState.READY, DeploymentState.UPDATING, DeploymentState.DEGRADED)
+        },
+        **{
+            (state, DeploymentEvent.STOP): DeploymentState.STOPPING
+            for state in LIVE_DEPLOYMENT_STATES
+        },
         (DeploymentState.STOPPING, DeploymentEvent.CONFIRM): DeploymentState.STOPPED,
         (DeploymentState.STOPPED, DeploymentEvent.START): DeploymentState.STARTING,
         **{
             (state, event): state
-            for state in (DeploymentState.STARTING, DeploymentState.READY, DeploymentState.DEGRADED)
+            for state in LIVE_DEPLOYMENT_STATES
             for event in (DeploymentEvent.PAUSE, DeploymentEvent.RESUME)
         },
     },

@@ -1,6 +1,6 @@
 from typing import Literal
 
-DeploymentState = Literal["degraded", "ready", "starting", "stopped", "stopping"]
+DeploymentState = Literal["degraded", "ready", "starting", "stopped", "stopping", "updating"]
 
 DEPLOYMENT_STATE_VALUES: set[DeploymentState] = {
     "degraded",
@@ -8,6 +8,7 @@ DEPLOYMENT_STATE_VALUES: set[DeploymentState] = {
     "starting",
     "stopped",
     "stopping",
+    "updating",
 }
 
 

@@ -1,6 +1,8 @@
 from typing import Literal
 
-DeploymentsListStateItem = Literal["degraded", "ready", "starting", "stopped", "stopping"]
+DeploymentsListStateItem = Literal[
+    "degraded", "ready", "starting", "stopped", "stopping", "updating"
+]
 
 DEPLOYMENTS_LIST_STATE_ITEM_VALUES: set[DeploymentsListStateItem] = {
     "degraded",
@@ -8,6 +10,7 @@ DEPLOYMENTS_LIST_STATE_ITEM_VALUES: set[DeploymentsListStateItem] = {
     "starting",
     "stopped",
     "stopping",
+    "updating",
 }
 
 
