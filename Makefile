@@ -112,8 +112,9 @@ lock: development ## Resolve the lock files anew (UPGRADE=--upgrade: to the newe
 	echo uv | $(COMPILE) - --output-file platform/launcher/requirements-uv.lock
 	$(COMPILE) tests/clients/requirements.in --output-file tests/clients/requirements.lock
 
-wheel: development ## Build the wheel and the source distribution in dist
+wheel: development ## Build wheels and source distributions of server and client in dist
 	$(BIN)/python -m hatchling build --target sdist --target wheel --directory dist
+	cd client && $(abspath $(BIN))/python -m hatchling build --target sdist --target wheel --directory $(abspath dist)
 
 release: development ## Date the changelog, set the version, commit and tag; no push (VERSION=0.2.0)
 	@$(BIN)/python -m tests.release $(VERSION)

@@ -21,6 +21,7 @@ CHANGELOG = "CHANGELOG.md"
 #: File → lines that contain the version; ``{}`` stands for it.
 COPIES: Mapping[str, tuple[str, ...]] = {
     PROJECT: ('version = "{}"',),
+    "client/pyproject.toml": ('version = "{}"',),
     "docker/Dockerfile": (
         "docker build --file docker/Dockerfile --tag ninefold:{} .",
         'org.opencontainers.image.version="{}"',

@@ -41,6 +41,9 @@ class MaintenanceRolloutNodeSerializer(serializers.ModelSerializer[RolloutNode])
 
 class MaintenanceRolloutSerializer(serializers.ModelSerializer[Rollout]):
     cluster = ObjectReference()
+    labels = serializers.DictField(
+        child=serializers.CharField(), help_text="Node labels that selected the nodes."
+    )
     argv = serializers.ListField(child=serializers.CharField())
     created_by = serializers.CharField(source="created_by.username")
     nodes = MaintenanceRolloutNodeSerializer(
@@ -53,6 +56,8 @@ class MaintenanceRolloutSerializer(serializers.ModelSerializer[Rollout]):
             "uid",
             "name",
             "cluster",
+            "labels",
+            "domain_label",
             "state",
             "argv",
             "image",

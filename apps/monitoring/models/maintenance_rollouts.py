@@ -20,6 +20,9 @@ class Rollout(UidModel):
 
     name = models.CharField(max_length=120)
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="rollouts")
+    #: How nodes were selected and put into failure domains; empty in rollouts of earlier versions.
+    labels = models.JSONField(default=dict, blank=True)
+    domain_label = models.CharField(max_length=120, blank=True, default="")
     state = models.CharField(max_length=10, choices=STATES, default=RolloutState.RUNNING)
     #: Arguments of the command, run without a shell; empty: no command.
     argv = ArrayField(models.CharField(max_length=1000), default=list, blank=True)

@@ -129,6 +129,8 @@ def maintenance_rollout_begin(
     rollout = Rollout.objects.create(
         name=request.name.strip(),
         cluster=request.cluster,
+        labels=dict(request.labels),
+        domain_label=request.domain_label,
         argv=list(request.argv),
         image=request.image,
         run_within=request.run_within,

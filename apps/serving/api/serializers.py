@@ -25,6 +25,7 @@ from apps.serving.models import (
 from apps.serving.selectors.lora_adapters import MAX_ADAPTERS, AdapterConfiguration
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS, RevisionConfiguration
 from apps.serving.selectors.rollouts import RolloutStatus, rollout_status
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.domain.serving.model_kinds import Operation
@@ -35,6 +36,7 @@ from controlplane.domain.serving.rolling_updates import (
     RolloutStrategy,
 )
 from controlplane.ports.engines import EngineTask
+from controlplane.web.references import ReferenceNaming, register_reference_naming
 from controlplane.web.rest import (
     LARGEST_INTEGER,
     ListFilters,
@@ -44,6 +46,15 @@ from controlplane.web.rest import (
     VisibleUidField,
 )
 from controlplane.web.spec_schemas import EngineSpecField
+
+register_reference_naming(
+    Deployment,
+    ReferenceNaming(
+        noun=Reason("reference.noun.deployment", "deployment"),
+        owner="team__slug",
+        example="assistant",
+    ),
+)
 
 
 class DeploymentSerializer(serializers.ModelSerializer[Deployment]):

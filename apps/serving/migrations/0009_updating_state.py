@@ -1,5 +1,6 @@
-import controlplane.domain.serving.lifecycle
 from django.db import migrations, models
+
+import controlplane.domain.serving.lifecycle
 
 
 class Migration(migrations.Migration):

@@ -13,7 +13,15 @@ from ninefold_client.kinds import KINDS, JobKind, Kind
 from ninefold_client.manifests import Difference, Manifest, differences
 from ninefold_client.resources import find_job_output, find_team, split_version
 
-__all__ = ["KINDS", "ApplyAction", "JobKind", "Plan", "apply_manifest", "manifest_of_object"]
+__all__ = [
+    "KINDS",
+    "ApplyAction",
+    "JobKind",
+    "Plan",
+    "apply_manifest",
+    "manifest_of_object",
+    "manifests_of_objects",
+]
 
 
 class ApplyAction(StrEnum):
@@ -78,6 +86,7 @@ def apply_manifest(
     wanted = {name: value for name, value in compared.items() if name not in kind.write_only}
     found_differences = (
         *differences(wanted, kind.live_spec(row) if row else {}),
+        *_differences_of_owner(kind, row, resolved, wanted),
         *kind.more_differences(manifest, row),
     )
     plan = Plan(
@@ -95,6 +104,19 @@ def apply_manifest(
         changed = frozenset(one.field.partition(".")[0] for one in found_differences)
         kind.change(row, kind.body(manifest, resolved), changed)
     return replace(plan, action=ApplyAction.CONFIGURED)
+
+
+def _differences_of_owner(
+    kind: Kind,
+    row: Mapping[str, Any] | None,
+    resolved: Mapping[str, str],
+    wanted: Mapping[str, Any],
+) -> Iterable[Difference]:
+    """References to objects of the same name in another team, by uid."""
+    for name, uid in resolved.items() if row else ():
+        live = kind.live_reference(row or {}, name)
+        if live and live["name"] == wanted.get(name) and live["uid"] != uid:
+            yield Difference(field=name, before=live["uid"], after=uid)
 
 
 def _created_names(manifests: Iterable[Manifest]) -> frozenset[str]:
@@ -124,7 +146,7 @@ def _resolve(
             if isinstance(given, Mapping):
                 found = find_job_output(kind.client, given, field=f"{manifest}: spec.{name}")
             else:
-                found = find(kind.client, str(given))
+                found = find(kind.client, str(given), team=manifest.team)
         except NotFound as error:
             if error.name not in missing:
                 raise
@@ -178,7 +200,7 @@ def source_jobs(manifest: Manifest, manifests: Iterable[Manifest]) -> list[Manif
         return []
     if isinstance(given, Mapping):
         return [one for one in manifests if one.kind == "Job" and one.name == given.get("job")]
-    model, _ = split_version(str(given))
+    model, _ = split_version(str(given).rpartition("/")[2])
     return [one for one in manifests if one.kind == "Job" and one.spec.get("output_name") == model]
 
 
@@ -186,3 +208,21 @@ def manifest_of_object(client: Client, kind: str, row: Mapping[str, Any]) -> Man
     """Return the document that ``apply`` reads for an existing object."""
     found = KINDS[kind](client)
     return found.manifest_of(found.details(row))
+
+
+def manifests_of_objects(
+    client: Client, kind: str, rows: Iterable[Mapping[str, Any]]
+) -> list[Manifest]:
+    """Return the documents of the objects that a document of their name means.
+
+    Revoked objects are left out, and of several objects with one name all but the newest.
+
+    :param rows: newest first.
+    """
+    found = KINDS[kind](client)
+    meant: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for row in rows:
+        team = row["team"]["uid"] if found.has_team and row.get("team") else ""
+        if found.is_current(row):
+            meant.setdefault((found.resource.name_of(row), team), row)
+    return [manifest_of_object(client, kind, row) for row in meant.values()]

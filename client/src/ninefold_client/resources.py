@@ -470,22 +470,61 @@ def find_user(client: Client, username: str) -> str:
     return str(find_object(client, USERS, username)["uid"])
 
 
-def find_model_version(client: Client, name: str) -> dict[str, Any]:
+def find_model_version(client: Client, name: str, *, team: str = "") -> dict[str, Any]:
     """Return a model version by its uid, as ``model@2`` or ``model v2``, or the newest ready one of ``model``.
 
+    :param name: ``team/model@2`` for the model of one team.
+    :param team: of several teams with a model of that name, the one whose model is meant.
     :raises NotFound: if there is none.
+    :raises ManifestError: if several teams have one and none is that team.
     """
     if _UID.fullmatch(name):
         version: dict[str, Any] = client.get(f"model-versions/{name}")
         return version
-    model, number = split_version(name)
+    owner, model, number = _split_reference(name)
     ready = {} if number else {"state": "ready"}
-    for row in client.list_all("model-versions", model=model, **ready):
-        if not number or row["name"] == f"{model} v{number}":
-            return row
+    rows = [
+        row
+        for row in client.list_all("model-versions", model=model, **ready)
+        if not number or row["name"] == f"{model} v{number}"
+    ]
+    found = _rows_of_one_team(client, rows, name, owner=owner, team=team)
+    if found:
+        return found[0]
     raise NotFound(
         f"no {'ready ' if ready else ''}version of a model is {name!r}. See: ninefold get model-versions",
         name=model,
+    )
+
+
+def _split_reference(name: str) -> tuple[str, str, str]:
+    """Return team, name and number of ``team/model@2``; empty without."""
+    owner, _, rest = name.rpartition("/")
+    return owner, *split_version(rest)
+
+
+def _rows_of_one_team(
+    client: Client, rows: list[dict[str, Any]], name: str, *, owner: str, team: str
+) -> list[dict[str, Any]]:
+    """Return the rows of the team that a reference names, or of the only one that has any.
+
+    :raises ManifestError: if that is ambiguous.
+    """
+
+    def of(wanted: str) -> list[dict[str, Any]]:
+        uid = find_team(client, wanted)
+        return [row for row in rows if row["team"] and row["team"]["uid"] == uid]
+
+    if owner:
+        return of(owner)
+    teams = {row["team"]["uid"] if row["team"] else None: row["team"] for row in rows}
+    if len(teams) <= 1:
+        return rows
+    if team and (own := of(team)):
+        return own
+    names = ", ".join(sorted(each["name"] if each else "all teams" for each in teams.values()))
+    raise ManifestError(
+        f"{name!r} is ambiguous: {names} have one; write TEAM/{name}, with the slug of the team, or the uid"
     )
 
 
@@ -519,16 +558,20 @@ def find_job_output(client: Client, given: Row, *, field: str) -> dict[str, Any]
     )
 
 
-def find_dataset_version(client: Client, name: str) -> dict[str, Any]:
+def find_dataset_version(client: Client, name: str, *, team: str = "") -> dict[str, Any]:
     """Return a dataset version by its uid, as ``dataset@2`` or ``dataset v2``, or the newest one of ``dataset``.
 
+    Several teams with a dataset of that name are told apart as in :func:`find_model_version`.
+
     :raises NotFound: if there is none.
+    :raises ManifestError: if the name is ambiguous.
     """
     if _UID.fullmatch(name):
         version: dict[str, Any] = client.get(f"dataset-versions/{name}")
         return version
-    dataset, number = split_version(name)
-    for row in objects_named(client, DATASETS, dataset):
+    owner, dataset, number = _split_reference(name)
+    rows = list(objects_named(client, DATASETS, dataset))
+    for row in _rows_of_one_team(client, rows, name, owner=owner, team=team):
         for brief in row["versions"]:
             if not number or str(brief["number"]) == number:
                 return {**brief, "name": f"{dataset} v{brief['number']}"}

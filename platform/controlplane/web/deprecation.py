@@ -12,7 +12,7 @@ The operation is ``deprecated`` in the OpenAPI document, and ``CHANGELOG.md`` na
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,6 +23,8 @@ from drf_spectacular.utils import extend_schema
 P = ParamSpec("P")
 R = TypeVar("R", bound=HttpResponseBase)
 
+#: What clients have to change what they call.
+NOTICE = timedelta(days=90)
 #: Where the convention is explained to clients.
 _DOCUMENTATION = "/api/v1/docs"
 
@@ -35,10 +37,12 @@ def deprecated(
     :param since: first day of the deprecation, UTC.
     :param sunset: first day on which it may no longer exist, UTC.
     :param successor: path of the operation to use instead.
-    :raises ValueError: if the sunset is not after the deprecation.
+    :raises ValueError: if there is less than ``NOTICE`` between the two.
     """
-    if sunset <= since:
-        raise ValueError(f"sunset is {sunset}; it must be after since, {since}")
+    if sunset - since < NOTICE:
+        raise ValueError(
+            f"sunset is {sunset}; it must be {NOTICE.days} days or more after since, {since}"
+        )
     links = [f'<{_DOCUMENTATION}>; rel="deprecation"']
     if successor:
         links.append(f'<{successor}>; rel="successor-version"')

@@ -103,5 +103,5 @@ def test_a_deprecated_operation_has_headers_and_a_mark_in_the_document() -> None
     assert (operations["get"]["deprecated"], operations["get"]["summary"]) == (True, "Earlier")
     assert "deprecated" not in operations["post"]
     assert document["webhooks"]["job.failed"]["post"]["summary"] == "A job has failed"
-    with pytest.raises(ValueError, match="must be after since"):
-        deprecated(since=date(2027, 1, 15), sunset=date(2027, 1, 15))
+    with pytest.raises(ValueError, match="90 days or more after since"):
+        deprecated(since=date(2027, 1, 15), sunset=date(2027, 4, 14))

@@ -8,13 +8,16 @@ import pytest
 import yaml
 from pytest_django.live_server_helper import LiveServer
 
-from apps.accounts.models import ApplySet, User
+from apps.accounts.models import ApplySet, Membership, Team, User
+from apps.jobs.models import Job
 from apps.monitoring.models import AlertReceiver, AlertRoute
 from apps.quotas.models import Queue
-from apps.serving.models import Deployment, RouteBackend
+from apps.serving.models import ApiKey, Deployment, RouteBackend
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.serving.lifecycle import DeploymentState
 from ninefold_client.apply import KINDS
 from ninefold_client.resources import RESOURCE_OF_KIND
+from tests import factories
 from tests.functional.client.conftest import Ninefold, token_of
 from tests.integration.company import Company
 
@@ -86,7 +89,7 @@ spec: {per_hour: 26.5}
 ---
 kind: MaintenanceRollout
 metadata: {name: driver 580}
-spec: {cluster: CLUSTER, argv: [/usr/bin/update, --to, "580"], run_within: 900, burn_in: false}
+spec: {cluster: CLUSTER, labels: {zone: a}, argv: [/usr/bin/update, --to, "580"], run_within: 900, burn_in: false}
 ---
 kind: Dataset
 metadata: {name: streets, team: addresses}
@@ -181,6 +184,62 @@ def test_documents_of_every_kind_are_printed_as_apply_reads_them(
         if again.output != f"{kind}/{names[kind]} unchanged\n":
             faulty[kind] = (printed, again)
     assert not faulty
+
+
+def test_lists_are_printed_as_apply_reads_them(
+    administered: Ninefold, company: Company, folder: Path
+) -> None:
+    """Also with a job of an earlier one's name, and a key that was revoked and created again."""
+    assert administered("apply", "-f", str(folder)).exit_code == 0
+    company.submit("twice")
+    company.submit("twice")
+    for _ in range(2):
+        ApiKey.objects.update(revoked_at=company.at)
+        created = administered("key", "create", "nightly", "--team", "addresses", "--days", "9")
+        assert created.exit_code == 0
+    faulty = {}
+    for kind in KINDS:
+        printed = administered("get", RESOURCE_OF_KIND[kind].name, "-o", "yaml")
+        again = administered("apply", "-f", "-", text=printed.output)
+        outcomes = {line.rsplit(" ", 1)[1] for line in again.output.splitlines()}
+        if again.exit_code or outcomes != {"unchanged"}:
+            faulty[kind] = (printed, again)
+    assert not faulty
+    jobs = administered("get", "jobs", "-o", "yaml")
+    assert "1 of 3 jobs are left out" in jobs.errors
+
+
+def test_a_reference_means_an_object_of_the_documents_team(
+    signed_in: Ninefold, company: Company
+) -> None:
+    theirs = Team.objects.create(name="Depots", slug="depots")
+    for team in (theirs, company.team):
+        Membership.objects.get_or_create(user=company.engineer, team=team, role=TeamRole.ENGINEER)
+        factories.dataset_version(actor=company.engineer, team=team, name="tickets")
+    job = {
+        "apiVersion": "ninefold/v1",
+        "kind": "Job",
+        "metadata": {"name": "tune tickets", "team": "addresses"},
+        "spec": {
+            "kind": "finetune",
+            "model_version": "tiny",
+            "dataset_version": "tickets@1",
+            "output_name": "routed",
+        },
+    }
+    applied = signed_in("apply", "-f", "-", text=yaml.safe_dump(job))
+    assert applied.exit_code == 0, applied.errors
+    submitted = Job.objects.get(name="tune tickets")
+    assert submitted.dataset_version is not None
+    assert submitted.dataset_version.dataset.team == company.team
+
+    job["spec"]["dataset_version"] = "depots/tickets@1"
+    other = signed_in("apply", "-f", "-", text=yaml.safe_dump(job))
+    assert (other.exit_code, "dataset_version is" in other.errors) == (1, True), other
+    del job["metadata"]["team"]
+    job["metadata"]["name"], job["spec"]["dataset_version"] = "another", "tickets@1"
+    unclear = signed_in("apply", "-f", "-", text=yaml.safe_dump(job))
+    assert "'tickets@1' is ambiguous: Addresses, Depots have one" in unclear.errors
 
 
 def test_a_changed_document_changes_the_object(

@@ -66,7 +66,7 @@ def _wait_for_all(client: Client, rows: list[dict[str, Any]]) -> bool:
 def _submit(client: Client, manifest: Any) -> dict[str, Any]:
     kind = JobKind(client)
     resolved = {
-        name: str(find(client, str(manifest.spec[name]))["uid"])
+        name: str(find(client, str(manifest.spec[name]), team=manifest.team)["uid"])
         for name, find in kind.references.items()
         if manifest.spec.get(name) is not None
     }

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ninefold_client.apply import KINDS, manifest_of_object
+from ninefold_client.apply import KINDS, manifests_of_objects
 from ninefold_client.cli.context import connected
 from ninefold_client.cli.output import (
     OutputFormat,
@@ -54,7 +54,13 @@ def get(
             query = _filters(client, kind, team=team, state=state)
             rows = [row for row, _ in zip(kind.rows(client, **query), range(limit), strict=False)]
         if output is OutputFormat.YAML and kind.kind:
-            print_yaml([manifest_of_object(client, kind.kind, row).as_document() for row in rows])
+            documents = manifests_of_objects(client, kind.kind, rows)
+            print_yaml([one.as_document() for one in documents])
+            if len(documents) < len(rows):
+                print_error(
+                    f"{len(rows) - len(documents)} of {len(rows)} {kind.name} are left out: they are revoked, "
+                    "or a newer one has their name. -o json shows them."
+                )
             return
     if output is OutputFormat.TABLE:
         _print_rows(kind, rows)

@@ -56,7 +56,7 @@ def deploy(
 ) -> None:
     """Deploy a model version behind the gateway."""
     with connected(ctx) as client:
-        version = find_model_version(client, model_version)
+        version = find_model_version(client, model_version, team=team or "")
         given = {"cards": cards, "chips": chip, "engine": engine, "queue": queue}
         body = {
             "name": name,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from ninefold_client.client import Client
 from ninefold_client.errors import ManifestError
@@ -14,12 +14,28 @@ from ninefold_client.resources import (
     RESOURCE_OF_KIND,
     Resource,
     detailed,
+    find_object,
     find_team,
     objects_named,
 )
 
 #: A value of a document that is read from the environment, so that the file contains no secret.
 FROM_ENVIRONMENT = "from_env"
+
+
+class FindReference(Protocol):
+    """Finds the object that a field names; ``team`` is that of the document."""
+
+    def __call__(self, client: Client, name: str, /, *, team: str = "") -> Mapping[str, Any]: ...
+
+
+def by_name(kind: str) -> FindReference:
+    """References to the objects of a kind whose names are unique in the company."""
+
+    def find(client: Client, name: str, /, **_team: str) -> Mapping[str, Any]:
+        return find_object(client, RESOURCE_OF_KIND[kind], name)
+
+    return find
 
 
 class Kind:
@@ -34,7 +50,7 @@ class Kind:
     set_after_creation: ClassVar[frozenset[str]] = frozenset()
     has_team: ClassVar[bool] = False
     #: Spec field → function that finds the object named there, and returns it with ``uid`` and ``name``.
-    references: ClassVar[Mapping[str, Callable[[Client, str], Mapping[str, Any]]]] = {}
+    references: ClassVar[Mapping[str, FindReference]] = {}
     #: Why there is no creation by a document; empty if there is.
     not_created: ClassVar[str] = ""
     #: Why objects are not deleted; empty if they are.
@@ -67,6 +83,11 @@ class Kind:
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the spec of an existing object as a document has it, references by name."""
         raise NotImplementedError
+
+    def live_reference(self, row: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:
+        """Return uid and name of the object that a field of an existing object refers to."""
+        found: Mapping[str, Any] | None = row.get(field)
+        return found if isinstance(found, Mapping) else None
 
     def more_differences(
         self, manifest: Manifest, row: Mapping[str, Any] | None

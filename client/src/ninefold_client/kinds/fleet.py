@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ninefold_client.kinds.base import Kind, name_of, picked, raise_findings
+from ninefold_client.kinds.base import Kind, by_name, name_of, picked, raise_findings
 from ninefold_client.resources import RESOURCE_OF_KIND, find_object
 
 
 class QueueKind(Kind):
     name = "Queue"
     has_team = True
-    references: ClassVar = {
-        "parent": lambda client, name: find_object(client, RESOURCE_OF_KIND["Queue"], name)
-    }
+    references: ClassVar = {"parent": by_name("Queue")}
     _fields = (
         "state",
         "description",
@@ -70,9 +68,7 @@ class MetricSourceKind(Kind):
     name = "MetricSource"
     write_only = frozenset({"token"})
     immutable = frozenset({"kind", "cluster"})
-    references: ClassVar = {
-        "cluster": lambda client, name: find_object(client, RESOURCE_OF_KIND["Cluster"], name)
-    }
+    references: ClassVar = {"cluster": by_name("Cluster")}
 
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -156,15 +152,15 @@ class MaintenanceRolloutKind(Kind):
     """Created by a document, it starts at once, like a job."""
 
     name = "MaintenanceRollout"
-    write_only = frozenset({"labels", "domain_label"})
     immutable = frozenset({"*"})
     not_deleted = "rollouts stay as records"
-    references: ClassVar = {
-        "cluster": lambda client, name: find_object(client, RESOURCE_OF_KIND["Cluster"], name)
-    }
+    references: ClassVar = {"cluster": by_name("Cluster")}
 
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "cluster": name_of(row["cluster"]),
-            **picked(row, "argv", "image", "run_within", "burn_in", "parallel"),
+            **picked(
+                row,
+                *("labels", "domain_label", "argv", "image", "run_within", "burn_in", "parallel"),
+            ),
         }

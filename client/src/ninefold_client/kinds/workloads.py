@@ -15,6 +15,7 @@ from ninefold_client.resources import (
     find_dataset_version,
     find_model_version,
     find_object,
+    split_version,
 )
 
 #: Seconds until a deleted deployment has no processes any more.
@@ -99,20 +100,24 @@ class PipelineKind(Kind):
     def _comparable_step(self, step: Mapping[str, Any]) -> dict[str, Any]:
         wanted = {name: value for name, value in step.items() if value not in _EMPTY}
         if "dataset_version" in wanted:
-            found = find_dataset_version(self.client, str(wanted["dataset_version"]))
-            wanted["dataset_version"] = found["name"]
+            given = str(wanted["dataset_version"])
+            name, number = split_version(given.rpartition("/")[2])
+            found = (
+                f"{name} v{number}" if number else find_dataset_version(self.client, given)["name"]
+            )
+            wanted["dataset_version"] = found
         return wanted
 
     def body(self, manifest: Manifest, resolved: Mapping[str, str]) -> dict[str, Any]:
         body = super().body(manifest, resolved)
         if isinstance(body.get("steps"), list):
-            body["steps"] = [self._step_body(one) for one in body["steps"]]
+            body["steps"] = [self._step_body(one, team=manifest.team) for one in body["steps"]]
         return body
 
-    def _step_body(self, step: Mapping[str, Any]) -> dict[str, Any]:
+    def _step_body(self, step: Mapping[str, Any], *, team: str) -> dict[str, Any]:
         if step.get("dataset_version") is None:
             return dict(step)
-        found = find_dataset_version(self.client, str(step["dataset_version"]))
+        found = find_dataset_version(self.client, str(step["dataset_version"]), team=team)
         return {**step, "dataset_version": found["uid"]}
 
     def check(self, body: Mapping[str, Any]) -> None:
@@ -133,10 +138,11 @@ class DeploymentKind(Kind):
 
     _strategy: ClassVar = ("max_surge", "max_unavailable")
 
+    def live_reference(self, row: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:
+        return super().live_reference(_wanted_revision(row), field)
+
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        # After a failed rollout the newest revision is not the one that the deployment has.
-        wanted = row["rollout"]["revision"]
-        newest = next(one for one in row["revisions"] if one["number"] == wanted)
+        newest = _wanted_revision(row)
         return {
             "model_version": name_of(newest["model_version"]),
             **picked(newest, "engine", "spec", "chips", "cards"),
@@ -169,7 +175,7 @@ class DeploymentKind(Kind):
             raise ManifestError(
                 f"{manifest}: spec.adapters has {adapter!r}; each entry needs name and model_version"
             )
-        found = find_model_version(self.client, str(adapter["model_version"]))
+        found = find_model_version(self.client, str(adapter["model_version"]), team=manifest.team)
         return {**adapter, "model_version": found["uid"]}
 
     def change(
@@ -207,6 +213,13 @@ class DeploymentKind(Kind):
                 return None
             raise
         return row
+
+
+def _wanted_revision(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """After a failed rollout the newest revision is not the one that the deployment has."""
+    wanted = row["rollout"]["revision"]
+    found: Mapping[str, Any] = next(one for one in row["revisions"] if one["number"] == wanted)
+    return found
 
 
 class RouteKind(Kind):

@@ -1,6 +1,6 @@
 """Default health rules of an installation.
 
-They are cautious: a metric is a symptom, so no rule isolates by itself. The source of a threshold is the
+They are cautious: a metric is a symptom, so no rule has level L6. The source of a threshold is the
 vendor, or Ninefold if no vendor publishes one.
 """
 

@@ -10,6 +10,7 @@ from ..models.rollout_state import RolloutState, check_rollout_state
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.maintenance_rollout_labels import MaintenanceRolloutLabels
     from ..models.maintenance_rollout_node import MaintenanceRolloutNode
     from ..models.object_reference import ObjectReference
     from ..models.reason import Reason
@@ -25,11 +26,13 @@ class MaintenanceRollout:
     uid: str
     name: str
     cluster: ObjectReference
+    labels: MaintenanceRolloutLabels
     argv: list[str]
     created_by: str
     created_at: datetime.datetime
     error: Reason
     nodes: list[MaintenanceRolloutNode]
+    domain_label: str | Unset = UNSET
     state: RolloutState | Unset = UNSET
     image: str | Unset = UNSET
     run_within: int | Unset = UNSET
@@ -44,6 +47,8 @@ class MaintenanceRollout:
 
         cluster = self.cluster.to_dict()
 
+        labels = self.labels.to_dict()
+
         argv = self.argv
 
         created_by = self.created_by
@@ -56,6 +61,8 @@ class MaintenanceRollout:
         for nodes_item_data in self.nodes:
             nodes_item = nodes_item_data.to_dict()
             nodes.append(nodes_item)
+
+        domain_label = self.domain_label
 
         state: str | Unset = UNSET
         if not isinstance(self.state, Unset):
@@ -84,6 +91,7 @@ class MaintenanceRollout:
                 "uid": uid,
                 "name": name,
                 "cluster": cluster,
+                "labels": labels,
                 "argv": argv,
                 "created_by": created_by,
                 "created_at": created_at,
@@ -91,6 +99,8 @@ class MaintenanceRollout:
                 "nodes": nodes,
             }
         )
+        if domain_label is not UNSET:
+            field_dict["domain_label"] = domain_label
         if state is not UNSET:
             field_dict["state"] = state
         if image is not UNSET:
@@ -108,6 +118,7 @@ class MaintenanceRollout:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.maintenance_rollout_labels import MaintenanceRolloutLabels
         from ..models.maintenance_rollout_node import MaintenanceRolloutNode
         from ..models.object_reference import ObjectReference
         from ..models.reason import Reason
@@ -118,6 +129,8 @@ class MaintenanceRollout:
         name = d.pop("name")
 
         cluster = ObjectReference.from_dict(d.pop("cluster"))
+
+        labels = MaintenanceRolloutLabels.from_dict(d.pop("labels"))
 
         argv = cast(list[str], d.pop("argv"))
 
@@ -133,6 +146,8 @@ class MaintenanceRollout:
             nodes_item = MaintenanceRolloutNode.from_dict(nodes_item_data)
 
             nodes.append(nodes_item)
+
+        domain_label = d.pop("domain_label", UNSET)
 
         _state = d.pop("state", UNSET)
         state: RolloutState | Unset
@@ -170,11 +185,13 @@ class MaintenanceRollout:
             uid=uid,
             name=name,
             cluster=cluster,
+            labels=labels,
             argv=argv,
             created_by=created_by,
             created_at=created_at,
             error=error,
             nodes=nodes,
+            domain_label=domain_label,
             state=state,
             image=image,
             run_within=run_within,
