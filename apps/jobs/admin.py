@@ -108,7 +108,7 @@ class UnfinishedUploadAdmin(ScopedReadOnlyAdmin[UnfinishedUpload]):
     search_fields = ("path", "attempt__uid")
     list_select_related = ("attempt__job",)
     # Whoever knows the reference and reaches the store may complete the upload.
-    fields = ("attempt", "path", "size", "started_at")
+    fields = ("attempt", "path", "sha256", "size", "started_at")
     ordering = ("-id",)
 
 

@@ -233,6 +233,8 @@ class UnfinishedUpload(models.Model):
         Attempt, on_delete=models.CASCADE, related_name="unfinished_uploads"
     )
     path = models.CharField(max_length=300)
+    #: Announced digest of the file; empty for uploads that an earlier version has started.
+    sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
     size = models.BigIntegerField()
     started_at = models.DateTimeField()
     #: Identifies the upload to the artifact store; empty until it is started there.

@@ -7,7 +7,8 @@
     POST {url}/uploads/complete   {"upload"}                 → the control plane has verified and stored the file
 
 A part that fails is sent again after a pause that doubles; a file whose bytes arrived changed is sent again as a
-whole. What does not arrive in this way is left to the caller, who sends it to the control plane.
+whole. URLs expire: after a refused part the first request is repeated, which returns new ones for the same upload.
+What does not arrive in this way is left to the caller, who sends it to the control plane.
 """
 
 from __future__ import annotations
@@ -54,11 +55,21 @@ class _PartInterrupted(Exception):
     """A part did not arrive; the same request may succeed."""
 
 
+class _PartDenied(_PartFailed):
+    """The store denies access to the URL of a part; it may have expired."""
+
+
 @dataclass(frozen=True)
 class _Part:
     url: str
     offset: int
     size: int
+
+
+@dataclass(frozen=True)
+class _StartedUpload:
+    upload: str
+    parts: list[_Part]
 
 
 class DirectUploads:
@@ -92,17 +103,13 @@ class DirectUploads:
         announced = {"path": path, "size": size, "sha256": sha256}
         for _ in range(2):
             try:
-                started = self._post("/uploads", announced, _SEND_SECONDS)
-                parts = [
-                    _Part(url=str(each["url"]), offset=int(each["offset"]), size=int(each["size"]))
-                    for each in started.get("parts", ())
-                ]
-                if not parts:
+                started = self._start(announced)
+                if not started.parts:
                     break
-                self._send_parts(file, parts)
+                self._send_parts(file, started, announced)
                 self._post(
                     "/uploads/complete",
-                    {"upload": started["upload"]},
+                    {"upload": started.upload},
                     _SEND_SECONDS + size / _VERIFIED_A_SECOND,
                 )
                 return True
@@ -117,28 +124,71 @@ class DirectUploads:
         self._usable = False
         return False
 
-    def _send_parts(self, file: Path, parts: list[_Part]) -> None:
-        """:raises _PartFailed: if one cannot be sent; then the others are given up."""
+    def _start(self, announced: Mapping[str, Any]) -> _StartedUpload:
+        """Start an upload, or get new URLs of the same one.
+
+        :raises DirectUploadRefused: if the control plane refuses it.
+        """
+        started = self._post("/uploads", announced, _SEND_SECONDS)
+        parts = [
+            _Part(url=str(each["url"]), offset=int(each["offset"]), size=int(each["size"]))
+            for each in started.get("parts", ())
+        ]
+        return _StartedUpload(upload=str(started.get("upload", "")), parts=parts)
+
+    def _send_parts(
+        self, file: Path, started: _StartedUpload, announced: Mapping[str, Any]
+    ) -> None:
+        """Send every part, with new URLs after these have expired.
+
+        :raises _PartFailed: if one cannot be sent; then the others are given up.
+        :raises DirectUploadRefused: if there are no new URLs; with 409 if the upload does not exist any more.
+        """
+        pending, denials = started.parts, 0
+        while unsent := self._send_until_denied(file, pending):
+            denials = denials + 1 if len(unsent) == len(pending) else 0
+            if denials == self._attempts:
+                raise _PartFailed("the artifact store denies access to the URLs of parts")
+            again = self._start(announced)
+            if again.upload != started.upload:
+                raise DirectUploadRefused("its upload was aborted", status=http.HTTPStatus.CONFLICT)
+            offsets = {part.offset for part in unsent}
+            pending = [part for part in again.parts if part.offset in offsets]
+
+    def _send_until_denied(self, file: Path, parts: list[_Part]) -> list[_Part]:
+        """The parts that were not sent because the URL of one has expired.
+
+        :raises _PartFailed: if one cannot be sent.
+        """
         stop = threading.Event()
         with ThreadPoolExecutor(self._concurrency, "upload") as pool:
             try:
-                for sent in [pool.submit(self._send_part, file, part, stop) for part in parts]:
-                    sent.result()
+                sending = [pool.submit(self._send_part, file, part, stop) for part in parts]
+                sent = [each.result() for each in sending]
+                return [part for part, done in zip(parts, sent, strict=True) if not done]
             except BaseException:
                 stop.set()
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _send_part(self, file: Path, part: _Part, stop: threading.Event) -> None:
+    def _send_part(self, file: Path, part: _Part, stop: threading.Event) -> bool:
+        """Whether it was sent; False if the URL of a part has expired.
+
+        :raises _PartFailed: if it cannot be sent.
+        """
         pause, failure = self._first_pause, ""
         for number in range(self._attempts):
             if number:
-                if stop.wait(pause):
-                    break
+                stop.wait(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            if stop.is_set():
+                return False
             try:
                 _put(file, part)
-                return
+                return True
+            except _PartDenied:
+                stop.set()
+                return False
             except _PartInterrupted as error:
                 failure = str(error)
         raise _PartFailed(
@@ -150,7 +200,7 @@ def _put(file: Path, part: _Part) -> None:
     """Messages never contain the URL, which is a secret.
 
     :raises _PartInterrupted: if it may arrive the next time.
-    :raises _PartFailed: if it never will.
+    :raises _PartFailed: if it never will, or not by this URL.
     """
     url = urlsplit(part.url)
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
@@ -176,8 +226,9 @@ def _put(file: Path, part: _Part) -> None:
     finally:
         connection.close()
     if response.status in _FINAL:
-        hint = "; its URL may have expired" if response.status == http.HTTPStatus.FORBIDDEN else ""
-        raise _PartFailed(f"the artifact store answered {response.status}{hint}")
+        denied = response.status == http.HTTPStatus.FORBIDDEN
+        kind_of_failure = _PartDenied if denied else _PartFailed
+        raise kind_of_failure(f"the artifact store answered {response.status}")
     if response.status >= 300:
         raise _PartInterrupted(f"the artifact store answered {response.status}")
     stored = _MD5.fullmatch(response.headers.get("ETag") or "")

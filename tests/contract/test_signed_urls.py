@@ -54,6 +54,7 @@ def test_a_part_is_stored_only_with_the_announced_length_method_and_place(
     for part in started.parts:
         parts = urlsplit(part.url)
         query = parse_qs(parts.query)
+        assert query["X-Amz-Expires"] == ["1800"]
         given = query["X-Amz-Signature"][0]
         headers = {"host": parts.netloc, "content-length": str(part.size)}
         assert set(query["X-Amz-SignedHeaders"][0].split(";")) == set(headers)

@@ -24,7 +24,9 @@ class AttemptUploadStartSerializer(StrictSerializer[Any]):
 
 
 class UploadPartSerializer(serializers.Serializer[Any]):
-    url = serializers.CharField(help_text="For PUT without credentials. A secret until it expires.")
+    url = serializers.CharField(
+        help_text="For PUT without credentials. A secret; it expires after 30 minutes."
+    )
     offset = serializers.IntegerField(help_text="First byte of the part in the file.")
     size = serializers.IntegerField(help_text="In bytes.")
 
@@ -45,7 +47,8 @@ class AttemptUploadStartView(AttemptView):
     @extend_schema(
         summary="Start a direct upload",
         description="Returns presigned URLs for the parts of a file. Send each part by PUT, then "
-        "complete the upload.",
+        "complete the upload. A repeated request returns new URLs for the same upload; another "
+        "file at the same path replaces it.",
         tags=["attempts"],
         request=AttemptUploadStartSerializer,
         responses=AttemptDirectUploadSerializer,

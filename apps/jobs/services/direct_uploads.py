@@ -4,6 +4,7 @@
 
     attempt ── start ──▶ web ── creates the upload, signs URLs ──▶ store
     attempt ── PUT parts ────────────────────────────────────────▶ store
+    attempt ── start ──▶ web ── signs URLs again that have expired
     attempt ── complete ▶ web ── verifies size and digest, stores ▶ store
     when the attempt has ended ── aborts what is unfinished ───────▶ store
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 import logging
 import zlib
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.core import signing
@@ -70,7 +71,7 @@ def attempt_direct_upload_start(
 ) -> AttemptDirectUpload | None:
     """URLs for the parts of an output file; None if the store signs none.
 
-    An unfinished upload of the same path is aborted.
+    A repeated call returns new URLs for the same upload. One of another file at that path is aborted.
 
     :raises ReportRefused: if the path may leave its folder, or a limit of the attempt is exceeded.
     :raises StorageUnavailable: if the artifact store does not answer.
@@ -79,26 +80,36 @@ def attempt_direct_upload_start(
     store = registry_selectors.artifact_store()
     if size == 0 or not isinstance(store, UploadSigningStore):
         return None
-    row, replaced = _upload_row_create(attempt=attempt, path=path, size=size, at=at)
+    unfinished = attempt.unfinished_uploads.filter(path=path, sha256=sha256, size=size)
+    if same := unfinished.exclude(reference="").first():
+        parts = store.sign_upload(same.reference, size=size)
+        return AttemptDirectUpload(upload=_sign_row(same), parts=parts)
+    row, replaced = _upload_row_create(attempt=attempt, path=path, sha256=sha256, size=size, at=at)
     if replaced:
         store.abort_upload(replaced)
     started = store.start_upload(size=size)
     if not UnfinishedUpload.objects.filter(pk=row.pk).update(reference=started.reference):
         store.abort_upload(started.reference)
         raise _unknown_upload()
+    row.reference = started.reference
+    return AttemptDirectUpload(upload=_sign_row(row), parts=started.parts)
+
+
+def _sign_row(row: UnfinishedUpload) -> str:
+    """The same text for the same upload, by which the runtime recognises it."""
     content = {
-        "attempt": attempt.uid,
-        "reference": started.reference,
-        "path": path,
-        "sha256": sha256,
-        "size": size,
+        "attempt": row.attempt.uid,
+        "reference": row.reference,
+        "path": row.path,
+        "sha256": row.sha256,
+        "size": row.size,
     }
-    return AttemptDirectUpload(upload=signing.dumps(content, salt=_SALT), parts=started.parts)
+    return signing.Signer(salt=_SALT).sign_object(content)
 
 
 @transaction.atomic
 def _upload_row_create(
-    *, attempt: Attempt, path: str, size: int, at: datetime
+    *, attempt: Attempt, path: str, sha256: str, size: int, at: datetime
 ) -> tuple[UnfinishedUpload, str]:
     """Record the upload before it is started; also the reference of the one that it replaces, or ""."""
     # One at a time, so that concurrent requests do not exceed the limits together.
@@ -115,7 +126,7 @@ def _upload_row_create(
             )
         )
     check_output_size(attempt=attempt, path=path, size=size)
-    row = attempt.unfinished_uploads.create(path=path, size=size, started_at=at)
+    row = attempt.unfinished_uploads.create(path=path, sha256=sha256, size=size, started_at=at)
     return row, earlier.reference if earlier is not None else ""
 
 
@@ -139,7 +150,7 @@ def unfinished_uploads_abort() -> int:
 def attempt_direct_upload_complete(*, attempt: Attempt, upload: str) -> tuple[str, Blob]:
     """Verify and record an uploaded file; its path and what is stored. A repeated call has no effect.
 
-    :raises ReportRefused: if it is not an upload of this attempt, or too old.
+    :raises ReportRefused: if it is not an upload of this attempt.
     :raises UploadIncomplete: if parts are missing or damaged; then the upload has to be repeated.
     :raises UploadVerificationBusy: if another is verified meanwhile; then the call can be repeated.
     :raises StorageUnavailable: if the artifact store does not answer; then the call can be repeated.
@@ -147,7 +158,7 @@ def attempt_direct_upload_complete(*, attempt: Attempt, upload: str) -> tuple[st
     store = registry_selectors.artifact_store()
     if not isinstance(store, UploadSigningStore):
         raise _unknown_upload()
-    content = _content_of(upload, max_age=store.url_validity)
+    content = _content_of(upload)
     if content.get("attempt") != attempt.uid:
         raise _unknown_upload()
     # One at a time for an attempt, since a repeated call must not meet the first one half way.
@@ -186,10 +197,10 @@ def _complete(
     return announced
 
 
-def _content_of(upload: str, *, max_age: timedelta) -> dict[str, Any]:
-    """What was signed; empty if it was not signed here, or is too old."""
+def _content_of(upload: str) -> dict[str, Any]:
+    """What was signed; empty if it was not signed here."""
     try:
-        found: dict[str, Any] = signing.loads(upload, salt=_SALT, max_age=max_age)
+        found: dict[str, Any] = signing.Signer(salt=_SALT).unsign_object(upload)
     except signing.BadSignature:
         return {}
     return found

@@ -184,14 +184,23 @@ class Client:
 
     def stream_text(self, path: str, **query: str | int | bool) -> Iterator[bytes]:
         """Iterate over the bytes of a plain-text response while it arrives; raises as :meth:`get`."""
+        yield from self._stream(path, query=query, accept="text/plain", timeout=None)
+
+    def stream_bytes(self, path: str) -> Iterator[bytes]:
+        """Iterate over the bytes of a file while it arrives; raises as :meth:`get`."""
+        yield from self._stream(path, query={}, accept="*/*", timeout=self._http.timeout)
+
+    def _stream(
+        self, path: str, *, query: Query, accept: str, timeout: httpx.Timeout | None
+    ) -> Iterator[bytes]:
         with (
             _connection_errors(self.credentials.url),
             self._http.stream(
                 "GET",
                 f"{API_PREFIX}/{path}",
                 params=_parameters(query),
-                headers={"Accept": "text/plain"},
-                timeout=None,
+                headers={"Accept": accept},
+                timeout=timeout,
             ) as response,
         ):
             yield from response.iter_bytes()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import stat
 import tarfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +21,20 @@ from ninefold_client.errors import ApiError, NinefoldError
 IGNORE_FILE = ".ninefoldignore"
 #: Left out always.
 IGNORED = (".git/", "__pycache__/", ".venv/", "venv/", "node_modules/", "*.pyc", IGNORE_FILE)
+#: Name of an archive, and of the only file of its artifact.
+ARCHIVE_FILE = "code.tar.gz"
 _LARGEST_SHOWN = 3
 _CONTENT_TOO_LARGE = 413
+#: Of zlib: a gzip header before the data.
+_GZIP = zlib.MAX_WBITS | 16
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeArchive:
-    """A folder as ``.tar.gz``: the same bytes for the same files."""
+    """A folder as ``.tar.gz``: the same bytes for the same files, with the same version of zlib."""
 
+    folder: Path
     content: bytes
     #: Relative path → size in bytes.
     files: dict[str, int]
@@ -39,7 +47,7 @@ def pack_folder(folder: Path) -> CodeArchive:
     """
     root = folder.resolve()
     if not root.is_dir():
-        raise NinefoldError(f"{folder} is not a folder; name one with --folder")
+        raise NinefoldError(f"{folder} is not a folder; name the folder of the program")
     files: dict[str, int] = {}
     packed = io.BytesIO()
     try:
@@ -56,8 +64,8 @@ def pack_folder(folder: Path) -> CodeArchive:
     except OSError as error:
         raise NinefoldError(f"{error.filename} cannot be read: {error.strerror}") from error
     if not files:
-        raise NinefoldError(f"{folder} has no file to upload; name the program's with --folder")
-    return CodeArchive(content=packed.getvalue(), files=files)
+        raise NinefoldError(f"{folder} has no file to upload; name the folder of the program")
+    return CodeArchive(folder=folder, content=packed.getvalue(), files=files)
 
 
 def upload_code(client: Client, folder: Path, *, team: str = "") -> str:
@@ -66,20 +74,55 @@ def upload_code(client: Client, folder: Path, *, team: str = "") -> str:
     :param team: slug or uid of the owning team; empty: the only team of the user.
     :raises NinefoldError: as :func:`pack_folder`, and if the archive is larger than the server takes.
     """
-    archive = pack_folder(folder)
+    return upload_archive(client, pack_folder(folder), team=team)
+
+
+def upload_archive(client: Client, archive: CodeArchive, *, team: str = "") -> str:
+    """Upload an archive and return its uid, as :func:`upload_code`."""
     fields = {"team": team} if team else {}
     try:
-        stored = client.upload("code", file=("code.tar.gz", archive.content), fields=fields)
+        stored = client.upload("code", file=(ARCHIVE_FILE, archive.content), fields=fields)
     except ApiError as error:
         if error.status != _CONTENT_TOO_LARGE:
             raise
         largest = sorted(archive.files.items(), key=lambda each: -each[1])[:_LARGEST_SHOWN]
         named = ", ".join(f"{path} ({size:,} bytes)" for path, size in largest)
         raise NinefoldError(
-            f"the archive of {folder} has {len(archive.content):,} bytes: {error}. Largest files: "
+            f"the archive of {archive.folder} has {len(archive.content):,} bytes: {error}. Largest files: "
             f"{named}. Leave files out with patterns in {IGNORE_FILE}"
         ) from error
     return str(stored["uid"])
+
+
+def is_stored_as(client: Client, archive: CodeArchive, uid: str) -> bool:
+    """Return whether the stored archive of that uid has the same files with the same content.
+
+    It is downloaded if it is not the same bytes.
+    """
+    stored = {one["path"]: one["digest"] for one in client.get(f"artifacts/{uid}")["files"]}
+    if stored.get(ARCHIVE_FILE) == f"sha256:{hashlib.sha256(archive.content).hexdigest()}":
+        return True
+    if ARCHIVE_FILE not in stored:
+        return False
+    # Another version of zlib compresses the same files to other bytes.
+    try:
+        found = _digest_of_files(client.stream_bytes(f"artifacts/{uid}/files/{ARCHIVE_FILE}"))
+    except (ApiError, zlib.error):
+        # Its bytes were removed, or another program has created it.
+        return False
+    return found == _digest_of_files(iter([archive.content]))
+
+
+def _digest_of_files(compressed: Iterator[bytes]) -> str:
+    """The digest of the archive before its compression."""
+    digest, decompressor = hashlib.sha256(), zlib.decompressobj(_GZIP)
+    for content in compressed:
+        rest = content
+        while rest:
+            digest.update(decompressor.decompress(rest, _CHUNK))
+            rest = decompressor.unconsumed_tail
+    digest.update(decompressor.flush())
+    return digest.hexdigest()
 
 
 def _files_of(root: Path) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,8 @@ API_VERSION = "ninefold/v1"
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 _TOP_FIELDS = ("apiVersion", "kind", "metadata", "spec")
 _METADATA_FIELDS = ("name", "team", "labels")
+#: Of an archive of code that is uploaded already; a folder of such a name is written as ``./name``.
+_UID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,14 @@ class Manifest:
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
+
+    @property
+    def code_folder(self) -> Path | None:
+        """The folder with the program of a job; None if the document names none."""
+        code = self.spec.get("code")
+        if self.kind != "Job" or not is_code_folder(code):
+            return None
+        return (self.folder or Path()) / str(code)
 
     def as_document(self) -> dict[str, Any]:
         """As :func:`parse_manifests` reads it."""
@@ -53,8 +64,15 @@ class Difference:
     after: Any
 
 
+def is_code_folder(code: Any) -> bool:
+    """Return whether the field ``code`` of a job names a folder, not the uid of an archive."""
+    return code is not None and not _UID.fullmatch(str(code))
+
+
 def read_manifests(path: Path, *, kinds: Iterable[str]) -> list[Manifest]:
     """Return the documents of a file, or of all YAML and JSON files below a folder in the order of their names.
+
+    A folder with the program of a job may contain other YAML and JSON files.
 
     :raises ManifestError: if a file cannot be read or a document is invalid.
     """
@@ -67,15 +85,26 @@ def read_manifests(path: Path, *, kinds: Iterable[str]) -> list[Manifest]:
         raise ManifestError(f"{path} contains no .yaml, .yml or .json file")
     known = tuple(kinds)
     found: list[Manifest] = []
+    errors: dict[Path, ManifestError] = {}
     for file in files:
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ManifestError(f"{file} cannot be read: {error}") from error
-        found += [
-            replace(one, folder=file.parent)
-            for one in parse_manifests(text, source=str(file), kinds=known)
-        ]
+            errors[file] = ManifestError(f"{file} cannot be read: {error}")
+            continue
+        try:
+            found += [
+                replace(one, folder=file.parent)
+                for one in parse_manifests(text, source=str(file), kinds=known)
+            ]
+        except ManifestError as error:
+            if API_VERSION in text:
+                raise
+            errors[file] = error
+    programs = [folder.resolve() for one in found if (folder := one.code_folder) is not None]
+    for file, refusal in errors.items():
+        if not any(file.resolve().is_relative_to(folder) for folder in programs):
+            raise refusal
     return found
 
 

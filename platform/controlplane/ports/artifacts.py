@@ -148,7 +148,7 @@ class UploadPart:
 class StartedUpload:
     """A blob that is uploaded in parts by presigned URL."""
 
-    #: Identifies the upload to ``complete_upload``; only the store reads it.
+    #: Identifies the upload in later calls; only the store reads it.
     reference: str
     parts: tuple[UploadPart, ...]
 
@@ -157,13 +157,20 @@ class StartedUpload:
 class UploadSigningStore(Protocol):
     """A store that takes blobs by presigned URL, so that large outputs do not pass through the web."""
 
-    #: How long a presigned URL is valid.
-    url_validity: timedelta
+    #: How long the URL of a part is valid.
+    upload_url_validity: timedelta
 
     def start_upload(self, *, size: int) -> StartedUpload:
         """URLs for the parts of a blob of that size, which is at least 1.
 
         :raises StorageUnavailable: if the store does not answer.
+        """
+        ...
+
+    def sign_upload(self, reference: str, *, size: int) -> tuple[UploadPart, ...]:
+        """New URLs for all parts of a started upload; parts that were uploaded stay.
+
+        :raises StorageUnavailable: if the store has no credentials.
         """
         ...
 

@@ -103,6 +103,7 @@ PASSING: Mapping[str, tuple[str, str, str]] = {
     "a connection cut inside a part": ("cut-request", "PUT", "partNumber=1"),
     "a part arrives changed": ("corrupt-request", "PUT", "partNumber=2"),
     "a lost response of a part": ("lost-response", "PUT", "partNumber=2"),
+    "an expired URL of a part": ("403", "PUT", "partNumber=2"),
     "an error of the start": ("503", "POST", "uploads"),
     "an error of the completion": ("500", "POST", "uploadId"),
     "a lost response of the completion": ("lost-response", "POST", "uploadId"),
@@ -193,6 +194,24 @@ def test_an_upload_whose_parts_are_missing_is_refused(company: Company, uploader
     assert (uploader.keys(), uploader.unfinished()) == ([], 0)
 
 
+def test_urls_that_expire_again_and_again_are_renewed_while_parts_arrive(
+    uploader: Uploader,
+) -> None:
+    denied: set[int] = set()
+
+    def every_part_once(method: str, path: str, _number: int) -> str:
+        for part in (1, 2, 3):
+            if method == "PUT" and f"partNumber={part}&" in path and part not in denied:
+                denied.add(part)
+                return "403"
+        return ""
+
+    uploader.proxy.fault = every_part_once
+    assert uploader.upload(CONTENT), uploader.said
+    assert denied == {1, 2, 3}
+    assert UnfinishedUpload.objects.count() == 0
+
+
 def test_one_upload_of_an_attempt_is_verified_at_a_time(uploader: Uploader) -> None:
     announced = {"path": "a", "size": len(CONTENT), "sha256": sha256_of(CONTENT)}
     started = uploader.post("/uploads", announced)
@@ -211,17 +230,26 @@ def test_one_upload_of_an_attempt_is_verified_at_a_time(uploader: Uploader) -> N
     assert AttemptUpload.objects.get(attempt=uploader.attempt).size == len(CONTENT)
 
 
-def test_starting_a_file_again_aborts_its_earlier_upload(uploader: Uploader) -> None:
+def test_a_repeated_start_continues_an_upload_and_another_file_replaces_it(
+    uploader: Uploader,
+) -> None:
     announced = {"path": "a", "size": len(CONTENT), "sha256": sha256_of(CONTENT)}
-    first, second = (uploader.post("/uploads", announced) for _ in range(2))
+    first, again = (uploader.post("/uploads", announced) for _ in range(2))
+    assert again["upload"] == first["upload"]
     assert uploader.unfinished() == 1
     uploader.file.write_bytes(CONTENT)
-    with pytest.raises(PART_NOT_STORED):
-        direct_uploads._put(uploader.file, direct_uploads._Part(**first["parts"][0]))
-    for part in second["parts"]:
+    # A part that was sent before the URLs expired stays.
+    for part in (first["parts"][0], *again["parts"][1:]):
         direct_uploads._put(uploader.file, direct_uploads._Part(**part))
-    uploader.post("/uploads/complete", {"upload": second["upload"]})
+    uploader.post("/uploads/complete", {"upload": first["upload"]})
     assert (uploader.unfinished(), UnfinishedUpload.objects.count()) == (0, 0)
+
+    replaced = uploader.post("/uploads", announced)
+    other = uploader.post("/uploads", {**announced, "sha256": "0" * 64})
+    assert other["upload"] != replaced["upload"]
+    assert uploader.unfinished() == 1
+    with pytest.raises(PART_NOT_STORED):
+        direct_uploads._put(uploader.file, direct_uploads._Part(**replaced["parts"][0]))
 
 
 def test_unfinished_uploads_and_bytes_of_an_attempt_are_limited(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,16 @@ from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts.models import ApplySet, Membership, Team, User
 from apps.jobs.models import Job
+from apps.models.models import Artifact, ArtifactKind
+from apps.models.selectors import artifact_store
 from apps.monitoring.models import AlertReceiver, AlertRoute
 from apps.quotas.models import Queue
 from apps.serving.models import ApiKey, Deployment, RouteBackend
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.serving.lifecycle import DeploymentState
 from ninefold_client.apply import KINDS
+from ninefold_client.client import Client
+from ninefold_client.code_archives import pack_folder
 from ninefold_client.resources import RESOURCE_OF_KIND
 from tests import factories
 from tests.functional.client.conftest import Ninefold, token_of
@@ -282,6 +287,90 @@ def test_a_changed_document_changes_the_object(
         RouteBackend.objects.filter(route__name="parcels").values_list("weight", flat=True)
     ) == {1, 3}
     assert AlertReceiver.objects.get().active is False
+
+
+SCRIPT = """
+apiVersion: ninefold/v1
+kind: Job
+metadata: {name: train, team: addresses}
+spec: {kind: script, code: ./project, cards: 1, spec: {argv: [python, train.py]}}
+"""
+
+
+def test_a_job_uploads_the_folder_of_its_document_once(
+    signed_in: Ninefold, live_server: LiveServer, company: Company, tmp_path: Path
+) -> None:
+    folder = tmp_path / "jobs"
+    program = folder / "project"
+    program.mkdir(parents=True)
+    (folder / "train.yaml").write_text(SCRIPT)
+    (program / "train.py").write_text("print('trained')")
+    # Not documents: a folder with documents may contain the program.
+    (program / "config.yaml").write_text("rate: 0.1")
+    (program / "broken.json").write_text("{")
+    codes = Artifact.objects.filter(kind=ArtifactKind.CODE)
+
+    shown = signed_in("diff", "-f", str(folder))
+    assert "+ code: ./project, 3 files\n" in shown.output, shown.errors
+    planned = signed_in("apply", "-f", str(folder), "--dry-run")
+    assert planned.output == "Job/train created (dry run)\n", planned.errors
+    assert (codes.count(), Job.objects.count()) == (0, 0)
+
+    created = signed_in("apply", "-f", str(folder / "train.yaml"))
+    assert created.output == "Job/train created\n", created.errors
+    job = Job.objects.get()
+    assert job.code is not None
+    packed = pack_folder(program)
+    with artifact_store().open(job.code.files[0]["digest"]) as stored:
+        assert stored.read() == packed.content
+    again = signed_in("apply", "-f", str(folder))
+    assert again.output == "Job/train unchanged\n", again.errors
+    assert (codes.count(), Job.objects.count()) == (1, 1)
+
+    # The same files, as another version of zlib compresses them.
+    other = gzip.compress(gzip.decompress(packed.content), compresslevel=1, mtime=1)
+    assert other != packed.content
+    with Client(live_server.url, token_of(company.engineer)) as client:
+        uid = client.upload("code", file=("code.tar.gz", other), fields={"team": "addresses"})[
+            "uid"
+        ]
+    Job.objects.update(code=Artifact.objects.get(uid=uid))
+    again = signed_in("apply", "-f", str(folder))
+    assert again.output == "Job/train unchanged\n", again.errors
+
+    (program / "train.py").write_text("print('better')")
+    changed = signed_in("apply", "-f", str(folder))
+    assert changed.exit_code == 1
+    assert "give the job another name" in changed.errors
+    assert (codes.count(), Job.objects.count()) == (2, 1)
+    submitted = signed_in("job", "submit", "-f", str(folder))
+    assert submitted.exit_code == 0, submitted.errors
+    assert (codes.count(), Job.objects.count()) == (3, 2)
+
+
+def test_what_is_wrong_with_the_folder_of_a_job_is_said_before_an_upload(
+    signed_in: Ninefold, company: Company, tmp_path: Path
+) -> None:
+    file = tmp_path / "train.yaml"
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").touch()
+    faulty = []
+    for document, said in (
+        (SCRIPT.replace("./project", "missing"), f"{tmp_path / 'missing'} is not a folder"),
+        (SCRIPT.replace("./project", "./empty"), f"{tmp_path / 'empty'} has no file to upload"),
+        (SCRIPT.replace("cards: 1", "cards: 1, chips: [tpu]"), "tpu"),
+    ):
+        file.write_text(document)
+        for command in (("diff",), ("apply", "--dry-run"), ("apply",)):
+            done = signed_in(*command, "-f", str(file))
+            if done.exit_code != 1 or said not in done.errors.replace("\n", " "):
+                faulty.append((command, document, done))
+    assert not faulty
+    assert not Artifact.objects.filter(kind=ArtifactKind.CODE).exists()
+    # A file that is no document is refused elsewhere.
+    (tmp_path / "config.yaml").write_text("rate: 0.1")
+    assert "unknown field rate" in signed_in("diff", "-f", str(tmp_path)).errors
 
 
 def test_prune_deletes_only_what_the_set_applied_before(

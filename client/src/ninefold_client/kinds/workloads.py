@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, ClassVar
 
+from ninefold_client.client import Client
+from ninefold_client.code_archives import CodeArchive, is_stored_as, pack_folder, upload_archive
 from ninefold_client.errors import ApiError, ManifestError, NinefoldError
 from ninefold_client.kinds.base import Kind, name_of, picked, raise_findings
-from ninefold_client.manifests import Manifest
+from ninefold_client.manifests import Difference, Manifest, is_code_folder
 from ninefold_client.resources import (
     DEPLOYMENTS,
     find_dataset_version,
@@ -23,6 +26,8 @@ _STOPPED_WITHIN = 300.0
 
 
 class JobKind(Kind):
+    """A job; its ``code`` is the uid of an archive, or a folder relative to the document, which is uploaded."""
+
     name = "Job"
     has_team = True
     write_only = frozenset(
@@ -34,6 +39,10 @@ class JobKind(Kind):
         "model_version": find_model_version,
         "dataset_version": find_dataset_version,
     }
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._archives: dict[Path, CodeArchive] = {}
 
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -54,9 +63,49 @@ class JobKind(Kind):
             "retry_policy": row["retry_policy"],
         }
 
+    def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in spec.items()
+            if name != "code" or not is_code_folder(value)
+        }
+
+    def more_differences(
+        self, manifest: Manifest, row: Mapping[str, Any] | None
+    ) -> Iterable[Difference]:
+        if (folder := manifest.code_folder) is None:
+            return
+        archive, before = self._archive(folder), row["code"] if row else None
+        if before is None or not is_stored_as(self.client, archive, before):
+            files = "1 file" if len(archive.files) == 1 else f"{len(archive.files)} files"
+            after = f"{manifest.spec['code']}, {files}"
+            yield Difference(field="code", before=before, after=after)
+
+    def body(self, manifest: Manifest, resolved: Mapping[str, str]) -> dict[str, Any]:
+        body = super().body(manifest, resolved)
+        if (folder := manifest.code_folder) is not None:
+            body["code"] = self._archive(folder)
+        return body
+
+    def post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        code = body.get("code")
+        if isinstance(code, CodeArchive):
+            # First: what would be refused is not uploaded.
+            self.check(body)
+            uid = upload_archive(self.client, code, team=str(body.get("team") or ""))
+            body = {**body, "code": uid}
+        return super().post(body)
+
     def check(self, body: Mapping[str, Any]) -> None:
-        checked = self.client.post(f"{self.path}/check", body)
+        sent = {key: one for key, one in body.items() if not isinstance(one, CodeArchive)}
+        checked = self.client.post(f"{self.path}/check", sent)
         raise_findings(body["name"], checked["findings"])
+
+    def _archive(self, folder: Path) -> CodeArchive:
+        """Return the packed folder; it is packed once."""
+        if folder not in self._archives:
+            self._archives[folder] = pack_folder(folder)
+        return self._archives[folder]
 
 
 class PipelineKind(Kind):

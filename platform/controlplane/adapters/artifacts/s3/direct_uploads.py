@@ -3,6 +3,7 @@
 ::
 
     start      create a multi-part upload of incoming/<random>; sign one URL for each part
+    sign       sign the URLs again, which expire after ``URL_VALIDITY``
     PUT …      by whoever has the URLs, each part with exactly its announced size
     complete   complete the upload, read and hash the object, copy it to sha256/…, delete it from incoming
     abort      delete the parts: from then on the service refuses the URLs
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -26,7 +28,6 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import MIB
 from controlplane.ports.artifacts import (
     ArtifactError,
-    StartedUpload,
     StorageUnavailable,
     UploadIncomplete,
     UploadPart,
@@ -35,6 +36,8 @@ from controlplane.ports.artifacts import (
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import CompletedPartTypeDef, GetObjectOutputTypeDef
 
+#: Of the URL of a part, which can be signed again: longer than a part takes, and than clocks differ.
+URL_VALIDITY: Final = timedelta(minutes=30)
 #: URLs of one upload: all of them are in one response.
 _MOST_URLS: Final = 1000
 _BUFFER: Final = 1 << 20
@@ -49,26 +52,32 @@ class DirectUpload:
         self.key = clients.options.key("incoming", name)
 
     @classmethod
-    def start(cls, clients: S3Clients, *, size: int, valid_seconds: int) -> StartedUpload:
-        """See ``UploadSigningStore.start_upload``."""
+    def start(cls, clients: S3Clients) -> str:
+        """The reference of a new upload."""
         options, name = clients.options, secrets.token_hex(16)
-        where: dict[str, Any] = {"Bucket": options.bucket, "Key": options.key("incoming", name)}
         with s3_errors(options):
             created = clients.requests.create_multipart_upload(
-                **where, **options.encryption_arguments()
+                Bucket=options.bucket,
+                Key=options.key("incoming", name),
+                **options.encryption_arguments(),
             )
-            where["UploadId"] = created["UploadId"]
-            step = _part_size(size, at_least=options.part_size)
-            parts = []
+        return f"{name}/{created['UploadId']}"
+
+    def sign(self, *, size: int, valid: timedelta) -> tuple[UploadPart, ...]:
+        """See ``UploadSigningStore.sign_upload``."""
+        options = self._clients.options
+        step = _part_size(size, at_least=options.part_size)
+        parts = []
+        with s3_errors(options):
             for number, offset in enumerate(range(0, size, step), start=1):
                 length = min(step, size - offset)
                 # The signature covers the length: nobody stores more than was announced.
-                signed = {**where, "PartNumber": number, "ContentLength": length}
-                url = clients.signing.generate_presigned_url(
-                    "upload_part", Params=signed, ExpiresIn=valid_seconds
+                signed = {**self._place(), "PartNumber": number, "ContentLength": length}
+                url = self._clients.signing.generate_presigned_url(
+                    "upload_part", Params=signed, ExpiresIn=int(valid.total_seconds())
                 )
                 parts.append(UploadPart(url=url, offset=offset, size=length))
-        return StartedUpload(reference=f"{name}/{where['UploadId']}", parts=tuple(parts))
+        return tuple(parts)
 
     def complete(self, *, size: int) -> None:
         """Make one object of the parts; a repeated call has no effect.

@@ -47,7 +47,7 @@ from controlplane.adapters.artifacts.s3.client import (
     is_missing,
     s3_errors,
 )
-from controlplane.adapters.artifacts.s3.direct_uploads import DirectUpload
+from controlplane.adapters.artifacts.s3.direct_uploads import URL_VALIDITY, DirectUpload
 from controlplane.adapters.artifacts.s3.reader import BlobReader
 from controlplane.adapters.artifacts.s3.uploads import (
     MultipartUpload,
@@ -62,6 +62,7 @@ from controlplane.ports.artifacts import (
     StartedUpload,
     StorageUnavailable,
     StoredBlob,
+    UploadPart,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class S3Artifacts:
         """:raises ValueError: if an option cannot be used."""
         self.options = S3Options(**options)
         self.url_validity = timedelta(hours=self.options.url_hours)
+        self.upload_url_validity = URL_VALIDITY
         self._clients = S3Clients(self.options)
 
     def put(self, chunks: Iterable[bytes], *, expected: str | None = None) -> Blob:
@@ -199,8 +201,13 @@ class S3Artifacts:
 
     def start_upload(self, *, size: int) -> StartedUpload:
         """See ``UploadSigningStore``."""
-        seconds = int(self.url_validity.total_seconds())
-        return DirectUpload.start(self._clients, size=size, valid_seconds=seconds)
+        reference = DirectUpload.start(self._clients)
+        return StartedUpload(reference=reference, parts=self.sign_upload(reference, size=size))
+
+    def sign_upload(self, reference: str, *, size: int) -> tuple[UploadPart, ...]:
+        """See ``UploadSigningStore``."""
+        upload = DirectUpload(self._clients, reference)
+        return upload.sign(size=size, valid=self.upload_url_validity)
 
     def complete_upload(self, reference: str, *, digest: str, size: int) -> Blob:
         """See ``UploadSigningStore``."""
