@@ -20,7 +20,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import NONE, Reason, join_reasons
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
-from controlplane.persistence.encryption import encrypt, reencrypt
+from controlplane.persistence.encryption import encrypt
 from controlplane.persistence.reasons import with_reasons_as_json
 from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.clusters import (
@@ -317,23 +317,6 @@ def cluster_remove(
         error="",
         removed_at=at,
     )
-
-
-def kubeconfigs_reencrypt() -> int:
-    """Re-encrypt kubeconfigs of other keys with the first key; return their number.
-
-    :raises Undecryptable: if no key fits one of them.
-    """
-    count = 0
-    keys = Cluster.objects.exclude(kubeconfig=None).order_by("pk").values_list("pk", flat=True)
-    for key in keys:
-        with transaction.atomic():
-            row = Cluster.objects.select_for_update(no_key=True).filter(pk=key).first()
-            sealed = reencrypt(row.kubeconfig) if row and row.kubeconfig else None
-            if sealed is not None:
-                Cluster.objects.filter(pk=key).update(kubeconfig=sealed)
-                count += 1
-    return count
 
 
 def _validate_registration(registration: ClusterRegistration) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Q
 
 from apps.jobs.models import Job, SecretVariable
@@ -17,7 +16,7 @@ from controlplane.domain.common.spec_fields import (
     variable_name_error,
 )
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.persistence.encryption import encrypt, reencrypt
+from controlplane.persistence.encryption import encrypt
 from controlplane.ports import adapter_registry
 
 FIELD = "secret_variables"
@@ -91,20 +90,3 @@ def secret_variables_delete(*, at: datetime) -> int:
     """Delete values that no further attempt of their job needs; return how many."""
     ended = Q(job__state=JobState.SUCCEEDED) | Q(job__ended_at__lte=at - RETRY_RETENTION)
     return SecretVariable.objects.filter(ended).exclude(value=None).update(value=None)
-
-
-def secret_variables_reencrypt() -> int:
-    """Encrypt with the primary key the values that another key encrypted; return how many.
-
-    :raises Undecryptable: if no known key decrypts one of them.
-    """
-    count = 0
-    rows = SecretVariable.objects.exclude(value=None).order_by("pk")
-    for key in rows.values_list("pk", flat=True).iterator():
-        with transaction.atomic():
-            row = SecretVariable.objects.select_for_update(no_key=True).filter(pk=key).first()
-            sealed = reencrypt(row.value) if row and row.value else None
-            if sealed is not None:
-                SecretVariable.objects.filter(pk=key).update(value=sealed)
-                count += 1
-    return count

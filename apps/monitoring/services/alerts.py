@@ -43,7 +43,7 @@ from controlplane.domain.alerts.rules import (
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.outbox.messages import publish_message
-from controlplane.persistence.encryption import encrypt, reencrypt
+from controlplane.persistence.encryption import encrypt
 from controlplane.web.outbound_http import configured_outbound
 
 MOST_RULES = 200
@@ -376,27 +376,6 @@ def alert_receiver_test(*, receiver: AlertReceiver, actor: User, at: datetime) -
     delivery = AlertDelivery.objects.create(receiver=receiver, notice=notice, next_try_at=at)
     publish_message("outbound.due", event_uid=notice.uid)
     return delivery
-
-
-def receiver_secrets_reencrypt() -> int:
-    """Encrypt secrets of receivers with the first key; return the number of receivers.
-
-    :raises Undecryptable: if no key decrypts one of them.
-    """
-    count = 0
-    for key in AlertReceiver.objects.order_by("pk").values_list("pk", flat=True):
-        with transaction.atomic():
-            row = AlertReceiver.objects.select_for_update(no_key=True).filter(pk=key).first()
-            if row is None:
-                continue
-            sealed = {
-                name: again
-                for name in ("url", "secret")
-                if (stored := getattr(row, name)) is not None
-                and (again := reencrypt(stored)) is not None
-            }
-            count += AlertReceiver.objects.filter(pk=key).update(**sealed) if sealed else 0
-    return count
 
 
 def alert_route_create(*, request: AlertRouteRequest, actor: User) -> AlertRoute:

@@ -31,7 +31,7 @@ from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
 from controlplane.outbox.messages import publish_message
-from controlplane.persistence.encryption import encrypt, reencrypt
+from controlplane.persistence.encryption import encrypt
 from controlplane.persistence.models import new_uid
 from controlplane.ports.outbound_http import OutboundFailed
 from controlplane.web.outbound_http import configured_outbound
@@ -190,22 +190,6 @@ def webhook_secret_rotate(*, webhook: Webhook, actor: User) -> str:
     webhook.save(update_fields=["secret"])
     _audit_webhook(webhook, actor=actor, action="webhook.rotate")
     return secret
-
-
-def webhook_secrets_reencrypt() -> int:
-    """Encrypt secrets with the first key; return the number of webhooks.
-
-    :raises Undecryptable: if no key decrypts one of them.
-    """
-    count = 0
-    for key in Webhook.objects.order_by("pk").values_list("pk", flat=True):
-        with transaction.atomic():
-            row = Webhook.objects.select_for_update(no_key=True).filter(pk=key).first()
-            sealed = reencrypt(row.secret) if row else None
-            if sealed is not None:
-                Webhook.objects.filter(pk=key).update(secret=sealed)
-                count += 1
-    return count
 
 
 @transaction.atomic

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.apps import apps
 from django.conf import settings
+from django.db import models, transaction
 
 from controlplane.domain.common.reasons import Reason
 
@@ -50,6 +54,34 @@ def reencrypt(encrypted: bytes | memoryview) -> bytes | None:
     except InvalidToken:
         return encrypt(decrypt(encrypted))
     return None
+
+
+def encrypted_fields() -> Iterator[models.BinaryField[Any, Any]]:
+    """The columns with secrets: all binary ones."""
+    for model in apps.get_models():
+        for field in model._meta.concrete_fields:
+            if isinstance(field, models.BinaryField):
+                yield field
+
+
+def secrets_reencrypt() -> dict[str, int]:
+    """Encrypt every stored secret with the first key; return how many of each column another key had encrypted.
+
+    :raises DecryptionFailed: if no key decrypts one of them.
+    """
+    counts = {}
+    for field in encrypted_fields():
+        rows = field.model._default_manager.exclude(**{field.name: None})
+        count = 0
+        for key in rows.order_by("pk").values_list("pk", flat=True).iterator():
+            with transaction.atomic():
+                row = rows.select_for_update(no_key=True).filter(pk=key).first()
+                stored = getattr(row, field.attname, None)
+                sealed = reencrypt(stored) if stored else None
+                if sealed is not None:
+                    count += rows.filter(pk=key).update(**{field.name: sealed})
+        counts[f"{field.model._meta.verbose_name}: {field.verbose_name}"] = count
+    return counts
 
 
 def is_decryptable(encrypted: bytes | memoryview) -> bool:

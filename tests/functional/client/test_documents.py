@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts.models import ApplySet, Membership, Team, User
+from apps.fleet.models import Node
 from apps.jobs.models import Job
 from apps.models.models import Artifact, ArtifactKind
 from apps.models.selectors import artifact_store
@@ -94,7 +96,8 @@ spec: {per_hour: 26.5}
 ---
 kind: MaintenanceRollout
 metadata: {name: driver 580}
-spec: {cluster: CLUSTER, labels: {zone: a}, argv: [/usr/bin/update, --to, "580"], run_within: 900, burn_in: false}
+spec:
+  {cluster: CLUSTER, labels: {name: NODE}, argv: [/usr/bin/update, --to, "580"], run_within: 900, burn_in: false}
 ---
 kind: Dataset
 metadata: {name: streets, team: addresses}
@@ -156,6 +159,7 @@ def folder(tmp_path: Path, company: Company, monkeypatch: pytest.MonkeyPatch) ->
     folder = tmp_path / "company"
     folder.mkdir()
     documents = COMPANY.replace("CLUSTER", company.cluster_row.name)
+    documents = documents.replace("NODE", Node.objects.get().name)
     (folder / "company.yaml").write_text(_with_versions(documents))
     (folder / "streets.jsonl").write_text(
         "".join(f'{{"prompt": "{n}?", "response": "{n}"}}\n' for n in range(20))
@@ -221,7 +225,7 @@ def test_a_reference_means_an_object_of_the_documents_team(
     for team in (theirs, company.team):
         Membership.objects.get_or_create(user=company.engineer, team=team, role=TeamRole.ENGINEER)
         factories.dataset_version(actor=company.engineer, team=team, name="tickets")
-    job = {
+    job: dict[str, Any] = {
         "apiVersion": "ninefold/v1",
         "kind": "Job",
         "metadata": {"name": "tune tickets", "team": "addresses"},

@@ -11,7 +11,8 @@ from pytest_django import Settings
 
 from apps.fleet.models import Cluster
 from apps.notifications.models import Webhook
-from controlplane.persistence.encryption import decrypt, encrypt
+from apps.telemetry.models import Source
+from controlplane.persistence.encryption import decrypt, encrypt, encrypted_fields
 from tests.integration.company import Company
 
 
@@ -25,10 +26,21 @@ def sealed(company: Company, secret: str) -> None:
         secret=encrypt(secret.encode()),
     )
 
+    Source.objects.create(
+        name="scraped",
+        cluster=company.cluster_row,
+        kind="prometheus",
+        credential=encrypt(secret.encode()),
+    )
+
 
 def opened() -> list[bytes]:
-    kubeconfig = Cluster.objects.get(name="east").kubeconfig
-    return [decrypt(kubeconfig or b""), decrypt(Webhook.objects.get().secret)]
+    stored = (
+        Cluster.objects.get(name="east").kubeconfig,
+        Webhook.objects.get().secret,
+        Source.objects.get(name="scraped").credential,
+    )
+    return [decrypt(one or b"") for one in stored]
 
 
 def said() -> str:
@@ -43,11 +55,16 @@ def test_secrets_of_an_old_key_are_reencrypted_once(company: Company, settings: 
     sealed(company, "token")
     settings.NINEFOLD_ENCRYPTION_KEYS = [new, old]
 
-    assert said().startswith("1 kubeconfigs and 1 secrets")
-    assert said().startswith("0 kubeconfigs and 0 secrets")
+    first, second = said().splitlines(), said().splitlines()
+    assert len(first) == len(list(encrypted_fields()))
+    assert {line for line in first if ": 1 encrypted" in line} == {
+        f"{column}: 1 encrypted with the first key"
+        for column in ("cluster: kubeconfig", "webhook: secret", "source: credential")
+    }
+    assert all(": 0 encrypted" in line for line in second)
 
     settings.NINEFOLD_ENCRYPTION_KEYS = [new]
-    assert opened() == [b"token", b"token"]
+    assert opened() == [b"token"] * 3
 
 
 def test_a_lost_key_is_reported_and_nothing_is_overwritten(
@@ -62,4 +79,4 @@ def test_a_lost_key_is_reported_and_nothing_is_overwritten(
         said()
 
     settings.NINEFOLD_ENCRYPTION_KEYS = [old]
-    assert opened() == [b"token", b"token"]
+    assert opened() == [b"token"] * 3

@@ -6,25 +6,17 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from apps.fleet.services.clusters import kubeconfigs_reencrypt
-from apps.jobs.services.secret_variables import secret_variables_reencrypt
-from apps.monitoring.services.alerts import receiver_secrets_reencrypt
-from apps.notifications.services.webhooks import webhook_secrets_reencrypt
-from controlplane.persistence.encryption import DecryptionFailed
+from controlplane.persistence.encryption import DecryptionFailed, secrets_reencrypt
 
 
 class Command(BaseCommand):
-    help = "Encrypt the secrets of webhooks, alert receivers, clusters and jobs by the first key."
+    help = "Encrypt all stored secrets with the first key of NINEFOLD_ENCRYPTION_KEY."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """:raises CommandError: if none of the keys fits one of them."""
         try:
-            kubeconfigs, secrets = kubeconfigs_reencrypt(), webhook_secrets_reencrypt()
-            receivers = receiver_secrets_reencrypt()
-            variables = secret_variables_reencrypt()
+            counts = secrets_reencrypt()
         except DecryptionFailed as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(
-            f"{kubeconfigs} kubeconfigs and {secrets} secrets of webhooks were encrypted anew, "
-            f"and {receivers} receivers of alerts and {variables} secret variables of jobs"
-        )
+        for column, count in counts.items():
+            self.stdout.write(f"{column}: {count} encrypted with the first key")

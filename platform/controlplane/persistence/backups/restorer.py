@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.apps import apps
-from django.db import OperationalError, connection, models, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.persistence import encryption
@@ -169,15 +168,12 @@ def _check_deferred_constraints() -> None:
 
 
 def _undecryptable_secrets() -> list[UndecryptableSecrets]:
-    """Return the secrets that cannot be decrypted; they are in binary columns."""
+    """Return the secrets that cannot be decrypted."""
     found = []
-    for model in apps.get_models():
-        for field in model._meta.concrete_fields:
-            if not isinstance(field, models.BinaryField):
-                continue
-            values = model._default_manager.values_list(field.attname, flat=True)
-            lost = sum(not encryption.is_decryptable(value) for value in values.iterator() if value)
-            if lost:
-                column = f"{model._meta.label}.{field.name}"
-                found.append(UndecryptableSecrets(column=column, lost=lost, of=values.count()))
+    for field in encryption.encrypted_fields():
+        values = field.model._default_manager.values_list(field.attname, flat=True)
+        lost = sum(not encryption.is_decryptable(value) for value in values.iterator() if value)
+        if lost:
+            column = f"{field.model._meta.label}.{field.name}"
+            found.append(UndecryptableSecrets(column=column, lost=lost, of=values.count()))
     return found
