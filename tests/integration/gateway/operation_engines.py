@@ -105,7 +105,7 @@ class OperationsEngine(ThreadedServer):
         self.files: list[tuple[str, str, bytes]] = []
         self.fails = False
         #: Videos take longer than any limit.
-        self.waits = False
+        self.hangs = False
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -149,7 +149,7 @@ class OperationsEngine(ThreadedServer):
         for value in form.values():
             if isinstance(value, web.FileField):
                 self.files.append((value.filename, value.content_type, value.file.read()))
-        if self.waits:
+        if self.hangs:
             await asyncio.Event().wait()
         return web.Response(body=SOUND, content_type="video/mp4", headers={"X-Model": MODEL})
 

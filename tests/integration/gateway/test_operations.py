@@ -258,7 +258,7 @@ def test_a_video_has_the_limits_of_body_and_time(
     try:
         long = form_of(model="any", prompt="a" * 2000)
         assert post(gateway, long, path=VIDEOS, Content_Type=BOUNDARY)[0] == 413
-        engine.waits = True
+        engine.hangs = True
         body = form_of(model="any", prompt="a lake")
         status, _, answer = post(gateway, body, path=VIDEOS, Content_Type=BOUNDARY)
         assert (status, answer["error"]["code"]) == (504, "upstream_timeout")
