@@ -47,7 +47,7 @@ class ModelRequest:
     @property
     def is_answered_with_json(self) -> bool:
         """Whether a response that is no stream is a JSON object."""
-        if self.form:
+        if self.form and self.format.response_field:
             return self.payload.get("response_format", "json") in _JSON_TRANSCRIPTS
         return bool(self.format.response_field)
 
@@ -135,7 +135,7 @@ async def parse_form_request(
 ) -> ModelRequest:
     """The request in a ``multipart/form-data`` body.
 
-    :raises ApiError: 400 if it is no such form or lacks the model or the file.
+    :raises ApiError: 400 if it is no such form or lacks the model, or the file or prompt of the operation.
     """
     form = await parse_form(body, content_type=content_type)
     payload: dict[str, Any] = {part.name: part.text() for part in form if not part.filename}
@@ -152,10 +152,13 @@ async def parse_form_request(
             code="invalid_type",
         )
     _check_stream(operation, stream=stream == "true")
-    if not any(part.name == "file" and part.filename for part in form):
+    if operation in _CHECKS:
+        _CHECKS[operation](payload)
+    required = FORMATS[operation].file_field
+    if required and not any(part.name == required and part.filename for part in form):
         raise bad_request(
             Reason("gateway.file.missing", "The form must have the audio in a file named 'file'."),
-            param="file",
+            param=required,
             code="missing_required_parameter",
         )
     return ModelRequest(
@@ -417,7 +420,7 @@ def _check_documents(payload: Mapping[str, Any]) -> None:
         )
 
 
-def _check_image_prompt(payload: Mapping[str, Any]) -> None:
+def _check_text_prompt(payload: Mapping[str, Any]) -> None:
     prompt = payload.get("prompt")
     if not isinstance(prompt, str) or not prompt:
         raise _missing_or_invalid(
@@ -449,8 +452,9 @@ _CHECKS: Mapping[RouteOperation, Callable[[Mapping[str, Any]], None]] = {
     RouteOperation.MESSAGES: _check_messages,
     RouteOperation.EMBEDDINGS: _check_embedding_input,
     RouteOperation.RERANK: _check_documents,
-    RouteOperation.IMAGES: _check_image_prompt,
+    RouteOperation.IMAGES: _check_text_prompt,
     RouteOperation.SPEECH: _check_speech_input,
+    RouteOperation.VIDEOS: _check_text_prompt,
 }
 
 

@@ -1,7 +1,7 @@
 """Operations of the gateway: their paths and what their requests and responses look like.
 
-The formats are those of OpenAI's API, except ``rerank`` (Jina's and Cohere's, as vLLM serves it) and
-``messages`` (Anthropic's).
+The formats are those of OpenAI's API, except ``rerank`` (Jina's and Cohere's, as vLLM serves it),
+``messages`` (Anthropic's) and ``videos`` (vLLM-Omni's request that is answered with the video).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class RouteOperation(StrEnum):
     TRANSCRIPTIONS = "transcriptions"
     TRANSLATIONS = "translations"
     SPEECH = "speech"
+    VIDEOS = "videos"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +39,10 @@ class OperationFormat:
     aliases: tuple[str, ...] = ()
     #: Field that every JSON response has; empty if a response is a file.
     response_field: str = ""
-    #: The request is ``multipart/form-data`` with a file.
+    #: The request is ``multipart/form-data``.
     is_form: bool = False
+    #: The file that a form must have; empty if files are optional.
+    file_field: str = ""
     #: The response can be a stream of events.
     has_stream: bool = False
     #: ``type`` of the events that end a stream; a stream without one ends with ``[DONE]``.
@@ -86,13 +89,15 @@ FORMATS: Mapping[RouteOperation, OperationFormat] = {
         path="/v1/audio/transcriptions",
         response_field="text",
         is_form=True,
+        file_field="file",
         has_stream=True,
         final_events=frozenset({"transcript.text.done"}),
     ),
     RouteOperation.TRANSLATIONS: OperationFormat(
-        path="/v1/audio/translations", response_field="text", is_form=True
+        path="/v1/audio/translations", response_field="text", is_form=True, file_field="file"
     ),
     RouteOperation.SPEECH: OperationFormat(path="/v1/audio/speech"),
+    RouteOperation.VIDEOS: OperationFormat(path="/v1/videos/sync", is_form=True),
 }
 
 #: Path at the gateway → operation.

@@ -13,10 +13,15 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.engines.tool_parsers import FAMILIES
-from controlplane.adapters.engines.vllm_omni import ASCEND_PIPELINES, NVIDIA_PIPELINES
+from controlplane.adapters.engines.vllm_omni import (
+    ASCEND_PIPELINES,
+    NVIDIA_PIPELINES,
+    NVIDIA_VIDEO_PIPELINES,
+)
 from controlplane.ports.adapter_registry import engine_by_name
 from controlplane.ports.engines import ArgumentVerification, ServedAdapter
 from controlplane.ports.launches import Launch
+from gateway.operations import FORMATS, RouteOperation
 from tests.engine import published
 from tests.unit.engines.serving_requests import (
     CHIPS,
@@ -160,7 +165,9 @@ def test_vllm_omni_reads_every_command_and_has_every_pipeline(engine_python: Pat
     assert {values["max_num_seqs"] for values in read} == {None, 2}
     registry = (package / "vllm_omni" / "diffusion" / "registry.py").read_text(encoding="utf-8")
     known = set(re.findall(r'^    "(.+)": \($', registry, re.M))
-    assert set(NVIDIA_PIPELINES) | set(ASCEND_PIPELINES) <= known
+    assert {*NVIDIA_PIPELINES, *ASCEND_PIPELINES, *NVIDIA_VIDEO_PIPELINES} <= known
+    server = (package / "vllm_omni" / "entrypoints" / "openai" / "api_server.py").read_text()
+    assert f'@router.post(\n    "{FORMATS[RouteOperation.VIDEOS].path}"' in server
 
 
 @pytest.mark.parametrize("version", ["0.23.0", "0.33.0"])

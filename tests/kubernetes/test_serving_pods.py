@@ -48,6 +48,7 @@ MODELS: Mapping[ModelKind, tuple[ModelFacts, Mapping[str, Any]]] = {
         {"model_name": "assistant"},
     ),
     ModelKind.IMAGE: (IMAGES, IMAGE_SPEC),
+    ModelKind.VIDEO: (replace(IMAGES, architecture="WanPipeline"), IMAGE_SPEC),
     ModelKind.TRANSCRIPTION: (
         replace(PLAIN, name="qwen3-asr-1.7b", architecture="Qwen3ASRForConditionalGeneration"),
         {"model_name": "assistant"},
@@ -128,6 +129,7 @@ def test_the_server_takes_each_kind_of_model_on_gpus_and_npus_whole(server: Cont
         (ModelKind.RERANKER, "vllm"): gpu,
         (ModelKind.RERANKER, "vllm_ascend"): npu,
         (ModelKind.IMAGE, "vllm_omni"): both,
+        (ModelKind.VIDEO, "vllm_omni"): both,
         (ModelKind.TRANSCRIPTION, "vllm"): gpu,
         (ModelKind.TRANSCRIPTION, "vllm_ascend"): npu,
     }

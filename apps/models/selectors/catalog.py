@@ -243,6 +243,7 @@ _MODEL_KINDS: Mapping[Modality, ModelKind] = {
     Modality.RERANK: ModelKind.RERANKER,
     Modality.ASR: ModelKind.TRANSCRIPTION,
     Modality.IMAGE: ModelKind.IMAGE,
+    Modality.VIDEO: ModelKind.VIDEO,
 }
 #: The field whose every choice is tried before a task counts as not rendered.
 _ALTERNATIVE_FIELDS: Mapping[EngineTask, str] = {

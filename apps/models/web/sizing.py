@@ -35,15 +35,21 @@ def calculator(request: AuthenticatedRequest) -> HttpResponse:
         except sizing.SizingRefused as refusal:
             form.add_findings(refusal.findings)
         else:
-            context |= {
-                "sized": sized,
-                "bars": _memory_bars(sized.estimate, chip=sized.chip),
-                "limit_at": _limit_position(sized.estimate, chip=sized.chip),
-                "token_bytes": round(sized.estimate.bytes_per_token),
-                "chart_query": form.chart_query(),
-            }
+            context |= estimate_context(sized)
+            context["chart_query"] = form.chart_query()
     part = "#estimate" if is_htmx_fragment_request(request) else ""
     return render(request, f"registry/sizing.html{part}", context)
+
+
+def estimate_context(sized: sizing.SizingResult) -> dict[str, Any]:
+    """What ``registry/sizing_estimate.html`` shows."""
+    return {
+        "sized": sized,
+        "estimate": sized.estimate,
+        "bars": _memory_bars(sized.estimate, chip=sized.chip),
+        "limit_at": _limit_position(sized.estimate, chip=sized.chip),
+        "token_bytes": round(sized.estimate.bytes_per_token),
+    }
 
 
 @login_required

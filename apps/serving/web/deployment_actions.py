@@ -21,10 +21,13 @@ from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs.services import SpecRefused
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
+from apps.models.selectors.sizing import SizingRefused
+from apps.models.web.sizing import estimate_context
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from apps.serving import selectors
 from apps.serving.models import Deployment
+from apps.serving.selectors.memory_estimates import replica_memory
 from apps.serving.selectors.revision_configurations import (
     RevisionConfiguration,
     revision_configuration_check,
@@ -37,6 +40,7 @@ from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.forms import has_only_required_errors
 from controlplane.web.pages import row_action_view, run_action
+from controlplane.web.reasons import render_reason
 
 
 @login_required
@@ -161,7 +165,16 @@ def _configuration_check(
             min(limits.max_surge, replicas) if deployment else replicas
         )
         context["place"] = quotas.queue_position(queue=queue, chips=[values["chip"]])
+        context |= _memory_context(form.configuration())
     return render(request, "serving/deployment_check.html", context)
+
+
+def _memory_context(configuration: RevisionConfiguration) -> dict[str, Any]:
+    """The memory estimate of a replica, or why there is none."""
+    try:
+        return estimate_context(replica_memory(configuration))
+    except SizingRefused as refusal:
+        return {"memory_refusal": "; ".join(render_reason(one.message) for one in refusal.findings)}
 
 
 @login_required

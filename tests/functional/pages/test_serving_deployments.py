@@ -20,6 +20,19 @@ from apps.serving.services.gateways import usage_batch_record
 from tests.functional.sample_rows import FilledCompany
 from tests.integration.company import safetensors, stored
 
+QWEN2_7B = {
+    "architectures": ["Qwen2ForCausalLM"],
+    "model_type": "qwen2",
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 32768,
+    "vocab_size": 152064,
+    "torch_dtype": "bfloat16",
+}
+
 
 def called(
     filled: FilledCompany, *, ago: timedelta, outcome: str = "ok", first: float = 200
@@ -296,3 +309,43 @@ def test_the_form_names_the_adapters_of_the_chosen_model(
     assert "rank 8" in page.text
     # The next revision keeps it unless its name is removed.
     assert 'value="formal"' in browser.get(f"{address}/revise").text
+
+
+def test_the_form_estimates_the_memory_of_a_replica(browser: Client, filled: FilledCompany) -> None:
+    """With the calculator's figures: of the chosen model, chip, cards and fields of the engine."""
+    version = filled.tuned
+    version.config, version.context_length = QWEN2_7B, 32_768
+    version.save(update_fields=["config", "context_length"])
+
+    def shown(**changes: str) -> Any:
+        form = asked(filled, chip="nvidia-h800", engine="vllm", **changes)
+        return browser.post("/deployments/check", form)
+
+    found = shown()
+    estimate = found.context["sized"].estimate
+    assert "Fits on 1 × NVIDIA H800" in found.text
+    assert "for 1 concurrent request of 32,768 tokens" in found.text
+    parts = {part.name: part.bytes for part in estimate.parts}
+    assert parts["cache"] == 32_768 * 57_344
+    chosen = shown(context_length="4096", concurrency="16", kv_precision="fp8").context["sized"]
+    cache = {part.name: part.bytes for part in chosen.estimate.parts}["cache"]
+    assert cache == 16 * 4096 * 57_344 / 2
+    assert "Does not fit" in shown(concurrency="4096").text
+    chinese = browser.post(
+        "/deployments/check",
+        asked(filled, chip="nvidia-h800", engine="vllm"),
+        headers={"Accept-Language": "zh-CN"},
+    )
+    assert "显存需求" in chinese.text
+    assert "个并发请求" in chinese.text
+
+
+def test_the_form_says_why_a_model_has_no_memory_estimate(
+    browser: Client, filled: FilledCompany
+) -> None:
+    version = filled.tuned
+    version.config = {"architectures": version.config["architectures"]} if version.config else {}
+    version.save(update_fields=["config"])
+    found = browser.post("/deployments/check", asked(filled, chip="nvidia-h800"))
+    assert "No memory estimate: " in found.text
+    assert "sized" not in found.context

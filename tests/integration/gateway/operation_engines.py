@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -103,6 +104,8 @@ class OperationsEngine(ThreadedServer):
         self.bodies: list[dict[str, Any]] = []
         self.files: list[tuple[str, str, bytes]] = []
         self.fails = False
+        #: Videos take longer than any limit.
+        self.hangs = False
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -110,6 +113,7 @@ class OperationsEngine(ThreadedServer):
             web.post("/v1/audio/transcriptions", self._transcribe),
             web.post("/v1/audio/translations", self._transcribe),
             web.post("/v1/audio/speech", self._speak),
+            web.post("/v1/videos/sync", self._film),
         ]
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
@@ -138,6 +142,16 @@ class OperationsEngine(ThreadedServer):
         if fields.get("response_format") == "srt":
             return web.Response(text="1\n00:00:00,000 --> 00:00:01,000\nhello\n")
         return web.json_response({"text": "hello", "usage": {"type": "duration", "seconds": 1}})
+
+    async def _film(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        self.bodies.append({name: value for name, value in form.items() if isinstance(value, str)})
+        for value in form.values():
+            if isinstance(value, web.FileField):
+                self.files.append((value.filename, value.content_type, value.file.read()))
+        if self.hangs:
+            await asyncio.Event().wait()
+        return web.Response(body=SOUND, content_type="video/mp4", headers={"X-Model": MODEL})
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         self.bodies.append(await request.json())

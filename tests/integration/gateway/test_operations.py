@@ -20,6 +20,10 @@ from tests.integration.gateway.operation_engines import SOUND, STREAMS, Operatio
 from tests.integration.gateway.processes import GatewayProcess
 from tests.integration.gateway.servers import wait_until
 
+BOUNDARY = "multipart/form-data; boundary=x"
+PART = b'--x\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
+VIDEOS = FORMATS[RouteOperation.VIDEOS].path
+
 
 @pytest.fixture
 def engine() -> Iterator[OperationsEngine]:
@@ -193,6 +197,75 @@ def test_a_stream_of_messages(gateway: GatewayProcess, control: FakeControl) -> 
     assert used(control) == ("messages", 9, 4, "ok")
 
 
+def form_of(**fields: str) -> bytes:
+    """A body of the type :data:`BOUNDARY`."""
+    parts = (PART % (name.encode(), b"", text.encode()) for name, text in fields.items())
+    return b"".join(parts) + b"--x--\r\n"
+
+
+def test_a_video_is_generated_in_one_request(
+    gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl
+) -> None:
+    """As vLLM-Omni has it; a video may start from an image."""
+    headers = {"Authorization": f"Bearer {SECRET}", "Content-Type": BOUNDARY}
+    image = PART % (b"input_reference", b'; filename="a.png"', b"pixels")
+    body = image + form_of(model="any", prompt="a lake at dawn", num_frames="33", seed="7")
+    status, received, answer = gateway.request("POST", VIDEOS, body=body, headers=headers)
+    assert (status, received["content-type"], answer) == (200, "video/mp4", SOUND)
+    assert "x-model" not in received, "the engine's name of the model is its own"
+    fields = {"model": MODEL, "prompt": "a lake at dawn", "num_frames": "33", "seed": "7"}
+    assert engine.bodies == [fields]
+    assert engine.files[0][::2] == ("a.png", b"pixels")
+    operation, _prompt, completion, outcome = used(control)
+    assert (operation, completion, outcome) == ("videos", 0, "ok")
+
+
+def test_requests_for_videos_that_are_not_served_are_refused(
+    gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl
+) -> None:
+    """Jobs of videos are not served, so no id of a job is known."""
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    for method, path in (
+        ("POST", "/v1/videos"),
+        ("GET", "/v1/videos"),
+        ("GET", "/v1/videos/video_1"),
+        ("GET", "/v1/videos/video_1/content"),
+        ("DELETE", "/v1/videos/video_1"),
+    ):
+        status, _, answer = gateway.request(method, path, headers=headers)
+        assert (status, json.loads(answer)["error"]["type"]) == (404, "invalid_request_error"), path
+    for body, expected, param in (
+        (form_of(model="any"), 400, "prompt"),
+        (form_of(prompt="a lake"), 400, "model"),
+        (form_of(model="any", prompt="a lake", stream="true"), 400, "stream"),
+    ):
+        status, _, refused = post(gateway, body, path=VIDEOS, Content_Type=BOUNDARY)
+        assert (status, refused["error"]["param"]) == (expected, param)
+    assert post(gateway, {"model": "any", "prompt": "a lake"}, path=VIDEOS)[0] == 415
+    assert engine.bodies == []
+
+
+def test_a_video_has_the_limits_of_body_and_time(
+    stopped_gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl
+) -> None:
+    gateway = GatewayProcess(
+        home=stopped_gateway.home,
+        control_url=control.url,
+        NINEFOLD_GATEWAY_MAX_BODY_BYTES="2000",
+        NINEFOLD_GATEWAY_TOTAL_SECONDS="0.5",
+    )
+    gateway.start()
+    try:
+        long = form_of(model="any", prompt="a" * 2000)
+        assert post(gateway, long, path=VIDEOS, Content_Type=BOUNDARY)[0] == 413
+        engine.hangs = True
+        body = form_of(model="any", prompt="a lake")
+        status, _, answer = post(gateway, body, path=VIDEOS, Content_Type=BOUNDARY)
+        assert (status, answer["error"]["code"]) == (504, "upstream_timeout")
+    finally:
+        gateway.stop()
+
+
 #: Path, body and the parameter that is refused.
 INVALID_REQUESTS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("/v1/embeddings", {"input": []}, "input"),
@@ -214,10 +287,6 @@ def test_an_invalid_request_names_its_parameter(
             status, _, answer = post(gateway, {"model": "any", **body}, path=path)
             assert (status, answer["error"]["param"]) == (400, param)
     assert engine.bodies == []
-
-
-BOUNDARY = "multipart/form-data; boundary=x"
-PART = b'--x\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
 
 
 HOSTILE_FORMS: tuple[tuple[str, bytes, int], ...] = (

@@ -178,7 +178,12 @@ def test_vllm_omni_serves_the_pipelines_that_it_names_for_the_chip() -> None:
         ("nvidia-h800", "FluxPipeline", True),
         ("ascend-910c", "FluxPipeline", False),
         ("nvidia-h800", "UNet2DConditionModel", False),
-        ("nvidia-h800", "WanPipeline", False),
+        ("nvidia-h800", "WanPipeline", True),
+        ("ascend-910b3", "WanTransformer3DModel", True),
+        ("nvidia-h800", "HunyuanVideo15Pipeline", True),
+        ("ascend-910b3", "HunyuanVideo15Pipeline", False),
+        ("nvidia-h800", "HunyuanVideoTransformer3DModel", False),
+        ("nvidia-h800", "CogVideoXPipeline", False),
     ):
         model = replace(IMAGES, architecture=architecture)
         found = findings("vllm_omni", IMAGE_SPEC, chip=chip, model=model)
@@ -189,4 +194,10 @@ def test_vllm_omni_serves_the_pipelines_that_it_names_for_the_chip() -> None:
         ("parallel", {"data": 2}),
     ):
         assert findings("vllm_omni", {field: value}, model=IMAGES), field
-    assert "kinds image" in findings("vllm_omni", {})["model"]
+    assert "kinds image, video" in findings("vllm_omni", {})["model"]
+    video = replace(IMAGES, architecture="WanPipeline")
+    of_video, of_image = (
+        rendered("vllm_omni", IMAGE_SPEC, chip="nvidia-h800", model=model)
+        for model in (video, IMAGES)
+    )
+    assert of_video.roles == of_image.roles

@@ -1,4 +1,5 @@
-"""The engine ``vllm_omni``: vLLM-Omni, which generates images with pipelines of diffusers on NVIDIA and Ascend.
+"""The engine ``vllm_omni``: vLLM-Omni, which generates images and videos with pipelines of diffusers on
+NVIDIA and Ascend.
 
 Its command is ``vllm serve … --omni``: arguments of vLLM that a diffusion pipeline reads, and a few of its own.
 """
@@ -46,6 +47,13 @@ NVIDIA_PIPELINES = ASCEND_PIPELINES | {
     "StableDiffusion3Pipeline": "SD3Transformer2DModel",
 }
 
+#: Those from text to video.
+ASCEND_VIDEO_PIPELINES = {"WanPipeline": "WanTransformer3DModel"}
+NVIDIA_VIDEO_PIPELINES = ASCEND_VIDEO_PIPELINES | {
+    "HunyuanVideo15Pipeline": "HunyuanVideo15Transformer3DModel",
+    "LTX2Pipeline": "LTX2VideoTransformer3DModel",
+}
+
 PROFILE = EngineProfile(
     title="vLLM-Omni",
     versions=">=0.28,<0.31",
@@ -56,7 +64,10 @@ PROFILE = EngineProfile(
             a2="quay.io/ascend/vllm-omni:v{version}", a3="quay.io/ascend/vllm-omni:v{version}-a3"
         ),
     },
-    operations={ModelKind.IMAGE: frozenset({Operation.IMAGES})},
+    operations={
+        ModelKind.IMAGE: frozenset({Operation.IMAGES}),
+        ModelKind.VIDEO: frozenset({Operation.VIDEOS}),
+    },
     metrics={
         "requests_running": "vllm_omni:num_requests_running",
         "requests_waiting": "vllm_omni:num_requests_waiting",
@@ -72,14 +83,15 @@ PROFILE = EngineProfile(
         ),
         Reason(
             "engine.vllm_omni.operations_not_offered",
-            "Generates images from text. Videos, edits of images and speech, which vLLM-Omni has "
-            "too, are not offered. Not run on hardware.",
+            "Generates images and videos from text, a video in one request (/v1/videos/sync). Video "
+            "jobs (/v1/videos), edits of images and speech, which vLLM-Omni has too, are not "
+            "offered. Not run on hardware.",
         ),
     ),
     sources=(
         "vLLM-Omni 0.28.0 and 0.30.0: vllm_omni/entrypoints/cli/serve.py and "
         "vllm_omni/entrypoints/openai/api_server.py",
-        "vLLM-Omni: docs/models/supported_models.md, table of NVIDIA and Ascend; "
+        "vLLM-Omni at 00218e1c: docs/models/supported_models.md, table of NVIDIA and Ascend; "
         "docs/getting_started/installation for images",
     ),
 )
@@ -89,7 +101,7 @@ _NO_TEXT = Reason(
 )
 _ONE_LAYOUT = Reason(
     "engine.vllm_omni.parallelism_not_supported",
-    "only tensor parallelism is rendered for image pipelines",
+    "only tensor parallelism is rendered for image and video pipelines",
 )
 _LIMITS = (
     FieldLimit(
@@ -117,7 +129,7 @@ class VllmOmniEngine(ContainerServingEngine):
 
     name = "vllm_omni"
     one_node_because = Reason(
-        "engine.vllm_omni.one_node", "vLLM-Omni shares an image pipeline among cards of one node"
+        "engine.vllm_omni.one_node", "vLLM-Omni shares a pipeline among cards of one node"
     )
 
     def profile(self) -> EngineProfile:
@@ -130,12 +142,15 @@ class VllmOmniEngine(ContainerServingEngine):
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         on_ascend = chip is not None and chip.torch_device == "npu"
-        pipelines = ASCEND_PIPELINES if on_ascend else NVIDIA_PIPELINES
+        if model.kind is ModelKind.VIDEO:
+            pipelines = ASCEND_VIDEO_PIPELINES if on_ascend else NVIDIA_VIDEO_PIPELINES
+        else:
+            pipelines = ASCEND_PIPELINES if on_ascend else NVIDIA_PIPELINES
         if model.architecture in {*pipelines, *filter(None, pipelines.values())}:
             return ""
         return Reason(
             "engine.vllm_omni.pipeline_not_supported",
-            "vLLM-Omni generates images with {pipelines} here",
+            "vLLM-Omni serves the pipelines {pipelines} here",
             pipelines=", ".join(sorted(pipelines)),
         )
 

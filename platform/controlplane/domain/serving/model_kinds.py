@@ -16,6 +16,7 @@ class ModelKind(StrEnum):
     RERANKER = "reranker"
     TRANSCRIPTION = "transcription"
     IMAGE = "image"
+    VIDEO = "video"
 
 
 class Operation(StrEnum):
@@ -31,13 +32,27 @@ class Operation(StrEnum):
     TRANSCRIPTIONS = "transcriptions"
     TRANSLATIONS = "translations"
     SPEECH = "speech"
+    VIDEOS = "videos"
 
 
 #: Kinds that a file tells, whatever the architecture: what sentence-transformers and diffusers write.
 KIND_MARKERS: Mapping[ModelKind, str] = {
     ModelKind.EMBEDDING: "modules.json",
     ModelKind.IMAGE: "model_index.json",
+    ModelKind.VIDEO: "model_index.json",
 }
+#: Pipelines of diffusers that generate videos and have no "Video" in their names.
+_VIDEO_PIPELINES = frozenset(
+    {
+        "AllegroPipeline",
+        "LTXPipeline",
+        "LTX2Pipeline",
+        "MochiPipeline",
+        "WanPipeline",
+    }
+)
+#: Diffusers names networks that generate videos this way.
+_VIDEO_NETWORK = "Transformer3DModel"
 _TRANSCRIPTION = ("WhisperForConditionalGeneration", "Qwen3ASRForConditionalGeneration")
 _GENERATIVE = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
 #: Architectures that generate although they are named as encoders are.
@@ -55,15 +70,17 @@ def model_kind(
 ) -> ModelKind | None:
     """The kind of a model; None if it is of no kind that is served.
 
-    :param architecture: ``architectures[0]`` of its ``config.json``.
+    :param architecture: ``architectures[0]`` of its ``config.json``; of diffusers the pipeline or its network.
     :param files: paths of its files. Embedding models may have the architecture of a generative one.
     :param name: by which rerankers are told that are generative models otherwise (Qwen3-Reranker).
     """
     scores_tokens = architecture.endswith("ForCausalLM") and (
         _RERANKER_NAME in name.lower() or any(LOGIT_SCORE_MODULE in path for path in files)
     )
+    is_pipeline = KIND_MARKERS[ModelKind.IMAGE] in files
     rules = (
-        (KIND_MARKERS[ModelKind.IMAGE] in files, ModelKind.IMAGE),
+        (is_pipeline and _generates_videos(architecture), ModelKind.VIDEO),
+        (is_pipeline, ModelKind.IMAGE),
         (architecture in _TRANSCRIPTION, ModelKind.TRANSCRIPTION),
         (
             architecture.endswith("ForSequenceClassification") or scores_tokens,
@@ -77,3 +94,11 @@ def model_kind(
         (architecture.endswith("Model"), ModelKind.EMBEDDING),
     )
     return next((kind for applies, kind in rules if applies), None)
+
+
+def _generates_videos(architecture: str) -> bool:
+    return (
+        "Video" in architecture
+        or architecture in _VIDEO_PIPELINES
+        or architecture.endswith(_VIDEO_NETWORK)
+    )

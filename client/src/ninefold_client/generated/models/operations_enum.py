@@ -11,6 +11,7 @@ OperationsEnum = Literal[
     "speech",
     "transcriptions",
     "translations",
+    "videos",
 ]
 
 OPERATIONS_ENUM_VALUES: set[OperationsEnum] = {
@@ -24,6 +25,7 @@ OPERATIONS_ENUM_VALUES: set[OperationsEnum] = {
     "speech",
     "transcriptions",
     "translations",
+    "videos",
 }
 
 
