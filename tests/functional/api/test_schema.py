@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from drf_spectacular.settings import spectacular_settings
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from rest_framework.test import APIClient
 
 from tests import factories
@@ -87,6 +88,29 @@ def test_main_requests_have_examples(schema: dict[str, Any]) -> None:
     for path, method in MAIN_REQUESTS:
         content = schema["paths"][path][method]["requestBody"]["content"]
         assert content["application/json"]["examples"], path
+
+
+def test_examples_fit_their_schemas(schema: dict[str, Any]) -> None:
+    """Those of requests and of responses, errors included."""
+    faulty, checked = [], 0
+    for name, operation in operations(schema):
+        bodies = [("request", operation.get("requestBody", {})), *operation["responses"].items()]
+        for where, body in bodies:
+            content = body.get("content", {})
+            for media_type, described in content.items():
+                validator = Draft202012Validator(
+                    {"components": schema["components"], **described.get("schema", {})}
+                )
+                for title, given in described.get("examples", {}).items():
+                    shared = given.get("$ref", "").rpartition("/")[2]
+                    example = schema["components"]["examples"][shared] if shared else given
+                    checked += 1
+                    faulty += [
+                        f"{name} {where} {media_type} {title}: {error.json_path} {error.message}"
+                        for error in validator.iter_errors(example["value"])
+                    ]
+    assert not faulty
+    assert checked > 1000
 
 
 def test_internal_addresses_are_not_described(schema: dict[str, Any]) -> None:

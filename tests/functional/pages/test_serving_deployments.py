@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -139,6 +140,27 @@ def test_a_chart_has_every_step_and_each_call_in_one(
     assert (sum(read["y"]), sum(written["y"])) == (60, 24)
     median = chart(browser, filled, "latency", window)["series"][0]["y"]
     assert [one for one in median if one is not None] == [0.1]
+
+
+def test_charts_mark_the_creation_of_later_revisions(
+    browser: Client, filled: FilledCompany
+) -> None:
+    called(filled, ago=timedelta(minutes=1))
+    first = filled.ready.revisions.get()
+    for minutes, number in ((90, 2), (20, 3), (5, 4)):
+        revision = Revision.objects.get(pk=first.pk)
+        revision.pk, revision.uid, revision.number = None, uuid.uuid4().hex, number
+        revision.save()
+        Revision.objects.filter(pk=revision.pk).update(
+            created_at=timezone.now() - timedelta(minutes=minutes)
+        )
+    marks = chart(browser, filled, "calls")["marks"]
+    assert [(mark["label"], mark["kind"]) for mark in marks] == [
+        ("r3", "release"),
+        ("r4", "release"),
+    ]
+    day = chart(browser, filled, "calls", "day")["marks"]
+    assert [mark["label"] for mark in day] == ["r2", "r3", "r4"]
 
 
 def test_a_chart_of_nothing_is_empty(browser: Client, filled: FilledCompany) -> None:
