@@ -17,6 +17,7 @@ from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.quotas.queues import QueueState
 from controlplane.ports.clusters import (
     CheckVerdict,
+    ClusterError,
     ClusterUnavailable,
     ExitCause,
     LaunchRefused,
@@ -223,6 +224,12 @@ def test_the_tree_is_kept_step_by_step_and_taken_away_again(cluster: VolcanoClus
         )
     )
     four = {"nvidia.com/gpu": "4"}
+    assert theirs() == {"top": four, "b": four}
+    names = [f"level-{number}" for number in range(6)]
+    with pytest.raises(ClusterError, match="level-5 is at depth 6; the limit of Volcano is 5"):
+        cluster.sync_queues(
+            tree(*(queue(name, parent=up) for name, up in zip(names, ["", *names], strict=False)))
+        )
     assert theirs() == {"top": four, "b": four}
     cluster.sync_queues({})
     assert theirs() == {}

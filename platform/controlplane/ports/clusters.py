@@ -442,9 +442,10 @@ class QueueSyncingCluster(Protocol):
     def sync_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
         """Let it have the queues of the tree, and no others of ours.
 
-        :return: what it would refuse of the tree, in which case nothing was changed; else what of the tree it does
-            not enforce, and what it cannot delete yet. ``field`` is the queue's display name.
-        :raises ClusterError: if it does not answer or refuses; what was done until then stays.
+        :return: what of the tree it does not enforce, and what it cannot delete yet. ``field`` is the queue's
+            display name.
+        :raises ClusterError: if it would refuse a part of the tree, in which case nothing was changed; or if it
+            does not answer or refuses, and what was done until then stays.
         """
         ...
 

@@ -44,11 +44,11 @@ from controlplane.adapters.clusters.volcano.launch_status import (
     with_replica_indices,
     with_volcano_status,
 )
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.queue_documents import Documents
 from controlplane.ports import adapter_registry
-from controlplane.ports.clusters import ClusterObject, LaunchRefused, ReplicaPhase
+from controlplane.ports.clusters import ClusterError, ClusterObject, LaunchRefused, ReplicaPhase
 from controlplane.ports.launches import Launch
 
 _JOBS = f"/apis/{object_names.JOBS}/jobs"
@@ -177,15 +177,15 @@ class VolcanoCluster(KubernetesCluster):
     def sync_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
         """Make the cluster's Queues match the tree.
 
-        :return: what Volcano would refuse of the tree, in which case nothing is changed; else what Volcano does
-            not support, and what cannot be deleted yet.
-        :raises ClusterError: if the cluster does not respond or refuses; earlier changes are kept.
+        :return: what Volcano does not support, and what cannot be deleted yet.
+        :raises ClusterError: if Volcano would refuse a part of the tree, in which case nothing is changed; or if
+            the cluster does not respond or refuses, and earlier changes are kept.
         """
         ours = queues.translate_queues(
             documents, resources=self.extended_resources(), installation=self.installation
         )
         if wrong := queues.queue_violations(ours.queues):
-            return wrong
+            raise ClusterError(join_reasons(each.message for each in wrong))
         theirs = self.api.list(object_sync.QUEUES_PATH)
         plan = object_sync.plan_queue_changes(ours, theirs, installation=self.installation)
         object_sync.apply_changes(self.api, plan.changes)
