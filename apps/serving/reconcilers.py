@@ -25,6 +25,8 @@ from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReas
 from controlplane.domain.serving.lifecycle import (
     BACKOFF_RESET_AFTER,
     DEPLOYMENT,
+    EVICTION_GRACE,
+    STOP_GRACE,
     DeploymentEvent,
     DeploymentState,
     ReplicaEvent,
@@ -58,7 +60,6 @@ DEPLOYMENT_LEASE = timedelta(seconds=60)
 DEPLOYMENT_BATCH = 32
 REPLICA_LEASE = timedelta(seconds=60)
 REPLICA_BATCH = 64
-STOP_GRACE = timedelta(seconds=20)
 #: Draining replicas stop at last after this long, whatever gateways report.
 DRAIN_WITHIN = timedelta(seconds=60)
 HTTP_PORT_NAME = "http"
@@ -495,7 +496,8 @@ def _is_traffic_away(
 def _reconcile_stopping_replica(replica: Replica, at: datetime) -> None:
     if replica.cluster is not None:
         adapter = _cluster_adapter(replica)
-        adapter.stop(replica.launch_name, grace=STOP_GRACE)
+        evicted = replica.stop_reason not in ("", ReleaseReason.FINISHED)
+        adapter.stop(replica.launch_name, grace=EVICTION_GRACE if evicted else STOP_GRACE)
         observed = _observe_replica(replica)
         if observed is not None and not observed.ended:
             return

@@ -498,12 +498,19 @@ def check_supported(request: ModelRequest, route: SnapshotRoute) -> None:
         length = request.payload.get(name)
         if length is None:
             continue
-        if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+        # Evaluation harnesses ask for the probabilities of the prompt alone.
+        least = (
+            0
+            if request.operation is RouteOperation.COMPLETIONS and request.payload.get("echo")
+            else 1
+        )
+        if not isinstance(length, int) or isinstance(length, bool) or length < least:
             raise bad_request(
                 Reason(
                     "gateway.max_tokens.invalid",
-                    "'{field}' must be a whole number of at least 1.",
+                    "'{field}' must be a whole number of at least {least}.",
                     field=name,
+                    least=least,
                 ),
                 param=name,
                 code="invalid_value",

@@ -47,7 +47,7 @@ class GatewaySettings:
     metrics_on_loopback: bool = False
     #: How long open requests may continue after SIGTERM.
     drain_seconds: float = 20.0
-    max_body_bytes: int = 16 * MIB
+    max_body_bytes: int = 32 * MIB
     #: How long a client may take to send a body that did not come with its headers.
     body_seconds: float = 60.0
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
@@ -87,7 +87,7 @@ class GatewaySettings:
             drain_seconds=_read_number_setting(environ, "NINEFOLD_GATEWAY_DRAIN_SECONDS", 20.0),
             max_body_bytes=int(
                 _read_number_setting(
-                    environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 16 * MIB, least=1024
+                    environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 32 * MIB, least=1024
                 )
             ),
             body_seconds=_read_number_setting(environ, "NINEFOLD_GATEWAY_BODY_SECONDS", 60.0),

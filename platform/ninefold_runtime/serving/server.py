@@ -19,8 +19,8 @@ from ninefold_runtime.serving.work_queue import WorkQueue
 from ninefold_runtime.specs import ServeSpec
 from ninefold_runtime.task_folders import TaskFolders
 
-#: How long requests in progress may take to end after a stop request.
-_DRAIN_SECONDS = 25
+#: How long requests in progress may take to end after a stop request; less than a replica has until it is killed.
+_DRAIN_SECONDS = 115
 
 
 def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) -> None:

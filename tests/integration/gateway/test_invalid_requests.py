@@ -94,6 +94,14 @@ def test_an_invalid_body_is_refused_with_its_parameter(
     assert "line 2, column 15" in content["error"]["message"]
 
 
+def test_no_token_is_asked_for_only_with_the_prompt_echoed(gateway: GatewayProcess) -> None:
+    body = {"model": "parser", "prompt": "hi", "max_tokens": 0}
+    status, _, content = post(gateway, body, path="/v1/completions")
+    assert (status, content["error"]["param"]) == (400, "max_tokens")
+    echoed = {**body, "echo": True, "logprobs": 1}
+    assert post(gateway, echoed, path="/v1/completions")[0] == 200
+
+
 def test_another_content_type_a_body_too_large_a_wrong_method_and_an_unknown_path_are_refused(
     control: FakeControl, stopped_gateway: GatewayProcess
 ) -> None:

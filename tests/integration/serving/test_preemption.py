@@ -10,9 +10,15 @@ from apps.jobs.services import SpecRefused
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim, Queue
 from apps.serving.services import deployments as services
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.quotas.queues import QueueState
-from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
+from controlplane.domain.serving.lifecycle import (
+    EVICTION_GRACE,
+    STOP_GRACE,
+    DeploymentState,
+    ReplicaState,
+)
 from tests.integration.company import Company
 from tests.integration.quotas.sharing import Sharing
 from tests.integration.serving.deployments import ready_deployment, replicas_of, start_replicas
@@ -20,6 +26,32 @@ from tests.integration.serving.deployments import ready_deployment, replicas_of,
 
 def claim_of(uid: str) -> Claim:
     return Claim.objects.get(owner_kind="replica", owner_uid=uid)
+
+
+def test_an_evicted_replica_has_less_time_for_open_requests_than_one_that_is_stopped(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graces: list[timedelta] = []
+    stop = FakeCluster.stop
+
+    def recorded(self: FakeCluster, name: str, *, grace: timedelta) -> None:
+        graces.append(grace)
+        stop(self, name, grace=grace)
+
+    monkeypatch.setattr(FakeCluster, "stop", recorded)
+    sharing = Sharing.of(company)
+    deployment = ready_deployment(company, replicas=2)
+    sharing.claim(sharing.lender)
+    for _ in range(3):
+        start_replicas(company)
+    assert set(graces) == {EVICTION_GRACE}
+    graces.clear()
+
+    services.deployment_stop(deployment=deployment, actor=company.engineer, at=company.at)
+    for _ in range(3):
+        company.turn_deployments()
+    assert set(graces) == {STOP_GRACE}
+    assert STOP_GRACE > EVICTION_GRACE
 
 
 def test_second_replica_is_preempted_and_replaced_by_a_pending_one(company: Company) -> None:

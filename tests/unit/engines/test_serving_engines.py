@@ -235,6 +235,8 @@ def test_tool_calls_are_parsed_as_the_family_of_the_model_writes_them() -> None:
     assert argv_of("sglang", {}, PLAIN)[-2:] == ("--tool-call-parser", "qwen25")
     coder = replace(PLAIN, name="Qwen3-Coder-30B v1", architecture="Qwen3MoeForCausalLM")
     assert argv_of("vllm", {}, coder)[-1] == "qwen3_coder"
+    newer = replace(PLAIN, name="assistant v1", architecture="Qwen3_5MoeForConditionalGeneration")
+    assert argv_of("vllm", {}, newer)[-1] == "qwen3_coder"
     assert "--tool-call-parser" not in argv_of("vllm", {"tool_call_parser": "off"}, PLAIN)
     spec = {"tool_call_parser": "xlam", "reasoning_parser": "auto"}
     assert argv_of("vllm", spec, PLAIN)[-4:] == (

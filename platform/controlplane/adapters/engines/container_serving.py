@@ -21,6 +21,7 @@ from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import NONE, UNKNOWN, Reason
 from controlplane.domain.common.spec_fields import FieldFinding, SpecField
 from controlplane.domain.jobs.parallelism import ParallelPlan
+from controlplane.domain.serving.lifecycle import STOP_GRACE
 from controlplane.domain.serving.parallelism import (
     architecture_from_config,
     check_replica_parallelism,
@@ -44,7 +45,6 @@ _START_WITHIN = timedelta(minutes=40)
 #: Names scripts of an image that set up its libraries.
 _SET_ENV = "NINEFOLD_SET_ENV"
 #: Open requests may end.
-_GRACE = timedelta(seconds=30)
 #: Names go into arguments, and callers send them in JSON.
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}")
 
@@ -229,7 +229,7 @@ class ContainerServingEngine(ContainerEngine):
             inputs=request.inputs,
             image=self.image(request.chip, spec),
             secrets=dict.fromkeys(names, request.token) if request.token else {},
-            grace=_GRACE,
+            grace=STOP_GRACE,
             continues=request.continues,
             labels=request.labels,
         )

@@ -16,6 +16,7 @@ from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
+from controlplane.domain.serving.lifecycle import STOP_GRACE
 from controlplane.ports.adapter_registry import plugin_of_chip
 from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
 from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, ReadinessProbe
@@ -26,7 +27,7 @@ _GRACE: Mapping[EngineTask, timedelta] = {
     EngineTask.EVALUATE: timedelta(seconds=15),
     EngineTask.QUANTIZE: timedelta(seconds=15),
     EngineTask.SCRIPT: timedelta(seconds=30),
-    EngineTask.SERVE: timedelta(seconds=30),
+    EngineTask.SERVE: STOP_GRACE,
 }
 #: Builds of torch that the one package of the lock is: on a machine without CUDA it is that for the processor.
 _TORCH_BUILDS = frozenset({"cpu", "cuda"})

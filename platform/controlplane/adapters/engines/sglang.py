@@ -57,7 +57,9 @@ PROFILE = EngineProfile(
         "output_tokens_per_second": "sglang:gen_throughput",
     },
     operations={
-        ModelKind.TEXT: frozenset({Operation.CHAT, Operation.COMPLETIONS}),
+        ModelKind.TEXT: frozenset(
+            {Operation.CHAT, Operation.COMPLETIONS, Operation.RESPONSES, Operation.MESSAGES}
+        ),
         ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
         ModelKind.RERANKER: frozenset({Operation.RERANK}),
     },

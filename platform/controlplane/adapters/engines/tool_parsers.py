@@ -70,6 +70,12 @@ def _family(
 #: The first that includes a model counts.
 FAMILIES = (
     _family(
+        r"Qwen3_5\w*For(CausalLM|ConditionalGeneration)",
+        vllm=("qwen3_coder", "qwen3"),
+        sglang=("qwen3_coder", "qwen3"),
+        xllm=("qwen3_coder", "qwen3"),
+    ),
+    _family(
         r"Qwen3\w*ForCausalLM",
         name=r"coder|qwen3\.5",
         vllm=("qwen3_coder", "qwen3"),

@@ -21,6 +21,7 @@ from controlplane.adapters.engines.container_serving import (
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldLimit
+from controlplane.domain.serving.lifecycle import DRAIN_SECONDS
 from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.ports.engines import (
     ArgumentVerification,
@@ -76,6 +77,8 @@ def serve_command(settings: ServingSettings) -> list[str]:
     spec, plan = settings.spec, settings.plan
     argv = ["vllm", "serve", MODEL, "--served-model-name", spec["model_name"]]
     argv += ["--host", "0.0.0.0", "--port", "{port:http}"]  # noqa: S104 - inside of its container
+    # Without it requests in progress are aborted at SIGTERM.
+    argv += ["--shutdown-timeout", str(DRAIN_SECONDS)]
     argv += ["--dtype", settings.precision]
     argv += ["--tensor-parallel-size", str(plan.tensor)]
     argv += ["--pipeline-parallel-size", str(plan.pipeline)]

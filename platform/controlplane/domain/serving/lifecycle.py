@@ -24,6 +24,13 @@ from enum import StrEnum
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import StateMachine
 
+#: What a replica has after SIGTERM to end its open requests. Engines stop earlier when there are none.
+STOP_GRACE = timedelta(minutes=2)
+#: What an evicted replica has, whose cards others wait for.
+EVICTION_GRACE = timedelta(seconds=20)
+#: What engines are told: they give up the last requests before they are killed.
+DRAIN_SECONDS = int(STOP_GRACE.total_seconds()) - 5
+
 
 class DeploymentState(StrEnum):
     STARTING = "starting"
