@@ -388,12 +388,14 @@ def catalog_model_facts(entry: CatalogEntry) -> ModelFacts:
     }
     known = {name: value for name, value in config.items() if value is not None}
     marker = KIND_MARKERS.get(_MODEL_KINDS.get(entry.modality, ModelKind.TEXT))
+    # "WanTransformer3DModel x2": two networks of one class.
+    architecture = entry.architecture.partition(" ")[0]
     return ModelFacts(
         name=entry.title,
-        architecture=entry.architecture,
+        architecture=architecture,
         context_length=entry.context_length or 0,
         parameters=entry.parameters or 0,
-        config={**_NOT_IN_CATALOG, **known, "architectures": [entry.architecture]},
+        config={**_NOT_IN_CATALOG, **known, "architectures": [architecture]},
         files=frozenset({marker} if marker else ()),
     )
 

@@ -233,7 +233,7 @@ def test_a_new_key_encrypts_secrets_again(
     new = Fernet.generate_key().decode()
     settings.NINEFOLD_ENCRYPTION_KEYS = [new, *old]
     call_command("rotate_encryption_key")
-    assert "1 secret variables of jobs" in capsys.readouterr().out
+    assert "secret variable: value: 1 encrypted" in capsys.readouterr().out
     settings.NINEFOLD_ENCRYPTION_KEYS = [new]
     assert selectors.secret_values(job) == {"HF_TOKEN": SECRET}
 

@@ -40,12 +40,14 @@ ARROWS: Mapping[str, str] = {
         revoking release released
     """,
     "deployment": """
-        starting become_ready ready, degraded become_ready ready,
-        starting degrade degraded, ready degrade degraded,
-        starting change starting, ready change starting, degraded change starting,
-        starting stop stopping, ready stop stopping, degraded stop stopping,
-        starting pause starting, ready pause ready, degraded pause degraded,
+        starting become_ready ready, degraded become_ready ready, updating become_ready ready,
+        starting degrade degraded, ready degrade degraded, updating degrade degraded,
+        starting change starting, ready change updating, degraded change updating,
+        updating change updating,
+        starting stop stopping, ready stop stopping, degraded stop stopping, updating stop stopping,
+        starting pause starting, ready pause ready, degraded pause degraded, updating pause updating,
         starting resume starting, ready resume ready, degraded resume degraded,
+        updating resume updating,
         stopping confirm stopped, stopped start starting
     """,
     "replica": """
