@@ -47,10 +47,8 @@ class ExitCode(IntEnum):
     STOPPED = 143
 
 
-EXIT_BAD_INPUT = int(ExitCode.BAD_INPUT)
 EXIT_DISK_FULL = int(ExitCode.DISK_FULL)
 EXIT_OUT_OF_MEMORY = int(ExitCode.OUT_OF_MEMORY)
-EXIT_STOPPED = int(ExitCode.STOPPED)
 
 
 class TaskError(Exception):

@@ -71,8 +71,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     @extend_schema(
         summary="Register a cluster",
         description="The connection is checked first. The kubeconfig must contain its credentials "
-        "inline; exec plug-ins and file paths are refused. For administrators of the "
-        "company.",
+        "inline; exec plug-ins and file paths are refused. For operators.",
         tags=["fleet"],
         request=ClusterCreateSerializer,
         responses={201: ClusterDetailSerializer},
@@ -85,7 +84,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
     @extend_schema(
         summary="Change a cluster",
-        description="The connection is checked first. For administrators of the company.",
+        description="The connection is checked first. For operators.",
         tags=["fleet"],
         request=ClusterChangeSerializer,
         responses=ClusterDetailSerializer,

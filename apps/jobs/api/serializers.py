@@ -452,7 +452,7 @@ class JobSubmitSerializer(TeamOwnedSerializer):
         required=False,
         max_length=50,
         help_text="Acceptable chips in order of preference; any, gpu or npu select those of the "
-        "fleet.",
+        "fleet. Default: cpu.",
     )
     cards = serializers.IntegerField(required=False, min_value=1, max_value=MOST_CARDS)
     memory = serializers.IntegerField(

@@ -373,6 +373,12 @@ def deleted_input_findings(job: Job) -> tuple[FieldFinding, ...]:
         FieldFinding(
             field=at,
             message=Reason(
+                "job.input.removed",
+                "the files of {version} have been removed; clone the job and choose another",
+                version=name,
+            )
+            if artifact.removed_at is not None
+            else Reason(
                 "job.input.deleted",
                 "{version} has been deleted; restore it on the storage page, or clone "
                 "the job and choose another",

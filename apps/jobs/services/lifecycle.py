@@ -82,7 +82,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
     if request.priority > 0 and not roles_grant(roles_of(actor, team), Permission.MANAGE_QUEUES):
         message = Reason(
             "job.priority.not_permitted",
-            "only a queue admin of the team can set a priority above 0",
+            "only an administrator or a queue admin of the team can set a priority above 0",
         )
         findings.append(FieldFinding(field="priority", message=message))
     if findings:

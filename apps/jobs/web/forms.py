@@ -456,7 +456,9 @@ class ScriptForm(JobForm):
     argv = forms.CharField(
         label=_("Command, one argument per line"),
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
-        help_text=_("Not run in a shell. Files written to outputs/ are stored."),
+        help_text=_(
+            "Not run in a shell. Files written to the folder that NINEFOLD_OUTPUTS names are stored."
+        ),
     )
     code = forms.FileField(
         label=_("Code"),

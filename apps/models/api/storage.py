@@ -95,7 +95,7 @@ class StorageQuotaSerializer(StrictSerializer[Any]):
 
 
 class RetentionRulesSerializer(StrictSerializer[Any]):
-    """Null switches a rule off."""
+    """Null switches a rule off; checkpoints are then deleted after 7 days."""
 
     enabled = serializers.BooleanField()
     keep_versions = serializers.IntegerField(

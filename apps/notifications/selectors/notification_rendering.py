@@ -94,7 +94,7 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationKindLabels] = {
         icon="hourglass",
     ),
     NotificationKind.WEBHOOK_GIVEN_UP: NotificationKindLabels(
-        label=_("A webhook could not be reached for a day"),
+        label=_("A delivery to a webhook was given up"),
         title=_("The webhook %(name)s could not be reached; one delivery was given up"),
         icon="webhook",
     ),

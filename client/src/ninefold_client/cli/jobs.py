@@ -84,7 +84,7 @@ def run(
     ] = Path(),
     name: Annotated[str | None, typer.Option(help="Name. Default: the command.")] = None,
     team: Annotated[str | None, typer.Option(help="Owning team. Default: your only team.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Queue. Default: that of the team.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Name of the queue. Default: default.")] = None,
     chip: Annotated[
         list[str] | None, typer.Option(help="Chip; repeat it for alternatives. Default: any.")
     ] = None,
@@ -118,7 +118,7 @@ def run(
         if team:
             body["team"] = find_team(client, team)
         body |= {"queue": queue} if queue else {}
-        body |= {"chips": chip} if chip else {}
+        body["chips"] = chip or ["any"]
         body["code"] = upload_code(client, folder, team=body.get("team", ""))
         row = client.post("jobs", body)
         if output is OutputFormat.JSON:

@@ -14,7 +14,7 @@ app = typer.Typer(
     cls=ErrorReportingGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Command-line client of Ninefold. Exit codes: 0 success, 1 error, 2 invalid usage.",
+    help="Command-line client of Ninefold. Exit codes: 0 success, 1 error, 2 invalid usage, 130 interrupted.",
 )
 
 

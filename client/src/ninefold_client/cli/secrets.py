@@ -16,7 +16,11 @@ token = typer.Typer(cls=ErrorReportingGroup, no_args_is_help=True, help="Create 
 
 NameArgument = Annotated[str, typer.Argument(help="Name, to tell it apart from others.")]
 DaysOption = Annotated[
-    int | None, typer.Option(min=1, help="Days until it expires. Default: it does not expire.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="Days until it expires. Default: it does not expire, where the installation permits that.",
+    ),
 ]
 
 

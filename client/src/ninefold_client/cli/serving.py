@@ -39,10 +39,11 @@ def deploy(
     replicas: Annotated[int, typer.Option(min=1, help="Number of replicas.")] = 1,
     cards: Annotated[
         int | None,
-        typer.Option(min=1, help="Cards of one replica. Default: what the model requires."),
+        typer.Option(min=1, help="Cards of one replica. Default: 1."),
     ] = None,
     chip: Annotated[
-        list[str] | None, typer.Option(help="Acceptable chip; repeat it in order of preference.")
+        list[str] | None,
+        typer.Option(help="Acceptable chip; repeat it in order of preference. Default: cpu."),
     ] = None,
     engine: Annotated[
         str | None, typer.Option(help="Serving engine. Default: one that supports the chip.")

@@ -196,9 +196,6 @@ def _normalize_host(host: str) -> str:
     return plain
 
 
-_CLOUD_METADATA = Reason(
-    "egress.network.cloud_metadata", "a link-local network, such as a cloud metadata service"
-)
 _PRIVATE = Reason("egress.network.private", "a private network")
 _LOOPBACK = Reason("egress.network.loopback", "this machine itself (loopback)")
 _DOCUMENTATION = Reason("egress.network.documentation", "a network for documentation")

@@ -10,7 +10,7 @@ T = TypeVar("T", bound="RetentionRules")
 
 @_attrs_define
 class RetentionRules:
-    """Null switches a rule off."""
+    """Null switches a rule off; checkpoints are then deleted after 7 days."""
 
     enabled: bool
     keep_versions: int | None

@@ -10,7 +10,7 @@ T = TypeVar("T", bound="RetentionRulesRequest")
 
 @_attrs_define
 class RetentionRulesRequest:
-    """Null switches a rule off."""
+    """Null switches a rule off; checkpoints are then deleted after 7 days."""
 
     enabled: bool
     keep_versions: int | None
