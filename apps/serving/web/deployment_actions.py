@@ -27,7 +27,7 @@ from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from apps.serving import selectors
 from apps.serving.models import Deployment
-from apps.serving.selectors.memory_estimates import replica_memory
+from apps.serving.selectors.memory_estimates import default_configuration, replica_memory
 from apps.serving.selectors.revision_configurations import (
     RevisionConfiguration,
     revision_configuration_check,
@@ -180,7 +180,7 @@ def _memory_context(configuration: RevisionConfiguration) -> dict[str, Any]:
 @login_required
 @require_POST
 def deployment_create_with_defaults(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """Deploy a model version with one click: its own name if available, one replica, all defaults."""
+    """Deploy a model version with one click: its own name if available, one replica on cards that hold it."""
     version = get_object_or_404(models.model_versions_visible(request.user), uid=uid)
     team = _team_for(request, version)
     queue = quotas.default_queue_of_team(team) if team else None
@@ -199,7 +199,7 @@ def deployment_create_with_defaults(request: AuthenticatedRequest, uid: str) -> 
                     actor=request.user,
                     team=team,
                     name=name,
-                    configuration=RevisionConfiguration(model_version=version),
+                    configuration=default_configuration(version),
                     queue=queue,
                 ).uid
             ),

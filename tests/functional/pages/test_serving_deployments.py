@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
+from apps.fleet import services as fleet
 from apps.fleet.models import Card
 from apps.models.models import files_json
 from apps.quotas.models import Allocation
@@ -18,6 +20,8 @@ from apps.serving.models import Backend, Deployment, Replica, Revision
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
 from apps.serving.services.gateways import usage_batch_record
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
+from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests.functional.sample_rows import FilledCompany
 from tests.integration.company import safetensors, stored
 
@@ -360,6 +364,45 @@ def test_the_form_estimates_the_memory_of_a_replica(browser: Client, filled: Fil
     )
     assert "显存需求" in chinese.text
     assert "个并发请求" in chinese.text
+
+
+def test_one_click_deploys_on_the_fewest_cards_of_the_fleet_that_hold_the_model(
+    browser: Client, filled: FilledCompany
+) -> None:
+    """72B parameters on four H800, not on the processor that the fleet has too, and not on eight L4."""
+    version = filled.tuned
+    version.config = {
+        **QWEN2_7B,
+        "hidden_size": 8192,
+        "intermediate_size": 29568,
+        "num_hidden_layers": 80,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 8,
+    }
+    version.context_length, version.parameters = 8192, 72_706_203_648
+    version.save(update_fields=["config", "context_length", "parameters"])
+
+    def deployed() -> Revision:
+        address = browser.post(reverse("deployment-quick", args=[version.uid]))["Location"]
+        uid = address.rstrip("/").rpartition("/")[2]
+        return Deployment.objects.get(uid=uid).revisions.get()
+
+    assert deployed().chips == ["cpu"]
+    for name, chip in (("east", "nvidia-h800"), ("west", "nvidia-l4")):
+        node = ObservedNode(
+            name=f"{name}-1",
+            cards=tuple(ObservedCard(index=index, chip=chip) for index in range(8)),
+            capacity=Resources(cpu=Millicpu(8000), memory=Bytes(16 << 30)),
+        )
+        fleet.inventory_record(
+            cluster=fleet.cluster_ensure(name=name, kind="fake"),
+            nodes=[node],
+            isolation="",
+            at=timezone.now(),
+        )
+    revision = deployed()
+    assert (revision.chips, revision.cards) == (["nvidia-h800"], 4)
+    assert revision.engine
 
 
 def test_the_form_says_why_a_model_has_no_memory_estimate(
