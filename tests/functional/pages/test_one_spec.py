@@ -120,7 +120,7 @@ def test_a_queue_and_a_priority_can_be_asked_for(browser: Client, finetune: dict
     urgent = {**finetune, "chip": "cpu", "output_name": "other", "priority": "5"}
     wrong = browser.post(FORM, urgent)
     assert wrong.status_code == 422
-    assert "only a queue admin" in wrong.text
+    assert "only an administrator or a queue admin of the team" in wrong.text
 
 
 def test_priorities_are_offered_by_name_and_the_urgent_ones_to_queue_admins_only(
