@@ -113,8 +113,10 @@ def _differences_of_owner(
     wanted: Mapping[str, Any],
 ) -> Iterable[Difference]:
     """References to objects of the same name in another team, by uid."""
-    for name, uid in resolved.items() if row else ():
-        live = kind.live_reference(row or {}, name)
+    if row is None:
+        return
+    for name, uid in resolved.items():
+        live = kind.live_reference(row, name)
         if live and live["name"] == wanted.get(name) and live["uid"] != uid:
             yield Difference(field=name, before=live["uid"], after=uid)
 

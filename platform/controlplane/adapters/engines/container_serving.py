@@ -44,10 +44,8 @@ MODEL = "{inputs}/model"
 _START_WITHIN = timedelta(minutes=40)
 #: Names scripts of an image that set up its libraries.
 _SET_ENV = "NINEFOLD_SET_ENV"
-#: Open requests may end.
 #: Names go into arguments, and callers send them in JSON.
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}")
-
 #: Characters of an option of one letter, with its dash.
 _SHORT_OPTION = 2
 #: Arguments of any engine that a spec must not override.

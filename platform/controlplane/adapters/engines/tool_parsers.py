@@ -77,7 +77,7 @@ FAMILIES = (
     ),
     _family(
         r"Qwen3\w*ForCausalLM",
-        name=r"coder|qwen3\.5",
+        name="coder",
         vllm=("qwen3_coder", "qwen3"),
         sglang=("qwen3_coder", "qwen3"),
         xllm=("qwen3_coder", "qwen3"),
