@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator, Sequence
+from socketserver import StreamRequestHandler
 from typing import Any, cast
 
 import pytest
@@ -102,6 +103,14 @@ def pytest_collection_finish() -> None:
 def files_need_not_survive_a_power_failure() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _descriptor: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def servers_send_answers_at_once() -> Iterator[None]:
+    """Those of tests write headers and body apart, and the kernel keeps the body 40 ms for an acknowledgement."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StreamRequestHandler, "disable_nagle_algorithm", True)
         yield
 
 

@@ -36,6 +36,14 @@ KEYS: Mapping[str, str] = {
 PART = 5 * 1024 * 1024 if "NINEFOLD_TEST_S3_URL" in os.environ else 256 * 1024
 
 
+#: Answers are sent at once, where the kernel would keep them 40 ms for an acknowledgement.
+MOTO = (
+    "import socketserver, moto.server\n"
+    "socketserver.StreamRequestHandler.disable_nagle_algorithm = True\n"
+    "moto.server.main()"
+)
+
+
 @contextmanager
 def s3_server() -> Iterator[str]:
     """The URL of a server that runs during the block."""
@@ -51,8 +59,8 @@ def s3_server() -> Iterator[str]:
                 sys.executable,
                 "-W",
                 "ignore",
-                "-m",
-                "moto.server",
+                "-c",
+                MOTO,
                 "-H",
                 "127.0.0.1",
                 "-p",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer.main
+import typer.testing
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 from typer.testing import CliRunner
@@ -33,6 +36,14 @@ class CommandResult:
 
 #: Runs ``ninefold`` with arguments and a text for standard input.
 Ninefold = Callable[..., CommandResult]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands_are_built_once() -> Iterator[None]:
+    """Typer builds all of them for every run, which takes longer than most requests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture
