@@ -43,6 +43,9 @@ SHARED_PROGRAMS = {
     "product": ("tests/e2e/test_browser.py", "tests/e2e/test_faults.py", "tests/e2e/test_main_"),
 }
 
+#: Folders whose files share a fixture that takes longer than their tests: one worker runs them.
+SHARING_FOLDERS = ("tests/integration/upgrade/",)
+
 # How long an example takes says more of the machine than of the code.
 settings.register_profile(
     "patient", parent=settings.default, deadline=None, max_examples=examples(100)
@@ -54,14 +57,21 @@ settings.load_profile("patient")
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With ``--dist loadgroup`` engines run beside products and clusters, each one test after the other.
 
-    Files and pages fill what is left of the workers.
+    Files and pages fill what is left of the workers. With ``--dist loadfile`` folders may be kept together too.
     """
-    if config.getvalue("dist") != "loadgroup":
+    groups = {"loadgroup": _group, "loadfile": _folder_or_file}.get(config.getvalue("dist"))
+    if groups is None:
         return None
-    config.option.loadscopereorder = False
     scheduler = LoadScopeScheduling(config, log)
-    scheduler._split_scope = _group
+    scheduler._split_scope = groups
+    if groups is _group:
+        config.option.loadscopereorder = False
     return scheduler
+
+
+def _folder_or_file(test: str) -> str:
+    file = test.partition("::")[0]
+    return next((folder for folder in SHARING_FOLDERS if file.startswith(folder)), file)
 
 
 def _group(test: str) -> str:
