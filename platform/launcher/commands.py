@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -20,17 +19,17 @@ from launcher.home_folder import (
     lock_home,
     read_run_record,
 )
-from launcher.linux_processes import is_process_running
-from launcher.process_output import TerminalOutput, last_lines
+from launcher.process_output import TerminalOutput
 from launcher.product import (
     open_stopped_product_database,
     require_startable,
     run_product,
-    wait_until,
     welcome_message,
 )
 from launcher.services import product_services
 from launcher.supervisor import print_step_duration
+from process_supervision.files import last_lines
+from process_supervision.processes import start_in_session
 
 _STOP_SECONDS = 90.0
 _POLL_SECONDS = 0.1
@@ -83,7 +82,7 @@ def stop_product(configuration: LauncherConfiguration) -> int:
     current_run = find_running(configuration)
     if current_run is not None:
         with print_step_duration(terminal, f"stopping the product (process {current_run.pid})"):
-            _stop_run(current_run)
+            current_run.supervisor.stop(signal.SIGTERM, signal.SIGKILL, within=_STOP_SECONDS)
     with lock_home(layout), open_stopped_product_database(configuration) as url:
         if url is None:
             terminal.say(f"nothing has ever run in {layout.home}")
@@ -136,10 +135,9 @@ def print_product_status(configuration: LauncherConfiguration) -> int:
     print(_describe_run(current_run))
     print(f"\n{'process':<10} {'pid':>8}  {'state':<8} {'restarts':>8}  since")
     for entry in current_run.processes:
-        alive = entry.pid and is_process_running(entry.pid, ticks=entry.ticks)
         since = datetime.fromisoformat(entry.since).astimezone()
         print(
-            f"{entry.name:<10} {entry.pid or '-':>8}  {'running' if alive else 'waiting':<8}"
+            f"{entry.name:<10} {entry.pid or '-':>8}  {'running' if entry.is_running() else 'waiting':<8}"
             f" {entry.restarts:>8}  {since:%Y-%m-%d %H:%M:%S}"
         )
     return 0
@@ -165,8 +163,7 @@ def print_product_logs(
 def find_running(configuration: LauncherConfiguration) -> RunRecord | None:
     """The record of the supervisor that runs in this home now."""
     current_run = read_run_record(configuration.layout)
-    alive = current_run is not None and is_process_running(current_run.pid, ticks=current_run.ticks)
-    return current_run if alive else None
+    return current_run if current_run and current_run.supervisor.alive() else None
 
 
 def _describe_run(current_run: RunRecord) -> str:
@@ -181,18 +178,6 @@ def _describe_run(current_run: RunRecord) -> str:
     )
 
 
-def _stop_run(current_run: RunRecord) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(current_run.pid, signal.SIGTERM)
-    gone = wait_until(
-        lambda: not is_process_running(current_run.pid, ticks=current_run.ticks),
-        seconds=_STOP_SECONDS,
-    )
-    if not gone:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(current_run.pid, signal.SIGKILL)
-
-
 def _start_detached_product(
     configuration: LauncherConfiguration, *, terminal: TerminalOutput
 ) -> int:
@@ -200,14 +185,11 @@ def _start_detached_product(
     path = configuration.layout.supervisor_log
     project = ("--project", str(configuration.project)) if configuration.project else ()
     with path.open("wb") as output:
-        process = subprocess.Popen(
+        process = start_in_session(
             [configuration.python, "-m", "launcher", *project, "serve"],
+            output=output,
             cwd=configuration.working_folder,
-            env=dict(configuration.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            env=configuration.environment,
         )
     try:
         with path.open(encoding="utf-8", errors="replace") as output:

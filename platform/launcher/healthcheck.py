@@ -6,25 +6,13 @@
 
 from __future__ import annotations
 
-import http.client
 import sys
 import time
 from pathlib import Path
 
+from process_supervision.processes import http_check_error
+
 _WITHIN = 4.0
-
-
-def http_check_error(port: int, path: str) -> str:
-    """Why it does not answer; empty if it does."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_WITHIN)
-    try:
-        connection.request("GET", path)
-        status = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as error:
-        return f"127.0.0.1:{port} is unreachable: {error}"
-    finally:
-        connection.close()
-    return "" if status == http.client.OK else f"{path} answers {status}"
 
 
 def stale_file_check_error(prefix: Path, seconds: float) -> str:
@@ -39,7 +27,7 @@ def main(arguments: list[str]) -> int:
     """0 if all is well, 1 if not, 2 if it was asked wrongly."""
     match arguments:
         case ["answers", port, path] if port.isdecimal():
-            problem = http_check_error(int(port), path)
+            problem = http_check_error(path, port=int(port), within=_WITHIN)
         case ["fresh", prefix, seconds] if seconds.isdecimal():
             problem = stale_file_check_error(Path(prefix), float(seconds))
         case _:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -22,6 +21,9 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from process_supervision.files import try_lock, write_private
+from process_supervision.processes import ProcessIdentity
 
 #: Folder below the home → its mode. ``pg`` is owned by the account of PostgreSQL.
 MODES: Mapping[str, int] = MappingProxyType(
@@ -125,15 +127,6 @@ def generate_missing_secrets(folder: Path) -> frozenset[str]:
     return frozenset(generated)
 
 
-def write_private(path: Path, text: str) -> None:
-    """Replace a file in one step by one that only this account may read (0600)."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    draft.replace(path)
-
-
 class SupervisorPhase(StrEnum):
     STARTING = "starting"
     READY = "ready"
@@ -154,6 +147,9 @@ class ProcessEntry:
     restarts: int
     since: str
 
+    def is_running(self) -> bool:
+        return ProcessIdentity(pid=self.pid, started=self.ticks).alive()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
@@ -164,6 +160,10 @@ class RunRecord:
     web_url: str
     gateway_url: str
     processes: tuple[ProcessEntry, ...]
+
+    @property
+    def supervisor(self) -> ProcessIdentity:
+        return ProcessIdentity(pid=self.pid, started=self.ticks)
 
 
 def write_run_record(layout: HomeLayout, record: RunRecord) -> None:
@@ -198,9 +198,10 @@ def lock_home(layout: HomeLayout) -> Iterator[None]:
 
     :raises AlreadyRunning: if another process is.
     """
-    with (layout.run / "supervisor.lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise AlreadyRunning(f"the product in {layout.home} is already running") from error
+    lock = try_lock(layout.run / "supervisor.lock")
+    if lock is None:
+        raise AlreadyRunning(f"the product in {layout.home} is already running")
+    try:
         yield
+    finally:
+        os.close(lock)

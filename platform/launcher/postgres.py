@@ -22,18 +22,21 @@ import signal
 import stat
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
-from launcher.linux_processes import (
+from process_supervision.files import last_lines
+from process_supervision.processes import (
+    ProcessIdentity,
     command_line,
-    has_dac_read_search_capability,
+    has_capabilities,
     processes_working_in,
+    start_in_session,
+    wait_until,
 )
 
 DATABASE = "ninefold"
@@ -45,7 +48,8 @@ _LONGEST_SOCKET_PATH = 107
 _ACCOUNTS = ("postgres", "nobody")
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
-_POLL_SECONDS = 0.02
+#: CAP_DAC_READ_SEARCH in linux/capability.h.
+_DAC_READ_SEARCH = 2
 
 
 class PostgresFailed(RuntimeError):
@@ -157,13 +161,11 @@ class PreparedPostgres:
         :raises PostgresFailed: if an earlier server does not stop.
         """
         pid = self.running_pid()
-        if pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)
-            if not _wait_until(lambda: self.running_pid() is None, seconds=_STOP_SECONDS):
-                raise PostgresFailed(f"an earlier PostgreSQL (process {pid}) does not stop")
+        earlier = None if pid is None else ProcessIdentity.of(pid)
+        if earlier is not None and not earlier.stop(signal.SIGINT, within=_STOP_SECONDS):
+            raise PostgresFailed(f"an earlier PostgreSQL (process {pid}) does not stop")
         # A killed server's helpers notice within moments; until then they hold its shared memory.
-        if not _wait_until(lambda: not self._helper_pids(), seconds=_STOP_SECONDS):
+        if not wait_until(lambda: not self._helper_pids(), seconds=_STOP_SECONDS):
             raise PostgresFailed(
                 f"an earlier PostgreSQL left {self._helper_pids()}, which do not stop"
             )
@@ -174,9 +176,9 @@ class PreparedPostgres:
     def _helper_pids(self) -> list[int]:
         # A shell may have that working folder too.
         return [
-            pid
-            for pid in processes_working_in(self.data)
-            if "postgres" in "".join(command_line(pid)[:1])
+            process.pid
+            for process in processes_working_in(self.data)
+            if "postgres" in "".join(command_line(process.pid)[:1])
         ]
 
     def start(self, *, log: Path) -> RunningPostgres:
@@ -186,19 +188,12 @@ class PreparedPostgres:
         """
         self.remove_stale_server()
         with log.open("ab") as output:
-            process = subprocess.Popen(
-                self.command(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd="/",
-                start_new_session=True,
-            )
+            process = start_in_session(self.command(), output=output, cwd="/")
         running = RunningPostgres(server=self, process=process)
-        _wait_until(lambda: self.is_ready() or process.poll() is not None, seconds=_START_SECONDS)
+        wait_until(lambda: self.is_ready() or process.poll() is not None, seconds=_START_SECONDS)
         if process.poll() is not None or not self.is_ready():
             running.stop()
-            tail = "\n".join(_read_lines(log)[-8:])
+            tail = "\n".join(last_lines(log, lines=8))
             raise PostgresFailed(f"{self.binaries} did not start; its last words:\n{tail}")
         return running
 
@@ -216,11 +211,10 @@ class RunningPostgres:
 
     def stop(self) -> None:
         """End open connections, write everything out, and return when the server is gone."""
-        for sent in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
-            if self.process.poll() is None:
-                self.process.send_signal(sent)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.process.wait(timeout=_STOP_SECONDS)
+        running = ProcessIdentity.of(self.process.pid)
+        if running is not None:
+            running.stop(signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, within=_STOP_SECONDS)
+        self.process.poll()
 
     def __enter__(self) -> Self:
         return self
@@ -281,7 +275,7 @@ def _run_as_account_arguments(
     closed = next(filter(None, map(account.first_inaccessible_folder, reaching)), None)
     if closed is None:
         return [*arguments, "--no-new-privs", "--"]
-    if not has_dac_read_search_capability():
+    if not has_capabilities(_DAC_READ_SEARCH):
         raise PostgresFailed(
             f"the account {account.name}, which runs PostgreSQL, may not pass through {closed}; "
             f"allow it (chmod o+x {closed}) or set NINEFOLD_HOME to a folder elsewhere"
@@ -390,15 +384,6 @@ def _read_lines(path: Path) -> list[str]:
         return path.read_text(errors="replace").splitlines()
     except FileNotFoundError:
         return []
-
-
-def _wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
 
 
 _DEBIAN_ROOT = Path("/usr/lib/postgresql")

@@ -76,14 +76,3 @@ class TerminalOutput:
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(f"{text}\n")
             self._stream.flush()
-
-
-def last_lines(path: Path, *, lines: int) -> list[str]:
-    """The last lines of a log, oldest first; empty if there is no such file."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - lines * 400))
-            return file.read().decode(errors="replace").splitlines()[-lines:]
-    except FileNotFoundError:
-        return []

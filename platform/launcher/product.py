@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
-import os
-import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -24,19 +22,24 @@ from launcher.home_folder import (
     generate_missing_secrets,
     read_run_record,
     remove_run_record,
-    write_private,
     write_run_record,
 )
-from launcher.linux_processes import is_process_running, kill_session, started_ticks
 from launcher.postgres import prepare_server
-from launcher.process_output import TerminalOutput, last_lines
+from launcher.process_output import TerminalOutput
 from launcher.services import postgres_service, product_services, setup_steps
 from launcher.supervisor import ProcessSupervisor, SupervisorStopRequested, print_step_duration
+from process_supervision.files import last_lines, write_private
+from process_supervision.processes import (
+    ProcessIdentity,
+    bind_error,
+    kill_until_exited,
+    processes_of_session,
+    wait_until,
+)
 
 _DATABASE_SECONDS = 60.0
 _READY_SECONDS = 180.0
 _LEFTOVER_SECONDS = 20.0
-_POLL_SECONDS = 0.1
 
 
 class ProductNotReady(RuntimeError):
@@ -201,7 +204,7 @@ class _RunRecordWriter:
         self._supervisor = supervisor
         self._phase = SupervisorPhase.STARTING
         self._since = datetime.now(UTC)
-        self._ticks = started_ticks(os.getpid()) or 0
+        self._process = ProcessIdentity.of_this_process()
 
     def enter(self, phase: SupervisorPhase) -> None:
         self._phase = phase
@@ -211,8 +214,8 @@ class _RunRecordWriter:
         write_run_record(
             self._configuration.layout,
             RunRecord(
-                pid=os.getpid(),
-                ticks=self._ticks,
+                pid=self._process.pid,
+                ticks=self._process.started,
                 phase=self._phase,
                 since=self._since,
                 web_url=self._configuration.web_url,
@@ -232,25 +235,15 @@ def _wait_for_orphaned_processes(
     known = [entry for entry in earlier.processes if entry.pid]
 
     def leftovers() -> list[ProcessEntry]:
-        return [entry for entry in known if is_process_running(entry.pid, ticks=entry.ticks)]
+        return [entry for entry in known if entry.is_running()]
 
     if leftovers() and terminal is not None:
         names = ", ".join(entry.name for entry in leftovers())
         terminal.say(f"· waiting for what an earlier run left behind: {names}")
     if not wait_until(lambda: not leftovers(), seconds=_LEFTOVER_SECONDS):
         for entry in leftovers():
-            kill_session(entry.pid)
+            kill_until_exited(partial(processes_of_session, entry.pid), within=_LEFTOVER_SECONDS)
     remove_run_record(configuration.layout)
-
-
-def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
-    """Whether it came true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
 
 
 def static_files_digest(project: Path | None) -> str:
@@ -318,17 +311,12 @@ def require_free_port(*, host: str, port: int, variable: str, command: str = "ma
 
     :raises PortInUse: if none could; ``variable`` is the one that chooses another port of ``command``.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # As servers do: connections that are only fading away are no obstacle.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise PortInUse(
-                f"cannot listen on {host}:{port} ({error.strerror}): {_describe_port_holder(port)}. "
-                f"Choose another port with {variable}, for example: {variable}={port + 10} {command}"
-            ) from error
+    error = bind_error(port, host=host)
+    if error is not None:
+        raise PortInUse(
+            f"cannot listen on {host}:{port} ({error.strerror}): {_describe_port_holder(port)}. "
+            f"Choose another port with {variable}, for example: {variable}={port + 10} {command}"
+        ) from error
 
 
 def _describe_port_holder(port: int) -> str:

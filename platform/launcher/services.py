@@ -6,7 +6,6 @@ the database stops last.
 
 from __future__ import annotations
 
-import http.client
 import re
 import signal
 from collections.abc import Callable
@@ -15,8 +14,7 @@ from urllib.parse import urlsplit
 
 from launcher.configuration import LauncherConfiguration
 from launcher.postgres import PreparedPostgres
-
-_PROBE_SECONDS = 2.0
+from process_supervision.processes import http_check_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +25,7 @@ class HttpProbe:
 
     def __call__(self) -> bool:
         parts = urlsplit(self.url)
-        # Directly, whatever proxy the environment names for the outside.
-        connection = http.client.HTTPConnection(
-            parts.hostname or "", parts.port, timeout=_PROBE_SECONDS
-        )
-        try:
-            connection.request("GET", parts.path)
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        return not http_check_error(parts.path, port=parts.port, host=parts.hostname or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

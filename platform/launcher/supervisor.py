@@ -12,7 +12,6 @@ import re
 import selectors
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,13 +20,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from launcher import process_guard
 from launcher.home_folder import ProcessEntry
-from launcher.linux_processes import kill_session, started_ticks
 from launcher.process_output import RotatingLog, TerminalOutput
 from launcher.services import LogLineProbe, ServiceSpec, SetupStep
+from process_supervision import process_guard
+from process_supervision.processes import (
+    OutputPipe,
+    ProcessIdentity,
+    kill_until_exited,
+    processes_of_session,
+    start_in_session,
+)
 
-_LONGEST_LINE = 64 * 1024
 #: In addition to the grace period of a service, for the guard to end the group and exit.
 _GUARD_SECONDS = 5.0
 
@@ -53,27 +57,21 @@ class GuardedProcess:
         grace_seconds: float = 10.0,
     ) -> None:
         self.grace_seconds = grace_seconds + _GUARD_SECONDS
-        self.at_end = False
-        self._rest = b""
-        self._process = subprocess.Popen(
+        # Ctrl-C at the terminal is for the supervisor alone: it stops the others in order.
+        self._process = start_in_session(
             [
                 *(sys.executable, "-I", "-S", str(process_guard.__file__)),
                 *("--parent", str(os.getpid()), "--signal", stop_with.name),
                 *("--grace", str(grace_seconds), "--", *command),
             ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
             cwd=folder,
-            env=dict(environment),
-            # Ctrl-C at the terminal is for the supervisor alone: it stops the others in order.
-            start_new_session=True,
+            env=environment,
         )
         self.pid = self._process.pid
-        self.ticks = started_ticks(self.pid) or 0
-        assert self._process.stdout is not None  # noqa: S101 - asked for above
-        self._output = self._process.stdout
-        os.set_blocking(self._output.fileno(), False)
+        identity = ProcessIdentity.of(self.pid)
+        #: The start time that identifies the guard together with ``pid``; 0 if it ended at once.
+        self.ticks = 0 if identity is None else identity.started
+        self.output = OutputPipe(self._process)
 
     @classmethod
     def of_service(
@@ -93,38 +91,6 @@ class GuardedProcess:
     ) -> GuardedProcess:
         return cls(command=step.command, folder=folder, environment=environment)
 
-    def fileno(self) -> int:
-        """Where its output can be waited for."""
-        return self._output.fileno()
-
-    def lines(self) -> list[str]:
-        """Return the complete lines printed since the last call."""
-        data = self._rest
-        while True:
-            try:
-                piece = os.read(self._output.fileno(), _LONGEST_LINE)
-            except BlockingIOError:
-                break
-            if not piece:
-                self.at_end = True
-                break
-            data += piece
-            if len(data) >= 4 * _LONGEST_LINE:
-                break
-        *whole, self._rest = data.split(b"\n")
-        if len(self._rest) > _LONGEST_LINE:
-            whole.append(self._rest)
-            self._rest = b""
-        return [line.decode(errors="replace").rstrip("\r") for line in whole]
-
-    def remaining_lines(self) -> list[str]:
-        """Return the remaining output after the exit, an unfinished line included."""
-        remaining = self.lines()
-        if self._rest:
-            remaining.append(self._rest.decode(errors="replace"))
-            self._rest = b""
-        return remaining
-
     def exit_status(self) -> int | None:
         """None while it runs."""
         return self._process.poll()
@@ -136,12 +102,8 @@ class GuardedProcess:
     def kill(self) -> None:
         """Kill the guard and all processes of its session at once."""
         if self._process.poll() is None:
-            kill_session(self.pid)
+            kill_until_exited(lambda: processes_of_session(self.pid), within=_GUARD_SECONDS)
             self._process.wait()
-
-    def close(self) -> None:
-        """Let go of its output. Call it once it has ended."""
-        self._output.close()
 
 
 _POLL_SECONDS = 0.25
@@ -249,19 +211,19 @@ class ProcessSupervisor:
         log = RotatingLog(self._logs / "setup.log")
         child = GuardedProcess.of_step(step, folder=self._folder, environment=self.environment)
         printed: list[str] = []
-        self._selector.register(child, selectors.EVENT_READ)
+        self._selector.register(child.output, selectors.EVENT_READ)
         try:
             while child.exit_status() is None:
                 self._run_once()
                 self._raise_if_stopping()
-                printed += child.lines()
-                if child.at_end:
+                printed += child.output.lines()
+                if child.output.at_end:
                     self._unregister_child(child)
-            printed += child.remaining_lines()
+            printed += child.output.remaining_lines()
         finally:
             self._stop_children([child])
             self._unregister_child(child)
-            child.close()
+            child.output.close()
             for line in printed:
                 log.write(line)
         status = child.exit_status() or 0
@@ -355,14 +317,14 @@ class ProcessSupervisor:
     def _read_output(self) -> None:
         for managed in self._services.values():
             if managed.child is not None:
-                self._print_lines(managed, managed.child.lines())
-                if managed.child.at_end:
+                self._print_lines(managed, managed.child.output.lines())
+                if managed.child.output.at_end:
                     self._unregister_child(managed.child)
 
     def _unregister_child(self, child: GuardedProcess) -> None:
         # A closed output stays readable and would end each wait at once.
         with contextlib.suppress(KeyError):
-            self._selector.unregister(child)
+            self._selector.unregister(child.output)
 
     def _print_lines(self, managed: _SupervisedService, lines: list[str]) -> None:
         service = managed.service
@@ -383,7 +345,7 @@ class ProcessSupervisor:
         )
         managed.started_at = time.monotonic()
         managed.since = datetime.now(UTC)
-        self._selector.register(managed.child, selectors.EVENT_READ)
+        self._selector.register(managed.child.output, selectors.EVENT_READ)
         self.on_change()
 
     def _start_again(self, managed: _SupervisedService) -> None:
@@ -400,8 +362,8 @@ class ProcessSupervisor:
         if child is None:
             return 0
         self._unregister_child(child)
-        self._print_lines(managed, child.remaining_lines())
-        child.close()
+        self._print_lines(managed, child.output.remaining_lines())
+        child.output.close()
         return child.exit_status() or 0
 
     def _handle_exit(self, managed: _SupervisedService, *, now: float) -> None:

@@ -6,13 +6,14 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import psutil
 
 from launcher.configuration import PROJECT, LauncherConfiguration
-from launcher.linux_processes import kill_session
 from launcher.services import product_services
+from process_supervision.processes import kill_until_exited, processes_of_session
 from tests.contract.waiting import until
 
 #: Seconds for what takes controllers a few turns of their loops, their start included, on a machine that others
@@ -53,7 +54,7 @@ class Controller:
     def kill(self) -> None:
         """``kill -9`` of the process and of its pool: nothing of it does anything more."""
         if self._process is not None:
-            kill_session(self._process.pid)
+            kill_until_exited(partial(processes_of_session, self._process.pid), within=10)
             self._process.wait(timeout=10)
             self._process = None
 

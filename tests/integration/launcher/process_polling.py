@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from launcher.linux_processes import started_ticks
+from process_supervision.processes import ProcessIdentity
 
 SECONDS = 120.0
 
@@ -21,7 +21,7 @@ def wait_for(condition: Callable[[], bool], *, what: str, seconds: float = SECON
 
 
 def alive(pid: int) -> bool:
-    return started_ticks(pid) is not None
+    return ProcessIdentity.of(pid) is not None
 
 
 def pid_in(path: Path) -> int:

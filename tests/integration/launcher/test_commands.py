@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from launcher.home_folder import HomeLayout, RunRecord, read_run_record
-from launcher.linux_processes import command_line
+from process_supervision.processes import command_line
 from tests.integration.launcher.dummy_product import lay_out
 from tests.integration.launcher.process_polling import alive, gone, wait_for
 

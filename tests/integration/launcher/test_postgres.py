@@ -13,7 +13,6 @@ import psycopg
 import pytest
 
 from launcher.configuration import PROJECT
-from launcher.linux_processes import processes_working_in, started_ticks
 from launcher.postgres import (
     NoCompatiblePostgres,
     PostgresBinaries,
@@ -23,6 +22,7 @@ from launcher.postgres import (
     prepare_server,
     start_temporary_postgres,
 )
+from process_supervision.processes import ProcessIdentity, processes_working_in
 from tests.integration.launcher.process_polling import alive, gone, wait_for
 
 pytestmark = pytest.mark.slow
@@ -92,7 +92,9 @@ def test_committed_rows_survive_a_killed_server(tmp_path: Path) -> None:
 
 def test_remaining_processes_of_a_killed_server_are_awaited(running: RunningPostgres) -> None:
     helpers = [
-        pid for pid in processes_working_in(running.server.data) if pid != running.process.pid
+        process.pid
+        for process in processes_working_in(running.server.data)
+        if process.pid != running.process.pid
     ]
     os.kill(helpers[0], signal.SIGSTOP)
     _kill(running)
@@ -124,7 +126,7 @@ def test_a_pid_file_of_another_process_is_no_obstacle(running: RunningPostgres) 
 def test_a_pid_file_of_a_zombie_is_no_obstacle(running: RunningPostgres) -> None:
     # Killed but not waited for: it stays a zombie, as below a PID 1 that does not reap.
     running.process.send_signal(signal.SIGKILL)
-    wait_for(lambda: started_ticks(running.process.pid) is None, what="the server is a zombie")
+    wait_for(lambda: ProcessIdentity.of(running.process.pid) is None, what="the server is a zombie")
     assert (running.server.data / "postmaster.pid").exists()
     with running.server.start(log=running.server.folder / "again.log") as again:
         assert _one(again.url, "SELECT 1") == 1

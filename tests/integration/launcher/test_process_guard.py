@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher import process_guard
+from process_supervision import process_guard
 from tests.integration.launcher.process_polling import alive, gone, pid_in
 from tests.integration.launcher.programs import family, python, stubborn
 

@@ -13,8 +13,8 @@ import pytest
 from controlplane.adapters.clusters.local import LocalCluster
 from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
 from controlplane.adapters.clusters.local.launch_records import LocalReplicaState
-from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.ports.launches import Launch
+from process_supervision.processes import ProcessIdentity
 from tests.contract.cluster_harness import NODE, LocalHarness, open_folder, python_role
 from tests.contract.waiting import until
 

@@ -15,10 +15,10 @@ from datetime import timedelta
 import pytest
 
 from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
-from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.domain.common.resources import MIB, Bytes, Resources
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause, ReplicaPhase
 from controlplane.ports.launches import Launch, ReadinessProbe
+from process_supervision.processes import ProcessIdentity
 from tests.contract.cluster_harness import (
     NODE,
     SLEEPS,

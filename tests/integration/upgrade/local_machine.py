@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id
+from process_supervision.processes import ProcessIdentity, boot_id
 from tests.integration.upgrade.recorded import copy_launch
 
 #: Holds the lock of its replica like a supervisor; at a line of input it writes the last state, and ends.

@@ -22,7 +22,6 @@ from controlplane.adapters.clusters.local.job_processes import (
 from controlplane.adapters.clusters.local.launch_folders import (
     LaunchFolder,
     read_json,
-    try_lock,
     write_json,
 )
 from controlplane.adapters.clusters.local.launch_preparation import GangPeers
@@ -31,7 +30,6 @@ from controlplane.adapters.clusters.local.launch_records import (
     LocalReplicaState,
     ProcessIsolation,
 )
-from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id
 from controlplane.domain.common.resources import MIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ExitCause, ReplicaPhase
 from controlplane.ports.launches import (
@@ -42,6 +40,8 @@ from controlplane.ports.launches import (
     LaunchRole,
     ReadinessProbe,
 )
+from process_supervision.files import try_lock
+from process_supervision.processes import ProcessIdentity, boot_id
 
 VALUES = placeholder_values(work="/w", inputs="/i", python="/p", index=1, ports={"http": 8000})
 LAUNCH = Launch(

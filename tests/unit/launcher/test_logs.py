@@ -4,7 +4,8 @@ import io
 import os
 from pathlib import Path
 
-from launcher.process_output import RotatingLog, TerminalOutput, last_lines
+from launcher.process_output import RotatingLog, TerminalOutput
+from process_supervision.files import last_lines
 
 
 class _Tty(io.StringIO):

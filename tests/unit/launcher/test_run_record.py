@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,8 +17,8 @@ from launcher.home_folder import (
     read_run_record,
     write_run_record,
 )
-from launcher.linux_processes import command_line, is_process_running, started_ticks
 from launcher.supervisor import describe_exit
+from process_supervision.processes import ProcessIdentity, command_line
 
 
 @pytest.fixture
@@ -57,14 +58,14 @@ def test_only_one_holds_a_home(layout: HomeLayout) -> None:
 
 
 def test_a_process_is_told_apart_from_a_later_one_with_its_number() -> None:
-    ticks = started_ticks(os.getpid())
-    assert ticks is not None
-    assert is_process_running(os.getpid(), ticks=ticks)
-    assert not is_process_running(os.getpid(), ticks=ticks - 1)
+    process = ProcessIdentity.of(os.getpid())
+    assert process is not None
+    assert process.alive()
+    assert not replace(process, started=process.started - 1).alive()
 
 
 def test_a_process_that_never_was_has_no_start_and_no_arguments() -> None:
-    assert started_ticks(2**22 - 1) is None
+    assert ProcessIdentity.of(2**22 - 1) is None
     assert command_line(2**22 - 1) == ()
 
 

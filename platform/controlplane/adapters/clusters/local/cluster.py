@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.adapters.clusters.launch_validation import NAME_PATTERN, check_launch
-from controlplane.adapters.clusters.local import job_accounts, processes
+from controlplane.adapters.clusters.local import job_accounts
 from controlplane.adapters.clusters.local.engine_environments import installer_variables
 from controlplane.adapters.clusters.local.job_processes import INSTANCE_VARIABLE
 from controlplane.adapters.clusters.local.launch_folders import (
@@ -31,7 +31,6 @@ from controlplane.adapters.clusters.local.launch_folders import (
     LocalClusterFolder,
     ReplicaFolder,
     read_json,
-    try_lock,
     write_json,
 )
 from controlplane.adapters.clusters.local.launch_preparation import APPEARS_WITHIN
@@ -40,8 +39,6 @@ from controlplane.adapters.clusters.local.launch_records import (
     LocalReplicaState,
     ProcessIsolation,
 )
-from controlplane.adapters.clusters.local.process_runs import seconds_since_boot
-from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.adapters.clusters.local.replica_logs import read_chunk
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import GIB, MIB, Bytes, Millicpu, Resources
@@ -59,6 +56,9 @@ from controlplane.ports.clusters import (
     ReplicaPhase,
 )
 from controlplane.ports.launches import Launch
+from process_supervision import processes
+from process_supervision.files import last_lines, try_lock
+from process_supervision.processes import ProcessIdentity, seconds_since_boot
 
 #: The secret of a Launch that its engine demands from callers.
 ENGINE_KEY = "NINEFOLD_ENGINE_KEY"
@@ -345,14 +345,7 @@ class LocalCluster:
         command = [sys.executable, "-P", "-m", _SUPERVISOR, str(folder.path), role, str(index)]
         try:
             with replica.supervisor_log.open("ab") as errors:
-                starter = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
-                    env=variables,
-                    start_new_session=True,
-                )
+                starter = processes.start_in_session(command, output=errors, env=variables)
                 code = starter.wait(_STARTS_WITHIN)
         except (OSError, subprocess.TimeoutExpired) as failure:
             raise ClusterUnavailable(
@@ -365,14 +358,13 @@ class LocalCluster:
                 )
             ) from failure
         if code != 0:
-            last = replica.supervisor_log.read_text(errors="replace").strip().splitlines()[-1:]
             raise ClusterUnavailable(
                 Reason(
                     "launch.supervisor.start_failed",
                     "the supervisor of {role}-{index} did not start: {output}",
                     role=role,
                     index=index,
-                    output="".join(last),
+                    output="".join(last_lines(replica.supervisor_log, lines=1)),
                 )
             )
 

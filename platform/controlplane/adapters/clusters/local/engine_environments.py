@@ -14,7 +14,6 @@ and never changed, where jobs can import it without reading the control plane's 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import hashlib
 import importlib.util
 import os
@@ -23,19 +22,22 @@ import secrets
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from controlplane.adapters.clusters.local import job_accounts
-from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder, try_lock
+from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import GIB, MIB, format_bytes
 from controlplane.ports.launches import EngineEnvironment
+from process_supervision.files import try_lock
+from process_supervision.process_guard import set_parent_death_signal
+from process_supervision.processes import OutputPipe, start_in_session
 
 #: Called with a sentence whenever there is news, and without at least five times a second;
 #: what it raises ends the work.
@@ -44,7 +46,6 @@ ReportProgress = Callable[[str | None], None]
 _MIN_DISK_WITH_PREINSTALL = 3 * GIB
 _MIN_DISK = 64 * MIB
 _LAST_LINES = 12
-_PDEATHSIG = 1
 
 
 class EnvironmentBuildFailed(Exception):
@@ -168,26 +169,22 @@ class _EnvironmentBuilder:
     def _run_command(
         self, command: Sequence[str], *, saying: Callable[[], str] | None = None
     ) -> None:
-        process = subprocess.Popen(
+        process = start_in_session(
             command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            before_exec=partial(set_parent_death_signal, parent=os.getpid(), by=signal.SIGKILL),
             env=self._variables,
             umask=0o022,
-            start_new_session=True,
             pass_fds=(self._lock,),
-            preexec_fn=_kill_on_parent_death,  # noqa: PLW1509 - no thread runs in this process
         )
+        output = OutputPipe(process)
         try:
-            self._report_process_output(process, saying=saying)
+            self._report_process_output(output, saying=saying)
         finally:
             if process.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
             code = process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
+            output.close()
         if code != 0:
             step = saying() if saying else "making the virtual environment"
             raise EnvironmentBuildFailed(
@@ -195,21 +192,15 @@ class _EnvironmentBuilder:
             )
 
     def _report_process_output(
-        self, process: subprocess.Popen[bytes], *, saying: Callable[[], str] | None
+        self, output: OutputPipe, *, saying: Callable[[], str] | None
     ) -> None:
-        assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
-        output, pending, last_message = process.stdout.fileno(), b"", ""
-        while True:
+        last_message = ""
+        while not output.at_end:
             message = saying() if saying else ""
             self._report(message if message != last_message else None)
             last_message = message
-            if not select.select([output], [], [], 0.2)[0]:
-                continue
-            content = os.read(output, 65536)
-            if not content:
-                return
-            *lines, pending = (pending + content).split(b"\n")
-            self._last_lines.extend(line.decode(errors="replace") for line in lines if line.strip())
+            if select.select([output], [], [], 0.2)[0]:
+                self._last_lines.extend(line for line in output.lines() if line.strip())
 
     def _make_world_readable(self) -> None:
         """Files linked from a cache keep its modes, maybe private; uv leaves its lock world-writable."""
@@ -223,13 +214,6 @@ class _EnvironmentBuilder:
                 if wanted != mode:
                     path.chmod(wanted)
         self._folder.chmod(0o755)
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _kill_on_parent_death() -> None:
-    _libc.prctl(_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

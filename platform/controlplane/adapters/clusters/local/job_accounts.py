@@ -17,11 +17,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder, hold_file_lock
+from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
 from controlplane.adapters.clusters.local.launch_records import ProcessIsolation
-from controlplane.adapters.clusters.local.processes import processes_of_account
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import ClusterUnavailable
+from process_supervision.files import hold_file_lock
+from process_supervision.processes import has_capabilities, processes_of_account
 
 #: CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID as in linux/capability.h.
 _NEEDED_CAPABILITIES = (0, 5, 6, 7)
@@ -76,10 +77,7 @@ def _job_accounts_unavailable_reason(*, first: int, last: int) -> str:
     """Why other accounts cannot be used here, or nothing."""
     if os.geteuid() != 0:
         return Reason("launch.accounts.not_root", "the process was not started by root")
-    status = Path("/proc/self/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("CapEff:"))
-    used = int(line.split()[1], 16)
-    if not all(used >> number & 1 for number in _NEEDED_CAPABILITIES):
+    if not has_capabilities(*_NEEDED_CAPABILITIES):
         return Reason(
             "launch.accounts.capabilities_missing", "root is not allowed to switch accounts here"
         )

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import math
 import os
@@ -27,18 +26,18 @@ from controlplane.adapters.clusters import launch_validation
 from controlplane.adapters.clusters.local.launch_folders import LaunchFolder
 from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, ProcessIsolation
 from controlplane.ports.launches import LaunchRole
+from process_supervision.process_guard import set_parent_death_signal, set_process_option
+from process_supervision.processes import start_in_session
 
 #: Marks every process of a replica (``<instance>/<role>-<index>``), so that what a killed supervisor
 #: leaves behind can be found.
 INSTANCE_VARIABLE = "NINEFOLD_LAUNCH"
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _OPEN_FILES = 65_536
 _PROCESSES = 8_192
 _NICENESS = 5
 _OOM_SCORE = 500
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def job_environment(
@@ -102,11 +101,12 @@ def start_job(
     if record.separation is not ProcessIsolation.ACCOUNT:
         account, groups = None, None
     cores = cpu_cores_of_replica(role, index=index, usable=sorted(os.sched_getaffinity(0)))
+    supervisor = os.getpid()
 
     def restrict() -> None:
         # After the change of account: that change clears the death signal.
-        _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        set_parent_death_signal(parent=supervisor, by=signal.SIGKILL)
+        set_process_option(_PR_SET_NO_NEW_PRIVS, 1)
         os.sched_setaffinity(0, cores)
         os.nice(_NICENESS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -114,19 +114,15 @@ def start_job(
         if record.account is not None:
             _lower_limit(resource.RLIMIT_NPROC, _PROCESSES)
 
-    process = subprocess.Popen(
+    process = start_in_session(
         command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        before_exec=restrict,
         cwd=folder.work,
         env=environment,
-        start_new_session=True,
         umask=0o077,
         user=account,
         group=account,
         extra_groups=groups,
-        preexec_fn=restrict,  # noqa: PLW1509 - the supervisor has no second thread when it forks
     )
     # Where the machine runs out of memory, the kernel shall take a job and not the product.
     with suppress(OSError):

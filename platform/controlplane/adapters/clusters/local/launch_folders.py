@@ -20,17 +20,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from controlplane.domain.common.reasons import Reason
+from process_supervision.files import write_private
 
 
 def write_json(path: Path, value: object) -> None:
@@ -38,16 +36,7 @@ def write_json(path: Path, value: object) -> None:
 
     :raises OSError: if there is no room; the old text stays.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(value, stream, ensure_ascii=False)
-        temporary.replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
+    write_private(path, json.dumps(value, ensure_ascii=False))
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -78,37 +67,6 @@ def disk_usage(folder: Path) -> int:
                 # A hard link counts once for each of its names.
                 total += seen.st_blocks * 512 // max(1, seen.st_nlink)
     return total
-
-
-def try_lock(path: Path) -> int | None:
-    """A descriptor that holds the file's lock until it is closed, or None if another holds it.
-
-    The kernel releases it when the holder dies, however it dies. A lock file deleted while a process
-    waits for it would be two locks: a descriptor whose file is no longer at ``path`` does not count.
-    """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(handle), path.stat()):
-            return handle
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    except BaseException:
-        os.close(handle)
-        raise
-    os.close(handle)
-    return None
-
-
-@contextmanager
-def hold_file_lock(path: Path) -> Iterator[None]:
-    """Hold the file's lock, waiting for it as long as it takes."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 @dataclass(frozen=True, slots=True)

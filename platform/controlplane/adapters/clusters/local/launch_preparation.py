@@ -22,7 +22,6 @@ from controlplane.adapters.clusters.local.launch_folders import (
     LaunchFolder,
     LocalClusterFolder,
     ReplicaFolder,
-    try_lock,
 )
 from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, LocalReplicaState
 from controlplane.domain.common.reasons import Reason
@@ -32,6 +31,7 @@ from controlplane.ports.clusters import ExitCause
 from controlplane.ports.launches import Launch
 from ninefold_runtime.exit_codes import TaskError
 from ninefold_runtime.weight_cache import RemoteBlob, WeightCache
+from process_supervision.files import try_lock
 
 #: The folder below ``{work}`` that a continued Launch takes over.
 CHECKPOINTS = "checkpoints"

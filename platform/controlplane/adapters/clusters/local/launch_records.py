@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Any, Self
 
 from controlplane.adapters.clusters.local.launch_folders import ReplicaFolder, read_json, write_json
-from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.domain.common.reasons import reason_as_json, reason_from_json
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports.artifacts import BlobDownload
@@ -24,6 +23,7 @@ from controlplane.ports.launches import (
     LaunchRole,
     ReadinessProbe,
 )
+from process_supervision.processes import ProcessIdentity
 
 
 class ProcessIsolation(StrEnum):

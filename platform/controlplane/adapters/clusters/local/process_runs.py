@@ -9,12 +9,10 @@ listens. A stranger can still take it before the process binds it; the superviso
 
 from __future__ import annotations
 
-import http.client
 import os
 import random
 import selectors
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -23,16 +21,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controlplane.adapters.clusters.local import processes
-from controlplane.adapters.clusters.local.launch_folders import try_lock
-from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.adapters.clusters.local.replica_logs import BoundedLog
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.ports.clusters import ExitCause, exit_cause_of_code
 from controlplane.ports.launches import Launch, LaunchRole
-
-HOST = "127.0.0.1"
+from process_supervision import processes
+from process_supervision.files import try_lock
+from process_supervision.processes import (
+    OutputPipe,
+    ProcessIdentity,
+    bind_error,
+    http_check_error,
+    seconds_since_boot,
+)
 
 
 class NoPortFree(Exception):
@@ -70,7 +72,7 @@ class PortLease:
                 lock = try_lock(folder / str(number))
                 if lock is None:
                     continue
-                if can_bind_port(number):
+                if bind_error(number) is None:
                     lease.numbers[name] = number
                     lease._locks.append(lock)
                     break
@@ -81,17 +83,6 @@ class PortLease:
         while self._locks:
             os.close(self._locks.pop())
         self.numbers.clear()
-
-
-def can_bind_port(port: int) -> bool:
-    """Whether a server could listen there now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
 
 
 class ProbeThread:
@@ -118,21 +109,10 @@ class ProbeThread:
 
     def _probe_until_stopped(self) -> None:
         while not self._closed.is_set():
-            if is_http_probe_successful(port=self._port, path=self._path):
+            if not http_check_error(self._path, port=self._port):
                 self._answered.set()
                 return
             self._closed.wait(self.INTERVAL)
-
-
-def is_http_probe_successful(*, port: int, path: str) -> bool:
-    connection = http.client.HTTPConnection(HOST, port, timeout=2)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
 
 
 #: Seconds between two checks of the stop request and the deadline.
@@ -157,11 +137,6 @@ class RunCallbacks:
     answering: Callable[[], None]
 
 
-def seconds_since_boot() -> float:
-    """Seconds since boot, sleep included: the same for every process, untouched by clock changes."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class ProcessRun:
     """Watches a started process; ``watch`` returns when nothing of it is left."""
 
@@ -177,6 +152,7 @@ class ProcessRun:
         probe: ProbeThread | None,
     ) -> None:
         self._process = process
+        self._output = OutputPipe(process)
         self._launch = launch
         self._role = role
         self._log = log
@@ -193,14 +169,13 @@ class ProcessRun:
 
     def watch(self) -> ProcessExit:
         """Why it ended; by then the whole group has exited and its output is in the log."""
-        output = self._open_output()
         with selectors.DefaultSelector() as selector:
             handle = os.pidfd_open(self._process.pid)
             try:
                 selector.register(handle, selectors.EVENT_READ)
-                selector.register(output, selectors.EVENT_READ)
+                selector.register(self._output, selectors.EVENT_READ)
                 while self._process.poll() is None:
-                    self._wait_for_output(selector, output)
+                    self._wait_for_output(selector)
                     self._check_limits()
             finally:
                 os.close(handle)
@@ -208,7 +183,7 @@ class ProcessRun:
             self._log.write_message("waiting for processes that do not end")
         if self._probe is not None:
             self._probe.close()
-        self._drain_output(output)
+        self._drain_output()
         return classify_exit(
             self._process.returncode,
             forced=self._forced,
@@ -217,34 +192,25 @@ class ProcessRun:
             killed_by_kernel=processes.kernel_oom_kills() > self._oom_kills,
         )
 
-    def _open_output(self) -> int:
-        if self._process.stdout is None:
-            raise ValueError("the process was started without a pipe for its output")
-        output = self._process.stdout.fileno()
-        os.set_blocking(output, False)
-        return output
-
-    def _wait_for_output(self, selector: selectors.BaseSelector, output: int) -> None:
+    def _wait_for_output(self, selector: selectors.BaseSelector) -> None:
         for key, _ in selector.select(POLL_INTERVAL):
-            if key.fd == output and self._read_and_log(output) == b"":
-                selector.unregister(output)
+            if key.fileobj is self._output:
+                self._read_and_log()
+                if self._output.at_end:
+                    selector.unregister(self._output)
 
-    def _read_and_log(self, output: int) -> bytes | None:
-        """What was read and logged: nothing at the end of the stream, None if there is none now."""
-        try:
-            content = os.read(output, 65536)
-        except BlockingIOError:
-            return None
+    def _read_and_log(self) -> int:
+        """Bytes that were read and logged."""
+        content = self._output.read()
         if content:
             self._log.write(content)
-        return content
+        return len(content)
 
-    def _drain_output(self, output: int) -> None:
+    def _drain_output(self) -> None:
         left = _PIPE
-        while left > 0 and (content := self._read_and_log(output)):
-            left -= len(content)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        while left > 0 and (count := self._read_and_log()):
+            left -= count
+        self._output.close()
 
     def _live_descendants(self) -> list[ProcessIdentity]:
         processes.reap_adopted_orphans(besides=self._process.pid)

@@ -12,7 +12,6 @@ library only, and no Django: it has to start fast and to stay small.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -35,7 +34,6 @@ from controlplane.adapters.clusters.local.job_processes import (
 from controlplane.adapters.clusters.local.launch_folders import (
     LocalClusterFolder,
     read_json,
-    try_lock,
 )
 from controlplane.adapters.clusters.local.launch_preparation import GangPeers
 from controlplane.adapters.clusters.local.launch_records import LocalLaunchRecord, LocalReplicaState
@@ -46,13 +44,18 @@ from controlplane.adapters.clusters.local.process_runs import (
     ProcessExit,
     ProcessRun,
     RunCallbacks,
-    can_bind_port,
-    seconds_since_boot,
 )
-from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id
 from controlplane.adapters.clusters.local.replica_logs import BoundedLog
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import ExitCause, ReplicaPhase
+from process_supervision.files import try_lock
+from process_supervision.process_guard import set_process_option
+from process_supervision.processes import (
+    ProcessIdentity,
+    bind_error,
+    boot_id,
+    seconds_since_boot,
+)
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PORT_ATTEMPTS = 3
@@ -87,14 +90,11 @@ class ReplicaSupervisor:
         self._terminated_at: float | None = None
         self._unwritten = False
         self._written_at = 0.0
-        identity = ProcessIdentity.of(os.getpid())
-        if identity is None:
-            raise RuntimeError("/proc does not show this process: is it mounted?")
         self._state = LocalReplicaState(
             phase=ReplicaPhase.PREPARING,
             message=Reason("launch.state.starting", "starting"),
             boot=boot_id(),
-            supervisor=identity,
+            supervisor=ProcessIdentity.of_this_process(),
         )
 
     def announce(self) -> None:
@@ -230,7 +230,7 @@ class ReplicaSupervisor:
             ending.cause is ExitCause.FAILED
             and not run.answered
             and not fixed
-            and not all(can_bind_port(port) for port in ports.numbers.values())
+            and any(bind_error(port) for port in ports.numbers.values())
         )
 
     def _report_progress(self, message: str | None) -> None:
@@ -331,7 +331,7 @@ def _detach_from_parent() -> None:
         signal.signal(number, lambda _number, _frame: None)
     with suppress(OSError):
         os.chdir("/")
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    set_process_option(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 if __name__ == "__main__":

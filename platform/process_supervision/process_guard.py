@@ -11,7 +11,8 @@ The guard sends the configured stop signal, waits for the grace period, then kil
 have left the group with ``setsid`` are not affected: jobs of the local cluster do so on purpose and
 continue.
 
-Run as a file with ``python -I -S``: it imports the standard library only and starts in milliseconds.
+Run as a file with ``python -I -S``: it imports the standard library only and starts in milliseconds. Not even
+its own package can be imported then, so what it shares with other supervisors is defined here.
 """
 
 from __future__ import annotations
@@ -31,9 +32,18 @@ _WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def _set_parent_death_signal(*, parent: int, by: signal.Signals) -> None:
-    if _LIBC.prctl(_PR_SET_PDEATHSIG, int(by), 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+def set_process_option(option: int, value: int) -> None:
+    """Call prctl(2) for this process.
+
+    :raises OSError: if the kernel refuses.
+    """
+    if _LIBC.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
+
+
+def set_parent_death_signal(*, parent: int, by: signal.Signals) -> None:
+    """Have the kernel send ``by`` to this process when its parent dies; a change of account ends that."""
+    set_process_option(_PR_SET_PDEATHSIG, int(by))
     if os.getppid() != parent:
         # The parent died before prctl.
         os.kill(os.getpid(), signal.SIGKILL)
@@ -45,7 +55,7 @@ def _before_exec(*, guard_pid: int, stop_with: signal.Signals) -> Callable[[], N
         # inherited: a command that stops on one of them would never receive it.
         signal.signal(stop_with, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, set())
-        _set_parent_death_signal(parent=guard_pid, by=stop_with)
+        set_parent_death_signal(parent=guard_pid, by=stop_with)
 
     return prepare
 
@@ -69,7 +79,7 @@ def run_guarded(
     """
     # Blocked before anything else, so that no signal is lost between two waits.
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-    _set_parent_death_signal(parent=parent, by=signal.SIGTERM)
+    set_parent_death_signal(parent=parent, by=signal.SIGTERM)
     try:
         child = subprocess.Popen(
             command,
@@ -77,7 +87,8 @@ def run_guarded(
             preexec_fn=_before_exec(guard_pid=os.getpid(), stop_with=stop_with),  # noqa: PLW1509 - one thread
         )
     except OSError as error:
-        print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"cannot start {command[0]}: {error.strerror}\n")
+        sys.stderr.flush()
         return 127
     deadline: float | None = None
     while not _has_ended(child.pid):
