@@ -8,7 +8,7 @@ from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notices import NoticeKind
 from controlplane.domain.alerts.rules import AlertSeverity
-from controlplane.domain.rules.conditions import RuleState
+from controlplane.domain.rules import RuleState
 from controlplane.persistence.models import UidModel
 from controlplane.persistence.reasons import ReasonField
 

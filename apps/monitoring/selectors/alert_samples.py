@@ -30,8 +30,8 @@ from controlplane.domain.alerts.rules import (
 )
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.rules.conditions import Comparison, dry_run
-from controlplane.domain.telemetry.metrics import Metric
+from controlplane.domain.rules import Comparison, dry_run
+from controlplane.domain.telemetry import Metric
 from controlplane.outbox import messages
 
 #: Older metrics do not describe the current state.

@@ -19,8 +19,8 @@ from controlplane.domain.health.rules import (
     MetricTransform,
     dry_run_condition,
 )
-from controlplane.domain.rules.conditions import Comparison, Condition, RuleFiring
-from controlplane.domain.telemetry.metrics import Metric
+from controlplane.domain.rules import Comparison, Condition, RuleFiring
+from controlplane.domain.telemetry import Metric
 
 #: Maximum number of cards that one rule evaluates in a run.
 MOST = 2_000

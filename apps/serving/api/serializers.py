@@ -29,7 +29,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.domain.serving.model_kinds import Operation
-from controlplane.domain.serving.rolling_updates import (
+from controlplane.domain.serving.rollouts import (
     BATCH_PATTERN,
     MAX_BATCH_REPLICAS,
     RolloutPhase,

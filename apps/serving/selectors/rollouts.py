@@ -16,7 +16,7 @@ from apps.serving.selectors.deployments import (
     routed_revision,
 )
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
-from controlplane.domain.serving.rolling_updates import RolloutLimits, RolloutPhase, rollout_phase
+from controlplane.domain.serving.rollouts import RolloutLimits, RolloutPhase, rollout_phase
 
 #: Code of the failure reason of a revision whose rollout a user undid.
 ROLLOUT_UNDONE = "rollout.undone"

@@ -26,7 +26,7 @@ from django.db.models import (
 
 from apps.fleet.models import Card
 from apps.telemetry.models import CardHistory, CardHour
-from controlplane.domain.telemetry.metrics import MEASURES, Metric
+from controlplane.domain.telemetry import MEASURES, Metric
 
 
 class ChartRange(StrEnum):

@@ -15,7 +15,7 @@ from apps.serving.services import deployments as services
 from apps.serving.services import gateways, rollouts
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
-from controlplane.domain.serving.rolling_updates import RolloutPhase, RolloutStrategy
+from controlplane.domain.serving.rollouts import RolloutPhase, RolloutStrategy
 from tests.integration.company import Company
 from tests.integration.serving.deployments import (
     configuration,

@@ -30,12 +30,12 @@ from apps.models.services.storage_cleanup import (
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.domain.storage.retention import (
+from controlplane.domain.storage import (
     RetentionItemKind,
     RetentionRemoval,
     RetentionRules,
+    StorageKind,
 )
-from controlplane.domain.storage.usage import StorageKind
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause
 from tests.integration.company import ENGINE, Company, ready_model
 
