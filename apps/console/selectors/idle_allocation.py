@@ -19,7 +19,7 @@ from apps.accounts.models import Team
 from apps.quotas.models import Queue
 from apps.quotas.selectors.queue_visibility import queue_visibility_of
 from apps.quotas.selectors.topology import allocated_claims
-from apps.telemetry.selectors.metric_sources import FRESH, IDLE
+from apps.telemetry.selectors import FRESH, IDLE
 
 IDLE_FOR = timedelta(minutes=30)
 #: Maximum time range.

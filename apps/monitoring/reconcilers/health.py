@@ -32,16 +32,16 @@ from django.db import transaction
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Decision, Fault, HealthRule
-from apps.monitoring.selectors.health_rule_samples import (
-    MOST,
-    candidate_cards,
-    longest_lookback,
-    metric_samples_by_card,
-)
 from apps.monitoring.selectors.health_snapshots import (
     HealthPolicyState,
     health_policy_state,
     health_snapshot,
+)
+from apps.monitoring.selectors.rule_samples import (
+    MOST,
+    candidate_cards,
+    longest_lookback,
+    metric_samples_by_card,
 )
 from apps.monitoring.services.faults import signals_record, stale_faults_end
 from apps.monitoring.services.health_decisions import (

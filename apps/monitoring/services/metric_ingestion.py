@@ -31,8 +31,8 @@ from apps.fleet.services.card_availability import node_locality_record
 from apps.monitoring.models import Fault
 from apps.monitoring.services.faults import faults_end, signals_record
 from apps.telemetry.models import AgentReport, NodeToken, Source
-from apps.telemetry.selectors.metric_sources import PUSH
-from apps.telemetry.services import metric_sources, node_tokens
+from apps.telemetry.selectors import PUSH
+from apps.telemetry.services import metric_sources
 from apps.telemetry.services.metric_batches import (
     AHEAD,
     OLD,
@@ -394,7 +394,7 @@ def agent_token_revoke(*, token: NodeToken, actor: User, at: datetime) -> None:
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    if node_tokens.node_token_revoke(token=token, actor=actor, at=at):
+    if metric_sources.node_token_revoke(token=token, actor=actor, at=at):
         node = token.node
         faults_end(
             faults=Fault.objects.filter(node=node, origin=SignalOrigin.AGENT),

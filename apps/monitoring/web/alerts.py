@@ -30,7 +30,6 @@ from apps.monitoring.models import (
     AlertSilence,
 )
 from apps.monitoring.selectors import alerts as selectors
-from apps.monitoring.selectors.alert_samples import AlertRuleTrial, alert_rule_dry_run
 from apps.monitoring.selectors.alerts import (
     MEASURE_LABELS,
     SEVERITY_LABELS,
@@ -38,6 +37,7 @@ from apps.monitoring.selectors.alerts import (
     format_alert_labels,
     formatted_sample_value,
 )
+from apps.monitoring.selectors.rule_samples import AlertRuleTrial, alert_rule_dry_run
 from apps.monitoring.services import alerts as services
 from apps.monitoring.services.alerts import AlertSettingsRefused
 from apps.monitoring.web.alert_forms import (

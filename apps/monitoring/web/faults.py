@@ -24,12 +24,13 @@ from apps.jobs import selectors as jobs
 from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.faults import (
     FaultLocation,
+    JobFault,
     faults_newest_first,
     isolations_by_fault,
     isolations_by_location,
+    job_faults,
 )
 from apps.monitoring.selectors.fleet_counts import chip_pools, sum_card_counts
-from apps.monitoring.selectors.job_faults import JobFault, job_faults
 from apps.monitoring.selectors.suppressed_actions import suppressed_counts
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (

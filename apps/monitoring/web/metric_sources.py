@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.services import metric_ingestion
-from apps.telemetry.selectors.metric_sources import metric_sources_visible, node_tokens_visible
+from apps.telemetry.selectors import metric_sources_visible, node_tokens_visible
 
 
 @login_required

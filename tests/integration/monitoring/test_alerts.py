@@ -15,8 +15,8 @@ from apps.accounts.selectors import PermissionRefused
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Alert, AlertGroup, AlertNotice, AlertRule, AlertSilence, Fault
 from apps.monitoring.reconcilers.alerts import alerts_reconcile
-from apps.monitoring.selectors.alert_samples import alert_rule_dry_run, rule_alert_samples
 from apps.monitoring.selectors.alerts import alert_rule_spec_of
+from apps.monitoring.selectors.rule_samples import alert_rule_dry_run, rule_alert_samples
 from apps.monitoring.services import alert_evaluation, alerts
 from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.alerts.rules import DEFAULTS, MEASURES, parse_rule

@@ -18,7 +18,7 @@ from apps.monitoring.models import Fault
 from apps.monitoring.reconcilers.metric_sources import metric_sources_read
 from apps.monitoring.services.metric_ingestion import metric_source_delete
 from apps.telemetry.models import CardMetrics, Source
-from apps.telemetry.selectors.metric_sources import due_metric_sources, metric_sources_visible
+from apps.telemetry.selectors import due_metric_sources, metric_sources_visible
 from apps.telemetry.services.metric_sources import (
     MetricSourceRefused,
     metric_source_change,

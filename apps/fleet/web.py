@@ -11,6 +11,7 @@ from django import forms
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import path
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -320,3 +321,9 @@ def _engine_support_rows(chip: Chip) -> list[dict[str, Any]]:
             }
         )
     return sorted(rows, key=lambda row: (not row["does"], str(row["title"]).lower()))
+
+
+urlpatterns = [
+    path("fleet/chips", chip_list, name="chips"),
+    path("fleet/chips/<slug:name>", chip_detail, name="chip"),
+]

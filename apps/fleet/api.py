@@ -1,9 +1,18 @@
+"""REST of nodes, cards and chips, and the serializers of clusters: serializers, views and addresses."""
+
 from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
-from rest_framework import serializers
+from django.db.models import QuerySet
+from django.urls import include, path
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import mixins, serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.routers import SimpleRouter
+from rest_framework.views import APIView
 
 from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
@@ -15,10 +24,18 @@ from apps.fleet.selectors import (
 )
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
 from controlplane.domain.common.accelerators import CardState, ChipKind, ProfileConfidence
+from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import CheckVerdict
 from controlplane.web.references import ReferenceNaming, register_reference_naming
-from controlplane.web.rest import ListFilters, ObjectReference, StrictSerializer, VisibleUidField
+from controlplane.web.rest import (
+    ListFilters,
+    ObjectReference,
+    QuerySerializer,
+    ResourceViewSet,
+    StrictSerializer,
+    VisibleUidField,
+)
 from controlplane.web.type_schemas import DeclaredByKindField
 
 #: Characters; the adapter has a bound of its own.
@@ -276,3 +293,65 @@ class ChipSerializer(serializers.Serializer[Any]):
 
     def get_unverified(self, known: FleetChip) -> list[str]:
         return sorted(known.chip.unverified)
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Nodes", tags=["fleet"], parameters=[NodeFilters]),
+    retrieve=extend_schema(summary="A node", tags=["fleet"]),
+)
+class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Node]):
+    token_scope = Scope.ADMIN
+    serializer_class = NodeSerializer
+    queries = {"list": NodeFilters}
+
+    def get_queryset(self) -> QuerySet[Node]:
+        return selectors.nodes_with_cluster()
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Cards", tags=["fleet"], parameters=[CardFilters]),
+    retrieve=extend_schema(summary="A card", tags=["fleet"]),
+)
+class CardViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Card]):
+    token_scope = Scope.ADMIN
+    serializer_class = CardSerializer
+    queries = {"list": CardFilters}
+
+    def get_queryset(self) -> QuerySet[Card]:
+        return selectors.cards_with_node()
+
+
+class ChipsView(APIView):
+    """The chips that the installed plug-ins know."""
+
+    token_scope = Scope.READ
+
+    @extend_schema(summary="Chips", tags=["fleet"], responses=ChipSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        QuerySerializer.read(request)
+        return Response(ChipSerializer(selectors.fleet_chips(), many=True).data)
+
+
+class ChipView(APIView):
+    """One of them, by its name or another that drivers and labels give it."""
+
+    token_scope = Scope.READ
+
+    @extend_schema(summary="A chip", tags=["fleet"], responses=ChipSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        QuerySerializer.read(request)
+        known = selectors.fleet_chip(name)
+        if known is None:
+            raise NotFound(f"no plug-in knows a chip called {name!r}")
+        return Response(ChipSerializer(known).data)
+
+
+router = SimpleRouter(trailing_slash=False)
+router.register("nodes", NodeViewSet, basename="node")
+router.register("cards", CardViewSet, basename="card")
+
+urlpatterns = [
+    path("chips", ChipsView.as_view(), name="api-chips"),
+    path("chips/<slug:name>", ChipView.as_view(), name="api-chip"),
+    path("", include(router.urls)),
+]
