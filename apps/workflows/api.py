@@ -28,7 +28,7 @@ from apps.accounts.api.idempotency import idempotent
 from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.accounts.models import Team
 from apps.models import selectors as registry
-from apps.quotas.api.queue_references import queue_reference_field, require_queue_of_team
+from apps.quotas.api.queues import queue_reference_field, require_queue_of_team
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step

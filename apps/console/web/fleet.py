@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from apps.accounts.web.http_requests import AuthenticatedRequest
-from apps.console.selectors.idle_allocation import IdleAllocationTotals, idle_allocation_totals
+from apps.console.selectors.fleet_reports import IdleAllocationTotals, idle_allocation_totals
 from apps.fleet import selectors as fleet
 from apps.fleet import services
 from apps.fleet.models import Card, Node

@@ -17,7 +17,7 @@ from apps.jobs.services.secret_variables import MAX_VALUE_LENGTH, MIN_VALUE_LENG
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.quotas.api.claims import RoleShapeSerializer
-from apps.quotas.api.queue_references import queue_reference_field, require_queue_of_team
+from apps.quotas.api.queues import queue_reference_field, require_queue_of_team
 from controlplane.domain.common.spec_fields import FieldKind, SpecField
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind, JobState

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.accounts.models import AuditEntry
 from apps.jobs import services as jobs
-from apps.jobs.reconcilers.launch_cleanup import launches_clean_up
+from apps.jobs.reconcilers.launches import launches_clean_up
 from apps.jobs.services.job_storage import JobStorage, checkpoints_mark_removed
 from apps.models.models import ModelVersion, StorageMeasure, StorageRun
 from apps.models.selectors.storage import storage_usage_of_team
