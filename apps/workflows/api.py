@@ -38,7 +38,6 @@ from controlplane.domain.pipelines import Gate, GateFailureAction, PipelineState
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.ports.engines import EngineTask
-from controlplane.web.json_fields import NumbersField
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     ListFilters,
@@ -48,6 +47,7 @@ from controlplane.web.rest import (
     VisibleUidField,
 )
 from controlplane.web.spec_schemas import EngineSpecField
+from controlplane.web.type_schemas import NumbersField
 
 _KINDS = [(kind.value, kind.value) for kind in StepKind]
 _TASKS = {

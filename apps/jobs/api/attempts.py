@@ -26,7 +26,6 @@ from apps.jobs import selectors, services
 from apps.jobs.models import Attempt
 from controlplane.domain.common.resources import GIB
 from controlplane.ports.artifacts import UploadIncomplete
-from controlplane.web.json_fields import NumbersField, ProgressPointField
 from controlplane.web.problem_details import register_problem
 from controlplane.web.rest import (
     LARGEST_INTEGER,
@@ -37,6 +36,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     content_length,
 )
+from controlplane.web.type_schemas import NumbersField, ProgressPointField
 
 
 class AttemptProgressSerializer(StrictSerializer[Any]):

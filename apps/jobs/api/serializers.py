@@ -23,7 +23,6 @@ from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.ports.engines import ArgumentVerification, EngineTask
-from controlplane.web.json_fields import ProgressPointField, ScalarsField
 from controlplane.web.log_responses import LogQuery
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
@@ -34,7 +33,7 @@ from controlplane.web.rest import (
     VisibleUidField,
 )
 from controlplane.web.spec_schemas import EngineSpecField
-from controlplane.web.type_schemas import DeclaredField
+from controlplane.web.type_schemas import DeclaredField, ProgressPointField, ScalarsField
 
 KINDS = [(kind.value, kind.value) for kind in JobKind]
 TASKS = {kind.value: EngineTask(kind) for kind in JobKind}

@@ -35,7 +35,6 @@ from controlplane.domain.scheduling.what_if import (
     DrainNode,
     WhatIfChange,
 )
-from controlplane.web.json_fields import ScalarsField
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     ListFilters,
@@ -45,7 +44,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
 )
-from controlplane.web.type_schemas import DeclaredField, list_type, tagged_union
+from controlplane.web.type_schemas import DeclaredField, ScalarsField, list_type, tagged_union
 
 
 class QueueStatusSerializer(serializers.Serializer[Any]):

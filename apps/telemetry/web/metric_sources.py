@@ -1,6 +1,6 @@
 """Pages of metric sources, of the agents that push metrics, and of their tokens.
 
-Deletion and revocation end faults too: ``apps.monitoring.web.metric_sources`` has these two.
+Deletion and revocation end faults too: ``apps.monitoring.web.faults`` has these two.
 """
 
 from __future__ import annotations
