@@ -1,4 +1,4 @@
-"""Temporary PostgreSQL servers whose database is already migrated.
+"""Temporary PostgreSQL servers, empty or with a database that is already migrated.
 
 Creating a server and applying every migration takes longer than most test files. The data folder of a migrated
 server is therefore kept in a cache folder, under a digest of all migrations and of what applies them, and copied.
@@ -13,14 +13,25 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from launcher.postgres import RunningPostgres, prepare_server, start_temporary_postgres
+from launcher.postgres import PostgresBinaries, RunningPostgres, prepare_server
 
 ROOT = Path(__file__).resolve().parents[1]
 _MIGRATED_WITHIN = 900.0
+
+
+def start_temporary_postgres(
+    directory: Path, *, candidates: Iterable[PostgresBinaries] | None = None
+) -> RunningPostgres:
+    """A server in ``directory``: quick, unsafe in a power cut, ends with its parent.
+
+    :raises PostgresFailed: if it does not start.
+    """
+    server = prepare_server(folder=directory.resolve(), candidates=candidates, durable=False)
+    return server.start(log=server.folder / "postgres.log")
 
 
 def start_prepared(folder: Path) -> RunningPostgres:

@@ -21,7 +21,7 @@ from pathlib import Path
 import polib
 
 from controlplane.adapters.engines.transformers.engine import SCRIPT
-from controlplane.domain.alerts.defaults import DEFAULTS
+from controlplane.domain.alerts.rules import DEFAULTS
 from controlplane.domain.common.spec_fields import SpecField
 from controlplane.domain.health import faults
 from controlplane.domain.jobs import retries

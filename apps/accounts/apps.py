@@ -7,7 +7,6 @@ from django.db.models.signals import post_delete, post_save
 class AccountsConfig(AppConfig):
     name = "apps.accounts"
     label = "accounts"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         # Models can be imported only now.

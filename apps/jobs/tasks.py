@@ -9,8 +9,8 @@ from celery import shared_task
 from django.utils import timezone
 
 from apps.jobs.models import Attempt
-from apps.jobs.reconcilers import attempts, launch_cleanup
-from apps.jobs.reconcilers.launch_cleanup import PREFIX
+from apps.jobs.reconcilers import attempts, launches
+from apps.jobs.reconcilers.launches import PREFIX
 from controlplane.domain.jobs.lifecycle import ATTEMPT
 
 
@@ -21,7 +21,7 @@ def reconcile_attempts() -> int:
 
 @shared_task
 def clean_up_launches() -> int:
-    return launch_cleanup.launches_clean_up(at=timezone.now())
+    return launches.launches_clean_up(at=timezone.now())
 
 
 @shared_task

@@ -20,7 +20,7 @@ from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.notifications.models import Notification, Webhook, WebhookDelivery, WebhookTry
 from apps.notifications.selectors import notifications as inbox
 from apps.notifications.selectors import webhooks as selectors
-from apps.notifications.selectors.notification_rendering import (
+from apps.notifications.selectors.notifications import (
     event_subject_url,
     render_notification,
 )

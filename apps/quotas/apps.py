@@ -10,7 +10,6 @@ from django.db.models.signals import post_migrate
 class QuotasConfig(AppConfig):
     name = "apps.quotas"
     label = "quotas"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         post_migrate.connect(create_default_priority_classes, sender=self)

@@ -9,7 +9,7 @@ from apps.fleet.models import Cluster
 from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
-from controlplane.domain.serving.rolling_updates import RolloutStrategy
+from controlplane.domain.serving.rollouts import RolloutStrategy
 from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
@@ -27,7 +27,7 @@ class Deployment(UidModel, LeasedModel):
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="deployments")
     #: Replicas that should serve; 0 while it is stopped.
     replica_count = models.PositiveIntegerField(default=1)
-    #: Number or percentage of replicas (``1``, ``25%``): see ``controlplane.domain.serving.rolling_updates``.
+    #: Number or percentage of replicas (``1``, ``25%``): see ``controlplane.domain.serving.rollouts``.
     max_surge = models.CharField(max_length=4, default="1", db_default="1")
     max_unavailable = models.CharField(max_length=4, default="0", db_default="0")
     #: When its rollouts were paused; None while they are not.

@@ -33,12 +33,12 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaState,
     restart_backoff,
 )
-from controlplane.domain.serving.rolling_updates import (
+from controlplane.domain.serving.rollouts import (
     RevisionReplica,
     RolloutActions,
     plan_rollout,
+    rollout_failure,
 )
-from controlplane.domain.serving.rollouts import rollout_failure
 from controlplane.persistence.leases import reconcile_rows
 from controlplane.ports import adapter_registry
 from controlplane.ports.adapter_registry import AdapterNotFound

@@ -1,17 +1,20 @@
-"""Queries for pipelines and their steps."""
+"""Queries for pipelines and their steps, and the artifacts that pipelines hold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.db.models import Prefetch, QuerySet
 
 from apps.accounts import selectors as accounts
 from apps.models.models import ModelVersion
+from apps.models.selectors.storage_consumers import ReferencingConsumer, StorageHold
 from apps.serving.models import Deployment
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.pipelines import PipelineState, StepKind, StepState
 from controlplane.ports.engines import EngineTask
 
@@ -130,3 +133,55 @@ def pipeline_events(pipeline: Pipeline) -> list[PipelineHistoryEvent]:
 def engine_task(kind: StepKind) -> EngineTask:
     """The engine task of a step of that kind."""
     return EngineTask.SERVE if kind is StepKind.DEPLOY else EngineTask(kind.value)
+
+
+#: How long after its end the inputs of a pipeline are kept, so that it can be retried.
+RETRY_WINDOW = timedelta(days=7)
+#: Artifacts that a step reads.
+_READ_ARTIFACTS = (
+    "pipeline__model_version__artifact",
+    "dataset_version__artifact",
+    "output_version__artifact",
+)
+
+
+class WorkflowStorageConsumer(ReferencingConsumer):
+    """Implements ``apps.models.selectors.storage_consumers.StorageConsumer``.
+
+    A pipeline stores nothing itself: outputs of steps are stored by their jobs. It holds the inputs of later
+    steps, which no job reads yet.
+    """
+
+    def holds(
+        self, *, at: datetime, of: Collection[int] | None = None
+    ) -> Mapping[int, StorageHold]:
+        active = Step.objects.filter(
+            pipeline__state__in=(PipelineState.RUNNING, PipelineState.HELD)
+        )
+        resumable = Step.objects.filter(
+            pipeline__state__in=(PipelineState.FAILED, PipelineState.CANCELLED),
+            pipeline__ended_at__gt=at - RETRY_WINDOW,
+        )
+        found: dict[int, StorageHold] = {}
+        # Active pipelines last, because their reason takes precedence.
+        for steps, firm in ((resumable, False), (active, True)):
+            for name, state, *read in steps.order_by("pk").values_list(
+                "pipeline__name", "pipeline__state", *_READ_ARTIFACTS
+            ):
+                reason = (
+                    Reason(
+                        "artifact.hold.pipeline_active",
+                        "pipeline {pipeline} is {state}",
+                        pipeline=name,
+                        state=state,
+                    )
+                    if firm
+                    else Reason(
+                        "artifact.hold.pipeline_resumable",
+                        "pipeline {pipeline} can still be resumed",
+                        pipeline=name,
+                    )
+                )
+                hold = StorageHold(reason=reason, firm=firm)
+                found |= {key: hold for key in read if key and (of is None or key in of)}
+        return found

@@ -248,17 +248,6 @@ def prepare_server(
     )
 
 
-def start_temporary_postgres(
-    directory: Path, *, candidates: Iterable[PostgresBinaries] | None = None
-) -> RunningPostgres:
-    """A server for tests in ``directory``: quick, unsafe in a power cut, ends with its parent.
-
-    :raises PostgresFailed: if it does not start.
-    """
-    server = prepare_server(folder=directory.resolve(), candidates=candidates, durable=False)
-    return server.start(log=server.folder / "postgres.log")
-
-
 def _run_as_account_arguments(
     account: PostgresAccount | None, *, reaching: Iterable[Path]
 ) -> list[str]:

@@ -60,7 +60,9 @@ def admit(claim: Claim, *, at: datetime) -> Claim:
         ),
         reason="there is room",
     )
-    services.claim_admit(claim=claim, placement=placement, at=at)
+    outcomes = services.claims_admit(placements=(placement,), at=at)
+    assert not outcomes.conflicts
+    claim.refresh_from_db()
     return claim
 
 

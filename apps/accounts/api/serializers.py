@@ -263,3 +263,18 @@ class AuditFilters(ListFilters):
     object = serializers.CharField(required=False, max_length=32, help_text="Uid of the object.")
     since = serializers.DateTimeField(required=False)
     until = serializers.DateTimeField(required=False)
+
+
+class UserSerializer(serializers.ModelSerializer[User]):
+    active = serializers.BooleanField(source="is_active")
+    administrator = serializers.BooleanField(source="is_superuser")
+
+    class Meta:
+        model = User
+        fields = ("uid", "username", "email", "active", "administrator")
+
+
+class UserFilters(ListFilters):
+    lookups = {"username": "username"}
+
+    username = serializers.CharField(required=False, help_text="Exact username.")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from apps.accounts.api import apply_sets, openapi, users, views, watch
+from apps.accounts.api import apply_sets, openapi, views, watch
 
 #: Imported for what they register.
 REGISTERS = (openapi, watch)
@@ -12,7 +12,7 @@ router = SimpleRouter(trailing_slash=False)
 router.register("tokens", views.TokenViewSet, basename="token")
 router.register("teams", views.TeamViewSet, basename="team")
 router.register("company-roles", views.CompanyRolesViewSet, basename="company-roles")
-router.register("users", users.UserViewSet, basename="user")
+router.register("users", views.UserViewSet, basename="user")
 router.register("apply-sets", apply_sets.ApplySetViewSet, basename="apply-set")
 router.register("audit", views.AuditViewSet, basename="audit")
 

@@ -1,3 +1,5 @@
+"""REST of users."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -29,6 +31,8 @@ from apps.accounts.api.serializers import (
     TokenChangeSerializer,
     TokenCreateSerializer,
     TokenSerializer,
+    UserFilters,
+    UserSerializer,
 )
 from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
 from controlplane.domain.common.permissions import Permission, Scope
@@ -272,3 +276,24 @@ class TokenViewSet(
     def destroy(self, request: Request, uid: str) -> Response:
         services.token_revoke(token=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Users",
+        description="For administrators of the company.",
+        tags=["accounts"],
+        parameters=[UserFilters],
+    ),
+    retrieve=extend_schema(
+        summary="A user", description="For administrators of the company.", tags=["accounts"]
+    ),
+)
+class UserViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[User]):
+    token_scope = Scope.ADMIN
+    serializer_class = UserSerializer
+    queries = {"list": UserFilters}
+
+    def get_queryset(self) -> QuerySet[User]:
+        selectors.require_permission(self.request.user, Permission.MANAGE_TEAM, team=None)
+        return selectors.users_visible(self.request.user).order_by("-id")

@@ -13,7 +13,7 @@ from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
 from apps.monitoring.selectors.faults import TimelineEntryKind, card_timeline
 from apps.quotas.models import Allocation, Queue
-from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
+from apps.quotas.selectors.queues import QueueVisibility, queue_visibility_of
 from controlplane.domain.health.isolations import IsolationState
 
 

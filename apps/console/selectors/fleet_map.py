@@ -24,7 +24,7 @@ from apps.quotas.selectors.topology import (
     card_group_starts,
     encode_run_lengths,
 )
-from apps.telemetry.selectors.metric_sources import FRESH
+from apps.telemetry.selectors import FRESH
 from controlplane.domain.common.topology import network_domains
 from controlplane.ports.adapter_registry import geometries_on_node
 

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from apps.accounts import selectors as accounts
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
-from apps.fleet.services.cluster_status import LEASE
+from apps.fleet.services.clusters import LEASE
 from apps.monitoring.selectors.self_monitoring import (
     ControllerStatus,
     ControllerStatuses,
@@ -25,7 +25,7 @@ from apps.monitoring.selectors.self_monitoring import (
 )
 from apps.serving import selectors as serving
 from apps.serving.models import Gateway
-from apps.telemetry.selectors.metric_sources import agent_counts
+from apps.telemetry.selectors import agent_counts
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.controllers import StalledComponent, find_stalled_component
 from controlplane.outbox import broker, messages

@@ -41,17 +41,17 @@ from apps.monitoring.web.fault_labels import (
 )
 from apps.quotas.selectors import TeamUsage, usage_by_team
 from apps.telemetry.models import CardMetrics
-from apps.telemetry.selectors.card_metric_series import (
+from apps.telemetry.selectors import (
+    FRESH,
     CardSeries,
     ChartRange,
     card_series,
 )
-from apps.telemetry.selectors.metric_sources import FRESH
 from apps.telemetry.web.card_metric_labels import displayed_metrics
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.health.decisions import HealthAction
-from controlplane.domain.telemetry.metrics import Metric
+from controlplane.domain.telemetry import Metric
 from controlplane.web.pages import PageTab, keyset_page
 
 MOST_SHOWN = 50

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from apps.accounts.web.http_requests import AuthenticatedRequest
-from apps.console.selectors.idle_allocation import IdleAllocationTotals, idle_allocation_totals
+from apps.console.selectors.fleet_reports import IdleAllocationTotals, idle_allocation_totals
 from apps.fleet import selectors as fleet
 from apps.fleet import services
 from apps.fleet.models import Card, Node
@@ -42,8 +42,8 @@ from apps.monitoring.web.fault_labels import ISOLATIONS, displayed_fault_row
 from apps.quotas.selectors import usage_by_team
 from apps.serving import selectors as serving
 from apps.serving.selectors import CardWorkload
-from apps.telemetry.selectors import metric_sources
-from apps.telemetry.selectors.metric_sources import node_metrics
+from apps.telemetry import selectors
+from apps.telemetry.selectors import node_metrics
 from apps.telemetry.web.card_metric_labels import metric_summaries
 from controlplane.domain.common.accelerators import CardState, ChipKind
 from controlplane.ports import adapter_registry
@@ -108,7 +108,7 @@ def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
     at = timezone.now()
     operates = fleet.is_fleet_operator(request.user)
     pools, wasted = fleet_counts.chip_pools(at=at), idle_allocation_totals(at=at)
-    sources = metric_sources.source_statuses(at=at)
+    sources = selectors.source_statuses(at=at)
     worst = worst_open_faults(most=FAULTS_SHOWN)
     clusters: list[Any] = list(fleet.clusters_with_counts())
     context = {
@@ -127,9 +127,7 @@ def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "console/fleet.html", context)
 
 
-_DEGRADED_SOURCES = frozenset(
-    {metric_sources.SourceHealth.DEGRADED, metric_sources.SourceHealth.LATE}
-)
+_DEGRADED_SOURCES = frozenset({selectors.SourceHealth.DEGRADED, selectors.SourceHealth.LATE})
 
 
 def _pool_rows(pools: Sequence[ChipPool], wasted: IdleAllocationTotals) -> list[PoolRow]:

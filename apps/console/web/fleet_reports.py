@@ -12,10 +12,15 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from apps.accounts.web.http_requests import AuthenticatedRequest
-from apps.console.selectors.idle_allocation import IDLE_FOR, IdleAllocationRow, idle_allocation_rows
-from apps.console.selectors.vendor_concentration import VendorConcentration, vendor_concentration_of
+from apps.console.selectors.fleet_reports import (
+    IDLE_FOR,
+    IdleAllocationRow,
+    VendorConcentration,
+    idle_allocation_rows,
+    vendor_concentration_of,
+)
 from apps.monitoring.selectors.fleet_counts import chip_pools, sum_card_counts
-from apps.telemetry.selectors.metric_sources import IDLE
+from apps.telemetry.selectors import IDLE
 from controlplane.web import downloads
 
 #: Claims that the page shows; the CSV has all.

@@ -9,10 +9,11 @@ from apps.console.web import (
     fleet_map,
     fleet_reports,
     home,
+    lineage,
+    models,
     search,
     system_status,
 )
-from apps.console.web.models import lineage, registered_models, versions
 
 _CARD = "fleet/cards/<str:uid>"
 _CLUSTER = "fleet/clusters/<str:uid>"
@@ -38,14 +39,14 @@ urlpatterns = [
     path(_NODE, fleet.node_detail, name="node"),
     path(f"{_NODE}/cordon", fleet.node_set_cordoned, {"cordoned": True}, name="node-cordon"),
     path(f"{_NODE}/uncordon", fleet.node_set_cordoned, {"cordoned": False}, name="node-uncordon"),
-    path("models", registered_models.model_line_list, name="models"),
-    path(_VERSION, versions.model_version_detail, name="model-version"),
+    path("models", models.model_line_list, name="models"),
+    path(_VERSION, models.model_version_detail, name="model-version"),
     path(
         f"{_VERSION}/quantization",
-        versions.version_quantization,
+        models.version_quantization,
         name="model-version-quantization",
     ),
-    path("models/<str:uid>", registered_models.model_line_detail, name="model"),
+    path("models/<str:uid>", models.model_line_detail, name="model"),
     path("datasets/versions/<str:uid>/lineage", lineage.dataset_lineage, name="dataset-lineage"),
     path("search", search.search, name="search"),
     path("status", system_status.system_status_page, name="status"),

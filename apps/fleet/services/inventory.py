@@ -12,7 +12,7 @@ from django.db.models import Q
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import card_localities
 from apps.fleet.services.card_availability import UNREADY
-from apps.fleet.services.cluster_status import QUEUE_SYNC_FAILED
+from apps.fleet.services.clusters import QUEUE_SYNC_FAILED
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import format_card_groups, nic_groups, numa_groups

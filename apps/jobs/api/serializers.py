@@ -17,13 +17,12 @@ from apps.jobs.services.secret_variables import MAX_VALUE_LENGTH, MIN_VALUE_LENG
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.quotas.api.claims import RoleShapeSerializer
-from apps.quotas.api.queue_references import queue_reference_field, require_queue_of_team
+from apps.quotas.api.queues import queue_reference_field, require_queue_of_team
 from controlplane.domain.common.spec_fields import FieldKind, SpecField
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.ports.engines import ArgumentVerification, EngineTask
-from controlplane.web.json_fields import ProgressPointField, ScalarsField
 from controlplane.web.log_responses import LogQuery
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
@@ -34,7 +33,7 @@ from controlplane.web.rest import (
     VisibleUidField,
 )
 from controlplane.web.spec_schemas import EngineSpecField
-from controlplane.web.type_schemas import DeclaredField
+from controlplane.web.type_schemas import DeclaredField, ProgressPointField, ScalarsField
 
 KINDS = [(kind.value, kind.value) for kind in JobKind]
 TASKS = {kind.value: EngineTask(kind) for kind in JobKind}

@@ -3,11 +3,11 @@ from __future__ import annotations
 from django.urls import include, path, re_path
 from rest_framework.routers import SimpleRouter
 
-from apps.jobs.api import attempt_uploads, attempts, views
+from apps.jobs.api import attempts, views
 from controlplane.web.rest import UID
 
 #: Imported for what they register.
-REGISTERS = (attempt_uploads, attempts, views)
+REGISTERS = (attempts, views)
 
 router = SimpleRouter(trailing_slash=False)
 router.register("jobs", views.JobViewSet, basename="job")
@@ -27,12 +27,12 @@ urlpatterns = [
     ),
     re_path(
         f"^{_ATTEMPT}/uploads$",
-        attempt_uploads.AttemptUploadStartView.as_view(),
+        attempts.AttemptUploadStartView.as_view(),
         name="attempt-upload-start",
     ),
     re_path(
         f"^{_ATTEMPT}/uploads/complete$",
-        attempt_uploads.AttemptUploadCompleteView.as_view(),
+        attempts.AttemptUploadCompleteView.as_view(),
         name="attempt-upload-complete",
     ),
     re_path(

@@ -1,7 +1,11 @@
 """Services that change jobs and attempts."""
 
 from apps.jobs.services.attempt_reports import (
+    AttemptDirectUpload,
     ReportRefused,
+    UploadVerificationBusy,
+    attempt_direct_upload_complete,
+    attempt_direct_upload_start,
     attempt_file_receive,
     attempt_manifest_store,
     attempt_progress_store,
@@ -17,12 +21,6 @@ from apps.jobs.services.attempt_termination import (
     may_be_hardware_failure,
     out_of_memory_retry,
     retry_decision,
-)
-from apps.jobs.services.direct_uploads import (
-    AttemptDirectUpload,
-    UploadVerificationBusy,
-    attempt_direct_upload_complete,
-    attempt_direct_upload_start,
 )
 from apps.jobs.services.job_requests import (
     JobRequest,

@@ -24,8 +24,7 @@ from controlplane.domain.jobs.lifecycle import (
     AttemptState,
     JobState,
 )
-from controlplane.domain.storage.retention import RetentionItem, RetentionItemKind
-from controlplane.domain.storage.usage import StorageKind
+from controlplane.domain.storage import RetentionItem, RetentionItemKind, StorageKind
 from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.clusters import ClusterAdapter, ClusterError

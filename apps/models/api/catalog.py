@@ -28,8 +28,8 @@ from controlplane.domain.catalog import CatalogEntry, Modality
 from controlplane.domain.catalog.entries import CatalogFacet, SizeClass
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.json_fields import ScalarsField
 from controlplane.web.rest import ObjectReference, QuerySerializer
+from controlplane.web.type_schemas import ScalarsField
 
 CHIP_KINDS = [(kind.value, kind.value) for kind in ChipKind]
 _UNKNOWN = "Null where it is not known."

@@ -23,7 +23,6 @@ from controlplane.domain.datasets import ColumnMapping, FileFormat, MessageRole,
 from controlplane.domain.datasets.inspection import WarningKind
 from controlplane.domain.registry.versions import ModelState
 from controlplane.ports import adapter_registry
-from controlplane.web.json_fields import NumbersField
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.references import ReferenceNaming, register_reference_naming
 from controlplane.web.rest import (
@@ -33,6 +32,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
 )
+from controlplane.web.type_schemas import NumbersField
 
 register_reference_naming(
     ModelVersion,

@@ -31,8 +31,12 @@ from apps.models.services.storage_cleanup import (
     retention_preview,
 )
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.domain.storage.retention import RetentionPlan, RetentionRules
-from controlplane.domain.storage.usage import StorageKind, StorageQuotaLevel
+from controlplane.domain.storage import (
+    RetentionPlan,
+    RetentionRules,
+    StorageKind,
+    StorageQuotaLevel,
+)
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     ListFilters,

@@ -7,11 +7,6 @@ from apps.models.selectors.datasets import (
     datasets_with_newest_version,
     datasets_with_versions,
 )
-from apps.models.selectors.lora_adapters import (
-    lora_adapter_input,
-    lora_adapters_of,
-    lora_config_facts,
-)
 from apps.models.selectors.model_versions import (
     ComparedEvaluation,
     ComparedMetric,
@@ -20,6 +15,9 @@ from apps.models.selectors.model_versions import (
     evaluations_visible,
     evaluations_with_base,
     importable_folders,
+    lora_adapter_input,
+    lora_adapters_of,
+    lora_config_facts,
     model_lines_visible,
     model_version_ancestors,
     model_versions_usable,

@@ -29,8 +29,13 @@ from apps.models.models import (
 )
 from apps.models.selectors.storage_consumers import storage_consumers
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.storage.retention import RetentionItem, RetentionItemKind, RetentionRules
-from controlplane.domain.storage.usage import StorageKind, StorageUse
+from controlplane.domain.storage import (
+    RetentionItem,
+    RetentionItemKind,
+    RetentionRules,
+    StorageKind,
+    StorageUse,
+)
 from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import ArtifactStore, BlobMissing, SigningStore
 from controlplane.ports.clusters import ClusterAdapter, DownloadingCluster

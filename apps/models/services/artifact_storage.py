@@ -35,8 +35,12 @@ from apps.models.selectors.storage_consumers import storage_consumers
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import MODEL, ModelEvent
-from controlplane.domain.storage.retention import RetentionItem, RetentionRules
-from controlplane.domain.storage.usage import StorageQuotaExceeded, StorageQuotaLevel
+from controlplane.domain.storage import (
+    RetentionItem,
+    RetentionRules,
+    StorageQuotaExceeded,
+    StorageQuotaLevel,
+)
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.state_transitions import apply_transition
 

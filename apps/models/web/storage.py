@@ -32,14 +32,14 @@ from apps.models.services.storage_cleanup import retention_plan, retention_previ
 from apps.models.web.forms import RetentionRulesForm, StorageQuotaForm
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.storage.retention import (
+from controlplane.domain.storage import (
     RetentionItemKind,
     RetentionPlan,
     RetentionRemoval,
     RetentionRuleCode,
     RetentionRules,
+    StorageKind,
 )
-from controlplane.domain.storage.usage import StorageKind
 from controlplane.web.pages import PageTab, keyset_page, run_action
 
 #: Removals of a plan that a page shows; its total counts all.

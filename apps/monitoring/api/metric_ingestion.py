@@ -76,10 +76,10 @@ from apps.accounts.api.idempotency import idempotent
 from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.services import metric_ingestion
+from apps.telemetry import selectors
 from apps.telemetry.models import AgentReport, NodeToken, Source
-from apps.telemetry.selectors import metric_sources as selectors
-from apps.telemetry.selectors.metric_sources import metric_source_option_models
-from apps.telemetry.services import metric_sources, node_tokens
+from apps.telemetry.selectors import metric_source_option_models
+from apps.telemetry.services import metric_sources
 from apps.telemetry.services.metric_sources import LONGEST, SHORTEST, MetricSourceTestResult
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.resources import MIB
@@ -488,7 +488,7 @@ class NodeTokenViewSet(
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(NodeTokenCreateSerializer)
-        text = node_tokens.node_token_issue(node=given["node"], actor=acting_user(request))
+        text = metric_sources.node_token_issue(node=given["node"], actor=acting_user(request))
         return Response({"token": text}, status=status.HTTP_201_CREATED)
 
     @extend_schema(

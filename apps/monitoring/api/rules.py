@@ -22,15 +22,18 @@ from apps.monitoring.api.alerts import TAGS as ALERT_TAGS
 from apps.monitoring.api.faults import LEVELS
 from apps.monitoring.api.faults import TAGS as HEALTH_TAGS
 from apps.monitoring.models import AlertRule, HealthRule
-from apps.monitoring.selectors.alert_samples import AlertRuleTrial, alert_rule_dry_run
 from apps.monitoring.selectors.alerts import alert_rules_visible
-from apps.monitoring.selectors.health_rule_samples import health_rule_trial
+from apps.monitoring.selectors.rule_samples import (
+    AlertRuleTrial,
+    alert_rule_dry_run,
+    health_rule_trial,
+)
 from apps.monitoring.services import alerts, health_rules
 from controlplane.domain.alerts.rules import MEASURES, AlertSeverity, parse_rule
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.rules import MetricTransform, parse_health_condition
-from controlplane.domain.rules.conditions import Comparison
-from controlplane.domain.telemetry.metrics import Metric
+from controlplane.domain.rules import Comparison
+from controlplane.domain.telemetry import Metric
 from controlplane.web.rest import M, ObjectReference, ResourceViewSet, StrictSerializer
 
 

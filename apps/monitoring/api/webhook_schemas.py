@@ -14,7 +14,7 @@ from apps.monitoring.services.health_notifications import (
     SuppressedDecisionsEvidence,
 )
 from apps.notifications.models import Event
-from apps.notifications.selectors.notification_rendering import NOTIFICATION_LABELS
+from apps.notifications.selectors.notifications import NOTIFICATION_LABELS
 from apps.notifications.selectors.webhooks import SENDABLE
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES
 from controlplane.domain.alerts.rules import AlertSeverity

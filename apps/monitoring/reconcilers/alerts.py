@@ -16,13 +16,13 @@ from django.db import transaction
 from django.utils import timezone, translation
 
 from apps.monitoring.models import AlertDelivery, AlertRule
-from apps.monitoring.selectors.alert_samples import rule_alert_samples
 from apps.monitoring.selectors.alerts import (
     alert_deliveries_due,
     alert_notice_message,
     alert_rule_spec_of,
     alert_webhook_body,
 )
+from apps.monitoring.selectors.rule_samples import rule_alert_samples
 from apps.monitoring.services.alert_evaluation import alert_rule_evaluate, alert_rule_record_failure
 from apps.monitoring.services.alerts import alert_delivery_record, default_alert_rules_sync
 from apps.notifications.selectors.notifications import is_mail_configured
@@ -36,7 +36,7 @@ from controlplane.domain.alerts.chat_messages import (
     response_error,
 )
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.rules.documents import RuleInvalid
+from controlplane.domain.rules import RuleInvalid
 from controlplane.persistence.encryption import DecryptionFailed, decrypt
 from controlplane.persistence.leases import hold_leader_lease
 

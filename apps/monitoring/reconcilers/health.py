@@ -32,16 +32,16 @@ from django.db import transaction
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Decision, Fault, HealthRule
-from apps.monitoring.selectors.health_rule_samples import (
-    MOST,
-    candidate_cards,
-    longest_lookback,
-    metric_samples_by_card,
-)
 from apps.monitoring.selectors.health_snapshots import (
     HealthPolicyState,
     health_policy_state,
     health_snapshot,
+)
+from apps.monitoring.selectors.rule_samples import (
+    MOST,
+    candidate_cards,
+    longest_lookback,
+    metric_samples_by_card,
 )
 from apps.monitoring.services.faults import signals_record, stale_faults_end
 from apps.monitoring.services.health_decisions import (
@@ -67,8 +67,7 @@ from controlplane.domain.health.rules import (
     evaluate_condition,
     parse_health_condition,
 )
-from controlplane.domain.rules.conditions import ConditionStep
-from controlplane.domain.rules.documents import RuleInvalid
+from controlplane.domain.rules import ConditionStep, RuleInvalid
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (

@@ -29,7 +29,7 @@ from apps.fleet.services.card_availability import (
 from apps.monitoring.selectors.health_snapshots import health_policy_state
 from apps.monitoring.services.metric_ingestion import readings_record
 from apps.telemetry.models import CardMetrics, Source
-from apps.telemetry.selectors.metric_sources import (
+from apps.telemetry.selectors import (
     due_metric_sources,
     metric_source_heartbeat_timeout,
     source_adapter,

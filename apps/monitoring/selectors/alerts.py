@@ -29,10 +29,10 @@ from apps.monitoring.models import (
     AlertSilence,
 )
 from controlplane.domain.alerts.chat_messages import MessageSeverity, ReceiverMessage
-from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notices import NoticeKind, NotificationRoute, Silence
 from controlplane.domain.alerts.rules import (
+    DEFAULTS,
     MEASURES,
     SECONDS,
     AlertRuleSpec,
@@ -40,8 +40,8 @@ from controlplane.domain.alerts.rules import (
     parse_matcher,
     parse_rule,
 )
-from controlplane.domain.rules.conditions import RuleState
-from controlplane.domain.telemetry.metrics import MetricUnit
+from controlplane.domain.rules import RuleState
+from controlplane.domain.telemetry import MetricUnit
 from controlplane.web.templatetags.ninefold import duration
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from apps.telemetry.selectors.metric_sources import BUSY, FRESH
+from apps.telemetry.selectors import BUSY, FRESH
 from controlplane.domain.health.faults import FaultLevel
 
 

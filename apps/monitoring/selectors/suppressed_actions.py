@@ -27,8 +27,7 @@ from apps.monitoring.selectors import fleet_counts
 from apps.quotas.models import Allocation
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.topology import network_domains
-from controlplane.domain.health.decisions import HealthAction
-from controlplane.domain.health.stale_nodes import TOGETHER
+from controlplane.domain.health.decisions import TOGETHER, HealthAction
 
 _TAKING_OUT = [action for action in HealthAction if action.removes_capacity]
 _IN_USE = frozenset({CardState.USABLE, CardState.UNKNOWN})

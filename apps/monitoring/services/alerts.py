@@ -25,7 +25,6 @@ from apps.monitoring.models import (
 from apps.monitoring.services.alert_evaluation import alert_rule_resolve_all
 from apps.notifications.services.webhooks import DeliveryOutcome
 from controlplane.domain.alerts.chat_messages import ReceiverKind
-from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.deliveries import (
     DELIVERY,
     DeliveryEvent,
@@ -34,6 +33,7 @@ from controlplane.domain.alerts.deliveries import (
 )
 from controlplane.domain.alerts.notices import LONGEST_SILENCE, NoticeKind
 from controlplane.domain.alerts.rules import (
+    DEFAULTS,
     MOST_MATCHERS,
     AlertRuleSpec,
     AlertSeverity,
@@ -41,7 +41,7 @@ from controlplane.domain.alerts.rules import (
     parse_rule,
 )
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.outbound.egress import EgressRefused
+from controlplane.domain.egress import EgressRefused
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.encryption import encrypt
 from controlplane.web.outbound_http import configured_outbound

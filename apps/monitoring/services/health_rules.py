@@ -21,8 +21,8 @@ from apps.monitoring.selectors.health_snapshots import (
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, describe_findings
 from controlplane.domain.health.decisions import DecisionPolicy
-from controlplane.domain.health.default_rules import DEFAULT_RULES
 from controlplane.domain.health.rules import (
+    DEFAULT_RULES,
     HealthRuleInvalid,
     HealthRuleSpec,
     health_condition_document,

@@ -31,8 +31,8 @@ from apps.fleet.services.card_availability import node_locality_record
 from apps.monitoring.models import Fault
 from apps.monitoring.services.faults import faults_end, signals_record
 from apps.telemetry.models import AgentReport, NodeToken, Source
-from apps.telemetry.selectors.metric_sources import PUSH
-from apps.telemetry.services import metric_sources, node_tokens
+from apps.telemetry.selectors import PUSH
+from apps.telemetry.services import metric_sources
 from apps.telemetry.services.metric_batches import (
     AHEAD,
     OLD,
@@ -44,8 +44,7 @@ from apps.telemetry.services.metric_storage import hours_lock_against_aggregatio
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import SERIES, card_locality
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
-from controlplane.domain.telemetry.metric_batches import MetricBatch
-from controlplane.domain.telemetry.metrics import CardMetricsReading
+from controlplane.domain.telemetry import CardMetricsReading, MetricBatch
 from controlplane.ports import adapter_registry
 from controlplane.ports.expositions import MalformedExposition, exposition_reader_of_vendor
 from controlplane.ports.telemetry import RejectedReading, TelemetryBatch
@@ -395,7 +394,7 @@ def agent_token_revoke(*, token: NodeToken, actor: User, at: datetime) -> None:
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    if node_tokens.node_token_revoke(token=token, actor=actor, at=at):
+    if metric_sources.node_token_revoke(token=token, actor=actor, at=at):
         node = token.node
         faults_end(
             faults=Fault.objects.filter(node=node, origin=SignalOrigin.AGENT),

@@ -30,7 +30,6 @@ from apps.monitoring.models import (
     AlertSilence,
 )
 from apps.monitoring.selectors import alerts as selectors
-from apps.monitoring.selectors.alert_samples import AlertRuleTrial, alert_rule_dry_run
 from apps.monitoring.selectors.alerts import (
     MEASURE_LABELS,
     SEVERITY_LABELS,
@@ -38,6 +37,7 @@ from apps.monitoring.selectors.alerts import (
     format_alert_labels,
     formatted_sample_value,
 )
+from apps.monitoring.selectors.rule_samples import AlertRuleTrial, alert_rule_dry_run
 from apps.monitoring.services import alerts as services
 from apps.monitoring.services.alerts import AlertSettingsRefused
 from apps.monitoring.web.alert_forms import (
@@ -51,8 +51,7 @@ from apps.monitoring.web.alert_forms import (
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.rules import parse_rule
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.rules.conditions import RuleState
-from controlplane.domain.rules.documents import RuleInvalid
+from controlplane.domain.rules import RuleInvalid, RuleState
 from controlplane.web.forms import StyledForm, submitted_data
 from controlplane.web.pages import PageTab, render_page, row_action_view
 from controlplane.web.reasons import render_reason

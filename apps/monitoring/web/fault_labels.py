@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from apps.fleet.web.chips import LEVELS
+from apps.fleet.web import LEVELS
 from apps.monitoring.models import Decision, Fault, Isolation
 from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import REMEDIES, FaultLevel, SignalOrigin

@@ -1,4 +1,7 @@
-"""The list of faults, their marks in charts of jobs, and isolation and release of cards and nodes."""
+"""The list of faults, their marks in charts of jobs, and isolation and release of cards and nodes.
+
+Deletion of a metric source and revocation of an agent token end the faults that they reported.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from django import forms
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -20,17 +24,20 @@ from django.views.decorators.http import require_POST
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Node
+from apps.fleet.selectors import require_fleet_operator
 from apps.jobs import selectors as jobs
 from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.faults import (
     FaultLocation,
+    JobFault,
     faults_newest_first,
     isolations_by_fault,
     isolations_by_location,
+    job_faults,
 )
 from apps.monitoring.selectors.fleet_counts import chip_pools, sum_card_counts
-from apps.monitoring.selectors.job_faults import JobFault, job_faults
 from apps.monitoring.selectors.suppressed_actions import suppressed_counts
+from apps.monitoring.services import metric_ingestion
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (
     IsolationRefused,
@@ -39,6 +46,7 @@ from apps.monitoring.services.isolations import (
     isolations_request,
 )
 from apps.monitoring.web.fault_labels import ORIGINS, displayed_fault_row, fault_mark_text
+from apps.telemetry.selectors import metric_sources_visible, node_tokens_visible
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.web.pages import row_action_view, run_action
@@ -375,3 +383,24 @@ def job_fault_marks(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         for step, faults in by_step.items()
     ]
     return JsonResponse({"marks": marks})
+
+
+@login_required
+@require_POST
+def metric_source_delete_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    require_fleet_operator(request.user)
+    found = get_object_or_404(metric_sources_visible(request.user), uid=uid)
+    metric_ingestion.metric_source_delete(source=found, actor=request.user, at=timezone.now())
+    messages.success(request, _("Metric source %(name)s deleted.") % {"name": found.name})
+    return redirect("sources")
+
+
+@login_required
+@require_POST
+def agent_token_revoke_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    require_fleet_operator(request.user)
+    token = get_object_or_404(node_tokens_visible(request.user), uid=uid)
+    metric_ingestion.agent_token_revoke(token=token, actor=request.user, at=timezone.now())
+    message = _("Token of %(node)s revoked. Metrics sent with it are refused.")
+    messages.success(request, message % {"node": token.node})
+    return redirect("agents")

@@ -27,7 +27,7 @@ from apps.monitoring.services.suppressed_actions import (
     suppressed_pool_isolate,
 )
 from apps.monitoring.web.faults import isolation_count_message
-from controlplane.domain.health.guards import isolation_limit
+from controlplane.domain.health.decisions import isolation_limit
 from controlplane.web.pages import run_action
 from controlplane.web.templatetags.ninefold import number
 

@@ -2,12 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.monitoring.web import (
-    alerts,
-    faults,
-    metric_sources,
-    suppressed_actions,
-)
+from apps.monitoring.web import alerts, faults, suppressed_actions
 from apps.monitoring.web import maintenance_rollouts as rollouts
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent
 
@@ -104,10 +99,10 @@ urlpatterns = [
     ),
     path(
         "fleet/sources/tokens/<str:uid>/revoke",
-        metric_sources.agent_token_revoke_view,
+        faults.agent_token_revoke_view,
         name="node-token-revoke",
     ),
-    path(f"{_SOURCE}/delete", metric_sources.metric_source_delete_view, name="source-delete"),
+    path(f"{_SOURCE}/delete", faults.metric_source_delete_view, name="source-delete"),
     path(f"{_NODE}/isolate", faults.node_isolate, name="node-isolate"),
     path(f"{_NODE}/release", faults.node_release, name="node-release"),
 ]

@@ -13,7 +13,7 @@ from django.db.models import Prefetch, QuerySet
 from apps.accounts.models import Team
 from apps.accounts.selectors import RequestUser, teams_with_permission
 from apps.notifications.models import Event, Webhook, WebhookDelivery, WebhookTry
-from apps.notifications.selectors.notification_rendering import event_subject_url
+from apps.notifications.selectors.notifications import event_subject_url
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import (
     NOTIFICATION_TYPES,

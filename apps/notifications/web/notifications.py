@@ -22,7 +22,7 @@ from apps.accounts.models import User
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.notifications.models import Notification
 from apps.notifications.selectors import notifications as selectors
-from apps.notifications.selectors.notification_rendering import (
+from apps.notifications.selectors.notifications import (
     NOTIFICATION_LABELS,
     NotificationListItem,
     event_subject_url,

@@ -20,7 +20,7 @@ from apps.accounts.models import Team
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.notifications.models import Webhook, WebhookDelivery
 from apps.notifications.selectors import webhooks as selectors
-from apps.notifications.selectors.notification_rendering import (
+from apps.notifications.selectors.notifications import (
     NOTIFICATION_LABELS,
     render_notification,
 )

@@ -19,8 +19,7 @@ from apps.quotas import selectors
 from apps.quotas.models import Claim, Queue, WhatIf
 from apps.quotas.selectors.claims import claim_explanation
 from apps.quotas.selectors.forecasts import VisibleForecast, what_if_result, what_ifs_visible
-from apps.quotas.selectors.queue_visibility import queue_visibility_of
-from apps.quotas.selectors.queues import queues_active
+from apps.quotas.selectors.queues import queue_visibility_of, queues_active
 from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from apps.quotas.selectors.simulations import ReclaimRequest, reclaim_preview
 from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
@@ -36,7 +35,6 @@ from controlplane.domain.scheduling.what_if import (
     DrainNode,
     WhatIfChange,
 )
-from controlplane.web.json_fields import ScalarsField
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     ListFilters,
@@ -46,7 +44,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
 )
-from controlplane.web.type_schemas import DeclaredField, list_type, tagged_union
+from controlplane.web.type_schemas import DeclaredField, ScalarsField, list_type, tagged_union
 
 
 class QueueStatusSerializer(serializers.Serializer[Any]):

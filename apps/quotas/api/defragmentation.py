@@ -18,7 +18,7 @@ from apps.accounts.api.idempotency import idempotent
 from apps.quotas.models import Claim, Defragmentation, DefragmentationMove, Queue
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.claims import claims_readable
-from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
+from apps.quotas.selectors.queues import QueueVisibility, queue_visibility_of
 from apps.quotas.services import defragmentation as services
 from apps.quotas.services.defragmentation import DefragmentationRequest
 from controlplane.domain.common.permissions import Scope

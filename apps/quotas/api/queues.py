@@ -1,3 +1,5 @@
+"""The queue of a request: by name or uid, and usable by the team that submits."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,6 +24,7 @@ from rest_framework.response import Response
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
+from apps.accounts.models import Team
 from apps.quotas import selectors, services
 from apps.quotas.api.claims import QueueReclaimActions, ReclaimPreviewQuery
 from apps.quotas.models import Queue, QueueChange
@@ -34,6 +37,7 @@ from apps.quotas.selectors.queue_trees import (
 )
 from apps.quotas.services import TreeAction, TreeEdit
 from controlplane.domain.common.permissions import Scope
+from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.quotas.queue_documents import (
     PLAIN_FIELDS,
     QUEUE_FIELDS,
@@ -47,6 +51,7 @@ from controlplane.domain.quotas.queue_fields import QueueField
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, ChipQuota
 from controlplane.ports import adapter_registry
 from controlplane.web.reasons import ReasonSerializerField
+from controlplane.web.references import ReferenceNaming, reason_error, register_reference_naming
 from controlplane.web.rest import (
     ObjectReference,
     QuerySerializer,
@@ -502,3 +507,43 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         queue = selectors.queues_visible(self.request.user).get(uid=uid)
         shown = QueueSerializer(queue, context=context)
         return Response(shown.data, status=code, headers=headers)
+
+
+DEFAULT_QUEUE = "default"
+
+register_reference_naming(
+    Queue, ReferenceNaming(noun=Reason("reference.noun.queue", "queue"), example=DEFAULT_QUEUE)
+)
+
+
+def queue_reference_field() -> VisibleUidField[Queue]:
+    """The field of a request body that names a queue; it may be omitted."""
+    return VisibleUidField(
+        visible=selectors.queues_visible,
+        required=False,
+        default=DEFAULT_QUEUE,
+        help_text="Name or uid of the queue.",
+    )
+
+
+def require_queue_of_team(queue: Queue | str, *, team: Team) -> Queue:
+    """The queue, as the team may use it.
+
+    :param queue: what ``queue_reference_field`` gave: a queue, or the default name where none was given.
+    :raises ValidationError: for the field ``queue``, if the team may not submit to it.
+    """
+    usable = {each.name: each for each in selectors.queues_for_team(team)}
+    name = queue if isinstance(queue, str) else queue.name
+    if name not in usable:
+        error = reason_error(
+            Reason(
+                "reference.queue.not_of_team",
+                "the team {team} may not use the queue {queue}; available queues: {queues}",
+                team=team.slug,
+                queue=name,
+                queues=", ".join(usable) or NONE,
+            )
+        )
+        error.detail = {"queue": error.detail}
+        raise error
+    return usable[name]

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from apps.quotas.models.claims import (
     Allocation,
+    CardRate,
     Claim,
     ClaimForecast,
     ClaimTransition,
     Nomination,
+    UsageDay,
+    UsageRecord,
 )
-from apps.quotas.models.defragmentation import (
+from apps.quotas.models.queues import Entitlement, PriorityClass, Queue, QueueChange
+from apps.quotas.models.scheduling import (
+    CyclePhase,
     Defragmentation,
     DefragmentationMove,
     DefragmentationTransition,
+    ForecastRun,
     MoveTransition,
+    WhatIf,
 )
-from apps.quotas.models.queues import Entitlement, PriorityClass, Queue, QueueChange
-from apps.quotas.models.scheduling import CyclePhase, ForecastRun, WhatIf
-from apps.quotas.models.usage import CardRate, UsageDay, UsageRecord
 
 __all__ = (
     "Allocation",

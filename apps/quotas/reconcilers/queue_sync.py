@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
-from apps.fleet.services import cluster_status
+from apps.fleet.services import clusters
 from apps.quotas.models import PriorityClass
 from apps.quotas.selectors.queue_trees import queue_tree_documents
 from controlplane.domain.quotas.queue_documents import Documents
@@ -75,16 +75,16 @@ def _sync_queues_to_cluster(
             "a cluster's copy of the queues is out of date",
             extra={"cluster": cluster.name, "error": str(error)},
         )
-        cluster_status.queue_sync_failed(cluster=cluster, reason=str(error))
+        clusters.queue_sync_failed(cluster=cluster, reason=str(error))
         return False
     except Exception as error:
         log.exception("a cluster's queues could not be kept", extra={"cluster": cluster.name})
-        cluster_status.queue_sync_failed(cluster=cluster, reason=f"{type(error).__name__}: {error}")
+        clusters.queue_sync_failed(cluster=cluster, reason=f"{type(error).__name__}: {error}")
         return False
     for finding in findings:
         log.warning(
             "a cluster does not keep a queue as it is stated",
             extra={"cluster": cluster.name, "queue": finding.field, "finding": finding.message},
         )
-    cluster_status.queue_sync_succeeded(cluster=cluster)
+    clusters.queue_sync_succeeded(cluster=cluster)
     return True

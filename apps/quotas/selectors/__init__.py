@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from apps.quotas.selectors.allocations import (
     TeamUsage,
-    count_allocated_cards,
     count_free_cards,
     usage_by_team,
 )
@@ -33,7 +32,6 @@ __all__ = [
     "claim_of_workload",
     "claims_visible",
     "cluster_of_claim",
-    "count_allocated_cards",
     "count_free_cards",
     "default_queue_of_team",
     "launch_labels",

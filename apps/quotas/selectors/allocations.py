@@ -180,14 +180,3 @@ def count_free_cards() -> dict[str, int]:
         free=Count("id", filter=usable & ~Q(id__in=allocated))
     )
     return dict(rows)
-
-
-def count_allocated_cards(queue: Queue) -> dict[str, int]:
-    """Cards allocated to the queue's claims now, by chip."""
-    rows = (
-        Allocation.objects.filter(claim__queue=queue, released_at=None)
-        .order_by()
-        .values_list("card__chip")
-        .annotate(allocated=Count("id"))
-    )
-    return dict(rows)

@@ -25,12 +25,13 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.quotas.models import Allocation, Claim, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.forecasts import VisibleForecast, visible_forecast
-from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
 from apps.quotas.selectors.queues import (
     QueueChipUsage,
     QueueEntry,
+    QueueVisibility,
     QuotaTree,
     queue_tree,
+    queue_visibility_of,
     queues_active,
 )
 from controlplane.domain.common.accelerators import CardState

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from apps.accounts import selectors as accounts
 from apps.quotas.models import Claim, ClaimForecast, ForecastRun, WhatIf
-from apps.quotas.selectors.queue_visibility import QueueVisibility
+from apps.quotas.selectors.queues import QueueVisibility
 from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from apps.quotas.selectors.snapshots import claim_snapshot_of
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason

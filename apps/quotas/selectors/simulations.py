@@ -11,8 +11,7 @@ from apps.accounts.models import User
 from apps.fleet.models import Node
 from apps.quotas.models import Claim, Queue
 from apps.quotas.selectors.forecasts import WorkloadSummary, workload_summary
-from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
-from apps.quotas.selectors.queues import queues_active
+from apps.quotas.selectors.queues import QueueVisibility, queue_visibility_of, queues_active
 from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from apps.quotas.selectors.snapshots import scheduling_snapshot
 from controlplane.domain.common.reasons import Reason

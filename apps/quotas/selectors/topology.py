@@ -17,7 +17,7 @@ from apps.accounts.models import Team
 from apps.quotas.models import Claim, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.free_capacity import CardUse, NodeOccupancy, fleet_node_occupancies
-from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
+from apps.quotas.selectors.queues import QueueVisibility, queue_visibility_of
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import Geometry
 

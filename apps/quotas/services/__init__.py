@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from apps.quotas.services.admissions import (
     AdmissionOutcomes,
-    claim_admit,
     claims_admit,
     nominations_delete,
     nominations_prune,
@@ -54,7 +53,6 @@ __all__ = [
     "QueueTreeUnchanged",
     "TreeAction",
     "TreeEdit",
-    "claim_admit",
     "claim_create",
     "claim_progress_update",
     "claim_release",

@@ -48,17 +48,6 @@ class AdmissionOutcomes:
     conflicts: Mapping[str, str] = field(default_factory=dict)
 
 
-def claim_admit(*, claim: Claim, placement: ClaimPlacement, at: datetime) -> None:
-    """Allocate all cards of the placement to the claim, and notify its owner.
-
-    :raises PlacementConflict: if it is no longer pending, or the placement is no longer valid.
-    """
-    outcome = claims_admit(placements=(placement,), at=at)
-    if placement.claim in outcome.conflicts:
-        raise PlacementConflict(outcome.conflicts[placement.claim])
-    claim.refresh_from_db()
-
-
 @transaction.atomic(savepoint=False)
 def claims_admit(*, placements: Sequence[ClaimPlacement], at: datetime) -> AdmissionOutcomes:
     """Allocate the cards of each placement and notify the owners; an invalid placement is dropped alone.

@@ -25,8 +25,7 @@ from apps.quotas.selectors.queue_trees import (
     queue_tree_documents,
     queue_tree_permissions,
 )
-from apps.quotas.selectors.queue_visibility import queue_visibility_of
-from apps.quotas.selectors.queues import queues_active
+from apps.quotas.selectors.queues import queue_visibility_of, queues_active
 from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.common.spec_fields import FieldFinding

@@ -26,7 +26,7 @@ from apps.quotas.selectors.claims import (
 )
 from apps.quotas.selectors.defragmentation import can_propose_defragmentation
 from apps.quotas.selectors.forecasts import VisibleForecast, WorkloadSummary
-from apps.quotas.selectors.queue_visibility import QueueVisibility
+from apps.quotas.selectors.queues import QueueVisibility
 from apps.quotas.selectors.quota_bars import quota_bars
 from controlplane.web.pages import render_page
 

@@ -20,7 +20,7 @@ from apps.fleet import selectors as fleet
 from apps.quotas.models import Claim, Defragmentation, DefragmentationMove, Queue
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.claims import claims_readable
-from apps.quotas.selectors.queue_visibility import QueueVisibility, queue_visibility_of
+from apps.quotas.selectors.queues import QueueVisibility, queue_visibility_of
 from apps.quotas.services import defragmentation as services
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState

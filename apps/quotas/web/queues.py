@@ -32,8 +32,13 @@ from apps.quotas.selectors.claims import (
     queue_positions,
 )
 from apps.quotas.selectors.queue_trees import queue_names
-from apps.quotas.selectors.queue_visibility import QueueVisibility
-from apps.quotas.selectors.queues import QueueEntry, QuotaTree, flatten_queue_entries, queue_tree
+from apps.quotas.selectors.queues import (
+    QueueEntry,
+    QueueVisibility,
+    QuotaTree,
+    flatten_queue_entries,
+    queue_tree,
+)
 from apps.quotas.selectors.quota_bars import fleet_bars, queue_bars, quota_bars
 from apps.quotas.web.claims import claim_label, format_start_short
 from controlplane.domain.quotas.queue_documents import queue_document_from_json, tree_differences

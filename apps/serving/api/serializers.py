@@ -11,7 +11,7 @@ from rest_framework import serializers
 from apps.accounts import selectors as accounts
 from apps.accounts.api.serializers import TeamOwnedSerializer, validate_future
 from apps.models import selectors as registry
-from apps.quotas.api.queue_references import queue_reference_field, require_queue_of_team
+from apps.quotas.api.queues import queue_reference_field, require_queue_of_team
 from apps.serving import selectors
 from apps.serving.models import (
     ApiKey,
@@ -22,14 +22,14 @@ from apps.serving.models import (
     Revision,
     RevisionAdapter,
 )
+from apps.serving.selectors.deployments import RolloutStatus, rollout_status
 from apps.serving.selectors.lora_adapters import MAX_ADAPTERS, AdapterConfiguration
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS, RevisionConfiguration
-from apps.serving.selectors.rollouts import RolloutStatus, rollout_status
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.domain.serving.model_kinds import Operation
-from controlplane.domain.serving.rolling_updates import (
+from controlplane.domain.serving.rollouts import (
     BATCH_PATTERN,
     MAX_BATCH_REPLICAS,
     RolloutPhase,

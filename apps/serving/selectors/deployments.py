@@ -1,9 +1,9 @@
-"""Deployments, their revisions and replicas: lists, details, changes between revisions, events and logs."""
+"""Deployments, their revisions, replicas and rollouts: lists, details, changes of revisions, events and logs."""
 
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,8 +29,13 @@ from apps.serving.models import (
     Route,
     RouteBackend,
 )
-from controlplane.domain.serving.lifecycle import ReplicaState
-from controlplane.domain.serving.rollouts import RolloutReplica
+from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
+from controlplane.domain.serving.rollouts import (
+    RolloutLimits,
+    RolloutPhase,
+    RolloutReplica,
+    rollout_phase,
+)
 from controlplane.ports.clusters import ClusterError, LogChunk
 from controlplane.ports.engines import ROLES, EngineTask
 
@@ -314,3 +319,72 @@ def deployment_events(deployment: Deployment) -> list[dict[str, Any]]:
     ]
     rows.sort(key=lambda row: (row["at"], row["id"]), reverse=True)
     return rows[:MAX_EVENTS]
+
+
+#: Code of the failure reason of a revision whose rollout a user undid.
+ROLLOUT_UNDONE = "rollout.undone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutStatus:
+    """Where the rollout is, and how many replicas each side has."""
+
+    phase: RolloutPhase
+    #: The revision that the deployment should have.
+    revision: Revision
+    #: The revision that its route has.
+    serving: Revision
+    #: The newest revision if it failed or was undone.
+    given_up: Revision | None
+    paused_at: datetime | None
+    replicas: int
+    #: Live replicas of the wanted revision.
+    updated: int
+    updated_ready: int
+    #: Live replicas of other revisions.
+    old: int
+    old_ready: int
+    limits: RolloutLimits
+
+    @property
+    def in_progress(self) -> bool:
+        return self.revision != self.serving
+
+
+def rollout_status(deployment: Deployment) -> RolloutStatus:
+    """The status of the rollout of a deployment."""
+    revision, serving = newest_revision(deployment), routed_revision(deployment)
+    counted = (
+        Replica.objects.filter(backend__revision__deployment=deployment, state__in=LIVE_REPLICAS)
+        .order_by()
+        .values_list("backend__revision", "state")
+        .annotate(amount=Count("id"))
+    )
+    live: Counter[bool] = Counter()
+    ready: Counter[bool] = Counter()
+    for key, state, amount in counted:
+        live[key == revision.pk] += amount
+        if state == ReplicaState.READY:
+            ready[key == revision.pk] += amount
+    given_up = failed_rollout(deployment)
+    settled = deployment.state == DeploymentState.STOPPED or (
+        ready[True] == live[True] == deployment.replica_count and not live[False]
+    )
+    return RolloutStatus(
+        phase=rollout_phase(
+            in_progress=revision != serving,
+            settled=settled,
+            paused=deployment.paused_at is not None,
+            given_up=given_up is not None,
+        ),
+        revision=revision,
+        serving=serving,
+        given_up=given_up,
+        paused_at=deployment.paused_at,
+        replicas=deployment.replica_count,
+        updated=live[True],
+        updated_ready=ready[True],
+        old=live[False],
+        old_ready=ready[False],
+        limits=deployment.strategy.limits(replicas=deployment.replica_count),
+    )

@@ -47,7 +47,7 @@ from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import GangShape, ReleaseReason, RoleShape
-from controlplane.domain.serving import rollout_strategies
+from controlplane.domain.serving import rollouts
 from controlplane.domain.serving.lifecycle import (
     DEPLOYMENT,
     REPLICA,
@@ -56,7 +56,7 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaEvent,
     ReplicaState,
 )
-from controlplane.domain.serving.rolling_updates import RolloutStrategy
+from controlplane.domain.serving.rollouts import RolloutStrategy
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
@@ -663,7 +663,7 @@ def traffic_shift(*, deployment: Deployment, backend: Backend) -> None:
         weights = dict(own.filter(route=route).values_list("backend", "weight"))
         if not weights.keys() - {backend.pk}:
             continue
-        shifted = rollout_strategies.shift_all_traffic_at_once(weights, to=backend.pk)
+        shifted = rollouts.shift_all_traffic_at_once(weights, to=backend.pk)
         own.filter(route=route).exclude(backend__in=shifted).delete()
         for key, weight in shifted.items():
             RouteBackend.objects.update_or_create(

@@ -24,7 +24,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.serving.lifecycle import DeploymentEvent
-from controlplane.domain.serving.rolling_updates import RolloutStrategy
+from controlplane.domain.serving.rollouts import RolloutStrategy
 from controlplane.outbox.messages import publish_message
 
 _MACHINE = "rollout"

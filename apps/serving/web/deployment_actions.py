@@ -27,9 +27,10 @@ from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from apps.serving import selectors
 from apps.serving.models import Deployment
-from apps.serving.selectors.memory_estimates import default_configuration, replica_memory
 from apps.serving.selectors.revision_configurations import (
     RevisionConfiguration,
+    default_configuration,
+    replica_memory,
     revision_configuration_check,
 )
 from apps.serving.services import deployments as services

@@ -22,14 +22,16 @@ from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.serving import selectors
 from apps.serving.models import Deployment, Replica
 from apps.serving.selectors.deployments import (
+    ROLLOUT_UNDONE,
     RevisionRow,
+    RolloutStatus,
     deployment_events,
     deployments_with_calls,
     replica_cards,
     replicas_with_logs,
     revision_rows,
+    rollout_status,
 )
-from apps.serving.selectors.rollouts import ROLLOUT_UNDONE, RolloutStatus, rollout_status
 from apps.serving.selectors.usage import (
     CallStatistics,
     UsageInterval,

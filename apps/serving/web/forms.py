@@ -45,7 +45,7 @@ from apps.serving.selectors.revision_configurations import (
 from apps.serving.services.deployments import DEFAULT_STRATEGY
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import SpecField, set_value_at_path, value_at_path
-from controlplane.domain.serving.rolling_updates import RolloutStrategy
+from controlplane.domain.serving.rollouts import RolloutStrategy
 from controlplane.domain.specs.serving import SERVE
 from controlplane.ports import adapter_registry
 from controlplane.ports.engines import EngineTask, ModelFacts

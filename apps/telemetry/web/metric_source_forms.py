@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster, Node
 from apps.telemetry.models import Source
-from apps.telemetry.selectors.metric_sources import PUSH, readable_source_kinds
+from apps.telemetry.selectors import PUSH, readable_source_kinds
 from apps.telemetry.services.metric_sources import LONGEST, SHORTEST
 from controlplane.ports import adapter_registry
 from controlplane.web.forms import StyledForm

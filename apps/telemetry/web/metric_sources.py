@@ -1,6 +1,6 @@
 """Pages of metric sources, of the agents that push metrics, and of their tokens.
 
-Deletion and revocation end faults too: ``apps.monitoring.web.metric_sources`` has these two.
+Deletion and revocation end faults too: ``apps.monitoring.web.faults`` has these two.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from django.views.decorators.http import require_POST
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_fleet_operator
+from apps.telemetry import selectors
 from apps.telemetry.models import NodeToken, Source
-from apps.telemetry.selectors import metric_sources
-from apps.telemetry.selectors.metric_sources import (
+from apps.telemetry.selectors import (
     GONE,
     PUSH,
     STALE_AFTER,
@@ -41,7 +41,6 @@ from apps.telemetry.selectors.metric_sources import (
     node_tokens_visible,
 )
 from apps.telemetry.services import metric_sources as services
-from apps.telemetry.services import node_tokens
 from apps.telemetry.services.metric_sources import MetricSourceRefused, MetricSourceTestResult
 from apps.telemetry.web.metric_source_forms import (
     EXPORTER,
@@ -77,7 +76,7 @@ def metric_source_list(request: AuthenticatedRequest) -> HttpResponse:
     """All sources with their state and the rejections of the last scrape; refreshes itself."""
     require_fleet_operator(request.user)
     at = timezone.now()
-    rows = [_source_row(one) for one in metric_sources.source_statuses(at=at)]
+    rows = [_source_row(one) for one in selectors.source_statuses(at=at)]
     agents = agent_counts(at=at)
     context = {
         "rows": rows,
@@ -90,7 +89,7 @@ def metric_source_list(request: AuthenticatedRequest) -> HttpResponse:
     )
 
 
-def _source_row(status: metric_sources.SourceStatus) -> dict[str, Any]:
+def _source_row(status: selectors.SourceStatus) -> dict[str, Any]:
     source = status.source
     addresses = _source_urls(source)
     return {
@@ -130,7 +129,7 @@ def _source_page(
 ) -> HttpResponse:
     at = timezone.now()
     context = {
-        **_source_row(metric_sources.source_status(found, at=at)),
+        **_source_row(selectors.source_status(found, at=at)),
         "pushes": found.kind == PUSH,
         "agents": agent_counts(at=at, cluster=found.cluster) if found.kind == PUSH else None,
         "targets": _target_rows(found),
@@ -367,7 +366,7 @@ def node_token_new_view(request: AuthenticatedRequest) -> HttpResponse:
     )
     if bound and form.is_valid():
         node = form.cleaned_data["node"]
-        text = node_tokens.node_token_issue(node=node, actor=request.user)
+        text = services.node_token_issue(node=node, actor=request.user)
         context = {"node": node, "text": text, "server": settings.NINEFOLD_PUBLIC_URL}
         return render(request, "telemetry/agent_token.html", context)
     status = 422 if bound else 200

@@ -150,7 +150,7 @@ INSTALLED_APPS = [
 NINEFOLD_STORAGE_CONSUMERS = (
     "apps.jobs.services.job_storage.JobStorage",
     "apps.serving.selectors.card_workloads.ServingStorageConsumer",
-    "apps.workflows.services.storage_consumer.WorkflowStorageConsumer",
+    "apps.workflows.selectors.WorkflowStorageConsumer",
 )
 
 MIDDLEWARE = [
@@ -373,10 +373,10 @@ SPECTACULAR_SETTINGS = {
         "FaultLevel": "apps.monitoring.models.Fault.LEVELS",
         "QueueState": "apps.quotas.models.Queue.STATES",
         "WhatIfState": "apps.quotas.models.WhatIf.STATES",
-        "ComponentKind": "apps.console.api.status.KINDS",
-        "Condition": "apps.console.api.status.CONDITIONS",
-        "LoopHealth": "apps.console.api.status.HEALTHS",
-        "AlertSeverity": "apps.monitoring.models.alerts.SEVERITIES",
+        "ComponentKind": "apps.console.api.KINDS",
+        "Condition": "apps.console.api.CONDITIONS",
+        "LoopHealth": "apps.console.api.HEALTHS",
+        "AlertSeverity": "apps.monitoring.models.SEVERITIES",
         "AlertState": "apps.monitoring.models.Alert.STATES",
         "ReceiverKind": "apps.monitoring.models.AlertReceiver.KINDS",
         "RolloutState": "apps.monitoring.models.Rollout.STATES",

@@ -33,8 +33,3 @@ class TimedCache(Generic[Value]):
                 value = self._compute()
                 self._cached = (self._clock() + self._seconds, value)
             return self._cached[1]
-
-    def invalidate(self) -> None:
-        """Compute the value again at the next call."""
-        with self._lock:
-            self._cached = None

@@ -4,6 +4,9 @@
 ``kind`` beside it; ``add_kind_schemas`` replaces the object with both by a ``oneOf`` with ``kind`` as its
 discriminator. The types are those that the code reads and writes, so that no schema is written a second time.
 pydantic is imported when a schema is generated: that takes a fifth of a second, and most processes generate none.
+
+Objects whose keys are not fixed and whose values are of one type have fields of their own: ``NumbersField``,
+``ScalarsField`` and ``ProgressPointField``.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
-from drf_spectacular.utils import Direction
+from drf_spectacular.utils import Direction, extend_schema_field
 from rest_framework import serializers
 
 from controlplane.web.spec_schemas import (
@@ -210,3 +213,33 @@ def _tidied(schema: Any, *, strict: bool) -> Any:
         elif tidied["properties"] and tidied.get("additionalProperties") is False:
             del tidied["additionalProperties"]
     return tidied
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {"type": ["number", "null"]}})
+class NumbersField(serializers.DictField):
+    """Numbers by name, such as metrics; null where a value could not be computed."""
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+    }
+)
+class ScalarsField(serializers.DictField):
+    """Text, numbers and booleans by name."""
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "properties": {
+            "step": {"type": "integer"},
+            "total_steps": {"type": "integer", "minimum": 0},
+            "checkpoint": {"type": "object", "properties": {"step": {"type": "integer"}}},
+        },
+        "additionalProperties": {"type": ["number", "null"]},
+    }
+)
+class ProgressPointField(serializers.DictField):
+    """A point of the progress of an attempt: a step and the metrics at that step, or a checkpoint."""

@@ -1,11 +1,14 @@
-"""Text generation over transformers' ``generate``: one sequence at a time, token by token."""
+"""Text generation over transformers' ``generate``: one sequence at a time, token by token, and its LoRA adapters.
+
+All adapters are in memory beside the model; one or none is applied at a time.
+"""
 
 from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -73,9 +76,6 @@ def load_text_generation(
         description += f", text only: {reason}" if reason else ", reads images"
     select_adapter: AdapterSelector = _select_none
     if adapters:
-        # Without adapters, peft need not be imported.
-        from ninefold_runtime.serving.lora_adapters import load_adapters
-
         model, select_adapter = load_adapters(model, adapters)
         description += f", {len(adapters)} LoRA adapters"
     generator = TransformersGenerator(
@@ -478,3 +478,40 @@ def _sampling_arguments(sampling: SamplingParameters, defaults: Any) -> dict[str
     top_p = max(float(top_p), 1e-6)
     top_k = defaults.top_k if defaults.do_sample else 0
     return {"do_sample": True, "temperature": temperature, "top_p": top_p, "top_k": top_k}
+
+
+def load_adapters(model: Any, folders: Mapping[str, Path]) -> tuple[Any, AdapterSelector]:
+    """The model with the adapters in it, and the function that selects one.
+
+    :param folders: name → folder with ``adapter_config.json`` and ``adapter_model.safetensors``; at least one.
+    :raises InvalidTaskInput: if an adapter cannot be loaded into the model.
+    """
+    # Without adapters, peft need not be imported.
+    from peft import PeftModel
+
+    # Names of adapters become names of modules, which ``keys`` or ``a.b`` cannot be.
+    keys = {name: f"adapter_{number}" for number, name in enumerate(folders, start=1)}
+    adapted: Any = None
+    for name, folder in folders.items():
+        try:
+            if adapted is None:
+                adapted = PeftModel.from_pretrained(model, folder, adapter_name=keys[name])
+            else:
+                adapted.load_adapter(folder, adapter_name=keys[name])
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise InvalidTaskInput(
+                f"the LoRA adapter {name} cannot be loaded into the model: {reason}"
+            ) from error
+    adapted.eval()
+
+    @contextmanager
+    def select(name: str | None) -> Iterator[None]:
+        if name is None:
+            with adapted.disable_adapter():
+                yield
+        else:
+            adapted.set_adapter(keys[name], inference_mode=True)
+            yield
+
+    return adapted, select

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from launcher.postgres import start_temporary_postgres
+from tests.prepared_postgres import start_temporary_postgres
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Sets Django up before the module is read, as models need it.

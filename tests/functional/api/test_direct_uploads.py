@@ -18,7 +18,7 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from apps.jobs.models import Attempt, AttemptUpload, Job, UnfinishedUpload
-from apps.jobs.services.direct_uploads import CONCURRENT_VERIFICATIONS, unfinished_uploads_abort
+from apps.jobs.services.attempt_reports import CONCURRENT_VERIFICATIONS, unfinished_uploads_abort
 from apps.models import selectors as registry
 from controlplane.domain.common.resources import format_bytes
 from controlplane.persistence.advisory_locks import AdvisoryLock
@@ -255,7 +255,7 @@ def test_a_repeated_start_continues_an_upload_and_another_file_replaces_it(
 def test_unfinished_uploads_and_bytes_of_an_attempt_are_limited(
     uploader: Uploader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.jobs.services.direct_uploads.MAX_UNFINISHED_UPLOADS", 2)
+    monkeypatch.setattr("apps.jobs.services.attempt_reports.MAX_UNFINISHED_UPLOADS", 2)
     monkeypatch.setattr("apps.jobs.services.attempt_reports.MAX_OUTPUT_BYTES", 3 * PART)
     reporter = uploader.reporter
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from rest_framework.test import APIClient
 
-from apps.console.api.index import api_collections
+from apps.console.api import api_collections
 from controlplane.domain.common.permissions import Scope
 from tests import factories
 from tests.functional.api.callers import API, caller, problem

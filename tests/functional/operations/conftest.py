@@ -13,6 +13,7 @@ from apps.accounts.models import User
 from apps.console.web import prometheus_metrics, system_status
 from config.celery import app
 from tests import factories
+from tests.functional.operations.caches import expire
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -29,10 +30,10 @@ def empty_caches() -> Iterator[None]:
         system_status.lagging_controllers,
     )
     for one in caches:
-        one.invalidate()
+        expire(one)
     yield
     for one in caches:
-        one.invalidate()
+        expire(one)
 
 
 @pytest.fixture(autouse=True)

@@ -16,10 +16,11 @@ from apps.console.web.prometheus_metrics import READINESS
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.ports.artifacts import Blob
 from controlplane.web import health_checks
+from tests.functional.operations.caches import expire
 
 
 def parts(client: Client, *, status: int) -> dict[str, str]:
-    READINESS.parts.invalidate()
+    expire(READINESS.parts)
     answer = client.get("/readyz")
     assert answer.status_code == status, answer.content
     found: dict[str, str] = answer.json()["parts"]

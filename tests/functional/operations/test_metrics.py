@@ -20,6 +20,7 @@ from apps.quotas.models import CyclePhase
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import reconcile_runs
 from tests import factories
+from tests.functional.operations.caches import expire
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
 TOKEN = "a-token-for-prometheus"
@@ -33,7 +34,7 @@ def no_local_cluster(settings: Settings) -> None:
 
 
 def samples(client: Client) -> dict[str, list[Sample]]:
-    prometheus_metrics.PRODUCT_METRICS.families.invalidate()
+    expire(prometheus_metrics.PRODUCT_METRICS.families)
     answer = client.get("/metrics")
     assert answer.status_code == 200
     families = text_string_to_metric_families(answer.content.decode())
@@ -153,7 +154,7 @@ def test_metrics_cost_few_queries_and_are_cached(
     django_assert_max_num_queries: DjangoAssertNumQueries,
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    prometheus_metrics.PRODUCT_METRICS.families.invalidate()
+    expire(prometheus_metrics.PRODUCT_METRICS.families)
     with django_assert_max_num_queries(6):
         client.get("/metrics")
     with django_assert_num_queries(0):
@@ -167,7 +168,7 @@ def test_every_metric_is_in_the_docs_and_the_docs_name_no_other(
     reconcile_runs.record_reconcile_start(CONTROLLER)
     reconcile_runs.record_reconcile_end(CONTROLLER, seconds=0.25)
     client.get("/healthz")
-    prometheus_metrics.PRODUCT_METRICS.families.invalidate()
+    expire(prometheus_metrics.PRODUCT_METRICS.families)
     text = client.get("/metrics").content.decode()
     exposed = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     # Prometheus's client adds when a series began.

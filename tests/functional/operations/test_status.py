@@ -18,12 +18,11 @@ from apps.accounts.models import User
 from apps.console.web.system_status import lagging_controllers
 from apps.fleet.models import Cluster, Node
 from apps.fleet.services import inventory_record
-from apps.fleet.services.cluster_status import LEASE
-from apps.fleet.services.clusters import cluster_remove
+from apps.fleet.services.clusters import LEASE, cluster_remove
 from apps.serving.models import Gateway, GatewaySnapshot
 from apps.serving.selectors import workloads_using_cluster
 from apps.telemetry.models import NodeToken
-from apps.telemetry.services.node_tokens import node_token_issue
+from apps.telemetry.services.metric_sources import node_token_issue
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from controlplane.domain.common.reasons import Reason
 from controlplane.outbox.models import OutboxMessage
@@ -32,6 +31,7 @@ from controlplane.persistence.leases import hold_leader_lease
 from controlplane.persistence.models import ControllerState
 from controlplane.ports import adapter_registry
 from tests import factories
+from tests.functional.operations.caches import expire
 from tests.functional.pages.test_every_page import check
 
 QUICK = "config.tasks.relay_outbox"
@@ -261,15 +261,15 @@ def test_operators_see_lagging_controllers_on_every_page(page: Client) -> None:
     all_turn()
     assert "nf-lagging" not in page.get("/profile").text
     age(60, QUICK)
-    lagging_controllers.invalidate()
+    expire(lagging_controllers)
     assert "nf-lagging" not in page.get("/profile").text, "busy for a minute"
     age(61, QUICK)
-    lagging_controllers.invalidate()
+    expire(lagging_controllers)
     text = page.get("/profile").text
     check(text)
     assert "1 controller is lagging." in text
     age(121)
-    lagging_controllers.invalidate()
+    expire(lagging_controllers)
     assert "controllers are lagging." in page.get("/profile").text
 
 
@@ -283,7 +283,7 @@ def test_engineers_do_not_see_lagging_controllers(client: Client, home: Path, db
 def test_queue_admins_do_not_see_lagging_controllers(client: Client, home: Path, db: None) -> None:
     all_turn()
     age(1000)
-    lagging_controllers.invalidate()
+    expire(lagging_controllers)
     user = factories.user("queues")
     User.objects.filter(pk=user.pk).update(is_staff=True)
     client.force_login(user)

@@ -7,7 +7,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from apps.fleet.models import Card, Node
-from apps.fleet.web.chips import peak_rates, spec_values
+from apps.fleet.web import peak_rates, spec_values
 from controlplane.ports import adapter_registry
 from tests import factories
 from tests.cases import for_each_case

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import Team
-from apps.console.selectors.idle_allocation import idle_cards
+from apps.console.selectors.fleet_reports import idle_cards
 from apps.fleet.models import Card
 from apps.models.models import CatalogModel, ModelVersion
 from apps.models.selectors.catalog import published_catalog

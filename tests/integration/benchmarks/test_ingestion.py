@@ -7,7 +7,7 @@ from pytest_django import Settings
 
 from apps.monitoring.api import metric_ingestion
 from apps.telemetry.models import CardHistory, CardMetrics, Source
-from apps.telemetry.selectors.metric_sources import PUSH
+from apps.telemetry.selectors import PUSH
 from tests.benchmarks.telemetry import ingesting, ingestion
 from tests.benchmarks.telemetry.exporters import SERIES
 

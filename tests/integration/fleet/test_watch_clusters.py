@@ -20,8 +20,8 @@ from django.utils import timezone
 from apps.fleet.management.commands import watch_clusters
 from apps.fleet.management.commands.watch_clusters import IntervalThrottle, clusters_watch
 from apps.fleet.models import Cluster
-from apps.fleet.services import cluster_status as services
-from apps.fleet.services.cluster_status import LEASE
+from apps.fleet.services import clusters as services
+from apps.fleet.services.clusters import LEASE
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease, lease_holder

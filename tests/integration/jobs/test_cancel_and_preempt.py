@@ -11,7 +11,7 @@ from apps.accounts.models import AuditEntry
 from apps.fleet.models import Cluster
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
-from apps.jobs.reconcilers import launch_cleanup
+from apps.jobs.reconcilers import launches
 from apps.quotas import services as quotas
 from apps.quotas.models import Allocation
 from controlplane.domain.common.state_machine import IllegalTransition
@@ -200,7 +200,7 @@ def test_the_cleanup_stops_launches_of_ended_attempts(company: Company) -> None:
     company.cluster.launch(launch)
     company.cluster.run(attempt.launch_name)
 
-    assert launch_cleanup.launches_clean_up(at=company.at) == 1
+    assert launches.launches_clean_up(at=company.at) == 1
 
     assert company.phase_of(attempt.launch_name) is ReplicaPhase.EXITED
 
@@ -213,7 +213,7 @@ def test_an_uninstalled_adapter_does_not_stop_the_cleanup_of_other_clusters(
     company.finish(good)
     company.turn_jobs()
 
-    assert launch_cleanup.launches_clean_up(at=company.at) == 1
+    assert launches.launches_clean_up(at=company.at) == 1
 
     assert company.cluster.names() == frozenset()
 
@@ -227,10 +227,10 @@ def test_the_cleanup_removes_succeeded_attempts_at_once_and_failed_ones_after_a_
     company.cluster.finish(bad.launch_name, exit_code=1)
     company.turn_jobs()
 
-    assert launch_cleanup.launches_clean_up(at=company.at) == 1
+    assert launches.launches_clean_up(at=company.at) == 1
     assert company.cluster.names() == {bad.launch_name}
-    assert launch_cleanup.launches_clean_up(at=company.later(timedelta(days=6))) == 0
-    assert launch_cleanup.launches_clean_up(at=company.later(timedelta(days=2))) == 1
+    assert launches.launches_clean_up(at=company.later(timedelta(days=6))) == 0
+    assert launches.launches_clean_up(at=company.later(timedelta(days=2))) == 1
     assert company.cluster.names() == frozenset()
     bad.refresh_from_db()
     assert bad.removed_at is not None
@@ -240,6 +240,6 @@ def test_the_cleanup_removes_succeeded_attempts_at_once_and_failed_ones_after_a_
 def test_the_cleanup_ignores_live_launches_and_those_of_other_apps(company: Company) -> None:
     _, attempt = company.running()
 
-    assert launch_cleanup.launches_clean_up(at=company.later(timedelta(days=30))) == 0
+    assert launches.launches_clean_up(at=company.later(timedelta(days=30))) == 0
 
     assert company.phase_of(attempt.launch_name) is ReplicaPhase.RUNNING

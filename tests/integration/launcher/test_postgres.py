@@ -20,10 +20,10 @@ from launcher.postgres import (
     RunningPostgres,
     find_postgres_binaries,
     prepare_server,
-    start_temporary_postgres,
 )
 from process_supervision.processes import ProcessIdentity, processes_working_in
 from tests.integration.launcher.process_polling import alive, gone, wait_for
+from tests.prepared_postgres import start_temporary_postgres
 
 pytestmark = pytest.mark.slow
 
@@ -141,7 +141,7 @@ def test_a_server_that_outlived_its_starter_is_stopped_first(running: RunningPos
 def test_it_ends_cleanly_when_its_starter_is_killed(tmp_path: Path) -> None:
     code = (
         "import pathlib, sys, time\n"
-        "from launcher.postgres import start_temporary_postgres\n"
+        "from tests.prepared_postgres import start_temporary_postgres\n"
         "print(start_temporary_postgres(pathlib.Path(sys.argv[1])).process.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -149,7 +149,7 @@ def test_it_ends_cleanly_when_its_starter_is_killed(tmp_path: Path) -> None:
         [sys.executable, "-c", code, tmp_path / "pg"],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(PROJECT / "platform")},
+        env={**os.environ, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'platform'}"},
     )
     assert starter.stdout is not None
     pid = int(starter.stdout.readline())
@@ -253,11 +253,12 @@ def test_an_ordinary_user_runs_it_as_itself(binaries: PostgresBinaries, tmp_path
         pytest.skip("no Python or project that another account can reach")
     code = (
         "import pathlib, os, sys\n"
-        "from launcher.postgres import start_temporary_postgres\n"
-        "from launcher.postgres import PostgresBinaries, BinariesOrigin\n"
+        "from launcher.postgres import BinariesOrigin, PostgresBinaries, prepare_server\n"
         "found = PostgresBinaries(folder=pathlib.Path(sys.argv[2]), major=int(sys.argv[3]),\n"
         "                 origin=BinariesOrigin.SYSTEM)\n"
-        "with start_temporary_postgres(pathlib.Path(sys.argv[1]), candidates=[found]) as running:\n"
+        "server = prepare_server(\n"
+        "    folder=pathlib.Path(sys.argv[1]), candidates=[found], durable=False)\n"
+        "with server.start(log=server.folder / 'postgres.log') as running:\n"
         "    print(pathlib.Path(f'/proc/{running.process.pid}').stat().st_uid)\n"
     )
     # Not below pytest's own folder, which is closed to others.

@@ -9,8 +9,8 @@ from typing import Any
 from apps.accounts.models import User
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import AlertReceiver, AlertRule
-from apps.monitoring.selectors.alert_samples import rule_alert_samples
 from apps.monitoring.selectors.alerts import alert_rule_spec_of
+from apps.monitoring.selectors.rule_samples import rule_alert_samples
 from apps.monitoring.services import alerts
 from apps.monitoring.services.alert_evaluation import alert_rule_evaluate
 from apps.monitoring.services.alerts import (

@@ -15,13 +15,12 @@ from apps.accounts.selectors import PermissionRefused
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Alert, AlertGroup, AlertNotice, AlertRule, AlertSilence, Fault
 from apps.monitoring.reconcilers.alerts import alerts_reconcile
-from apps.monitoring.selectors.alert_samples import alert_rule_dry_run, rule_alert_samples
 from apps.monitoring.selectors.alerts import alert_rule_spec_of
+from apps.monitoring.selectors.rule_samples import alert_rule_dry_run, rule_alert_samples
 from apps.monitoring.services import alert_evaluation, alerts
 from apps.telemetry.models import CardHistory, CardMetrics
-from controlplane.domain.alerts.defaults import DEFAULTS
-from controlplane.domain.alerts.rules import MEASURES, parse_rule
-from controlplane.domain.rules.conditions import RuleState
+from controlplane.domain.alerts.rules import DEFAULTS, MEASURES, parse_rule
+from controlplane.domain.rules import RuleState
 from tests import factories
 from tests.integration.monitoring.alerts import (
     HOT,

@@ -11,7 +11,7 @@ from apps.monitoring.reconcilers.health import health_reconcile
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.isolations import isolations_release, isolations_request
 from apps.notifications.models import Event, Notification
-from apps.notifications.selectors.notification_rendering import render_notification
+from apps.notifications.selectors.notifications import render_notification
 from apps.notifications.selectors.webhooks import delivery_body
 from controlplane.domain.alerts.notifications import NotificationKind
 from tests import factories

@@ -10,14 +10,12 @@ from django.utils import timezone, translation
 from apps.accounts.models import User
 from apps.jobs import services as jobs
 from apps.notifications.models import Event, Notification
-from apps.notifications.selectors.notification_rendering import (
-    NOTIFICATION_LABELS,
-    render_notification,
-)
 from apps.notifications.selectors.notifications import (
+    NOTIFICATION_LABELS,
     DeliveryPreference,
     notification_bell,
     notifications_of_user,
+    render_notification,
 )
 from apps.notifications.services.notifications import (
     delivery_preferences_set,

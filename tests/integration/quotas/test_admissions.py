@@ -17,7 +17,6 @@ from apps.quotas.selectors.snapshots import nominated_cards
 from apps.quotas.services import admissions
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.quotas.queues import QueueState
-from controlplane.domain.scheduling.commit_validation import PlacementConflict
 from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement
 from tests.integration.company import Company, entitle
@@ -143,10 +142,10 @@ def test_a_draining_queue_admits_pending_and_evicted_claims(sharing: Sharing) ->
     assert pending.state == ClaimState.ADMITTED
     services.claim_revoke(
         claim=claim_of(job),
-        reason=ReleaseReason.DRAIN,
+        reason=ReleaseReason.FAULT,
         grace=SchedulingPolicy().grace,
         at=company.at,
-        explanation="the node is drained",
+        explanation="the node is isolated",
     )
     for _ in range(2):
         company.turn_jobs()
@@ -220,7 +219,7 @@ def test_a_card_released_for_a_beneficiary_during_a_cycle_is_not_allocated_to_ot
 
     monkeypatch.setattr(admissions, "nominated_cards", nominated)
     placement = ClaimPlacement(claim=other.uid, chip="cpu", replicas=(seat,), reason="stale")
-    with pytest.raises(PlacementConflict):
-        services.claim_admit(claim=other, placement=placement, at=company.at)
+    outcomes = services.claims_admit(placements=(placement,), at=company.at)
+    assert (outcomes.admitted, set(outcomes.conflicts)) == ((), {other.uid})
     assert not Allocation.objects.filter(released_at=None).exists()
     assert set(nominated_cards().values()) == {beneficiary.uid}

@@ -330,10 +330,10 @@ def test_a_claim_without_cards_cannot_be_evicted(company: Company) -> None:
     with pytest.raises(IllegalTransition, match="a claim that is pending cannot revoke"):
         services.claim_revoke(
             claim=claim,
-            reason=ReleaseReason.DRAIN,
+            reason=ReleaseReason.FAULT,
             grace=timedelta(),
             at=company.at,
-            explanation="the node is drained",
+            explanation="the node is isolated",
         )
 
 

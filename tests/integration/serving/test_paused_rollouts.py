@@ -10,12 +10,12 @@ import pytest
 from apps.accounts.models import AuditEntry
 from apps.serving import selectors
 from apps.serving.models import Deployment, Replica, Revision
-from apps.serving.selectors.rollouts import rollout_status
+from apps.serving.selectors.deployments import rollout_status
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways, rollouts
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
-from controlplane.domain.serving.rolling_updates import RolloutPhase, RolloutStrategy
+from controlplane.domain.serving.rollouts import RolloutPhase, RolloutStrategy
 from tests.integration.company import Company
 from tests.integration.serving.deployments import (
     configuration,

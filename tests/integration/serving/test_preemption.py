@@ -103,10 +103,10 @@ def test_deployment_in_draining_queue_keeps_running_and_cannot_grow(company: Com
     (old,) = replicas_of(deployment)
     quotas.claim_revoke(
         claim=claim_of(old.uid),
-        reason=ReleaseReason.DRAIN,
+        reason=ReleaseReason.FAULT,
         grace=timedelta(),
         at=company.at,
-        explanation="the node is drained",
+        explanation="the node is isolated",
     )
 
     for _ in range(2):

@@ -138,10 +138,10 @@ def test_revoked_claim_stops_its_replica_and_a_new_one_is_created(
     (old,) = replicas_of(deployment)
     quotas.claim_revoke(
         claim=Claim.objects.get(uid=old.claim_uid),
-        reason=ReleaseReason.DRAIN,
+        reason=ReleaseReason.FAULT,
         grace=timedelta(seconds=10),
         at=company.at,
-        explanation="the node is drained",
+        explanation="the node is isolated",
     )
 
     start_replicas(company)
@@ -150,7 +150,7 @@ def test_revoked_claim_stops_its_replica_and_a_new_one_is_created(
     old.refresh_from_db()
     claim = Claim.objects.get(uid=old.claim_uid)
     assert old.state == ReplicaState.STOPPED
-    assert (claim.state, claim.release_reason) == (ClaimState.RELEASED, ReleaseReason.DRAIN)
+    assert (claim.state, claim.release_reason) == (ClaimState.RELEASED, ReleaseReason.FAULT)
     new = replicas_of(deployment)[-1]
     assert (new.uid != old.uid, new.state) == (True, ReplicaState.READY)
     deployment.refresh_from_db()

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.accounts.models import AuditEntry
 from apps.jobs import services as jobs
-from apps.jobs.reconcilers.launch_cleanup import launches_clean_up
+from apps.jobs.reconcilers.launches import launches_clean_up
 from apps.jobs.services.job_storage import JobStorage, checkpoints_mark_removed
 from apps.models.models import ModelVersion, StorageMeasure, StorageRun
 from apps.models.selectors.storage import storage_usage_of_team
@@ -30,12 +30,12 @@ from apps.models.services.storage_cleanup import (
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.domain.storage.retention import (
+from controlplane.domain.storage import (
     RetentionItemKind,
     RetentionRemoval,
     RetentionRules,
+    StorageKind,
 )
-from controlplane.domain.storage.usage import StorageKind
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause
 from tests.integration.company import ENGINE, Company, ready_model
 

@@ -26,7 +26,7 @@ from apps.monitoring.models import AlertReceiver, AlertRule
 from apps.monitoring.selectors.alerts import alert_rule_spec_of
 from apps.notifications.models import Webhook
 from config.settings import base
-from controlplane.domain.alerts.defaults import DEFAULTS
+from controlplane.domain.alerts.rules import DEFAULTS
 from controlplane.persistence.earlier_reasons import earlier_reason
 from controlplane.persistence.encryption import decrypt
 from controlplane.persistence.models import ControllerState

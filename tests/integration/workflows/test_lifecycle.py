@@ -13,7 +13,7 @@ from apps.models.models import ModelVersion
 from apps.models.selectors.storage import deletion_blockers
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline
-from apps.workflows.services.storage_consumer import WorkflowStorageConsumer
+from apps.workflows.selectors import WorkflowStorageConsumer
 from config.tasks import TOPICS
 from controlplane.domain.pipelines import (
     Gate,

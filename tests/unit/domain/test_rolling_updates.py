@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from controlplane.domain.serving.lifecycle import ReplicaState
-from controlplane.domain.serving.rolling_updates import (
+from controlplane.domain.serving.rollouts import (
     RevisionReplica,
     RolloutActions,
     RolloutLimits,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from apps.serving.services.routes import MAX_WEIGHT, check_route_weights
-from controlplane.domain.serving.rollout_strategies import shift_all_traffic_at_once
+from controlplane.domain.serving.rollouts import shift_all_traffic_at_once
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,6 @@ def test_a_value_is_computed_again_only_after_its_time() -> None:
     assert cache() == 1
     clock.seconds += 0.1
     assert cache() == 2
-    cache.invalidate()
-    assert cache() == 3
 
 
 def test_an_error_is_not_cached() -> None:

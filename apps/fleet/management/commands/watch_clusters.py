@@ -28,7 +28,7 @@ from django.utils import timezone
 
 from apps.fleet import selectors
 from apps.fleet.models import Cluster
-from apps.fleet.services import cluster_status as services
+from apps.fleet.services import clusters as services
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.ports import adapter_registry
 from controlplane.ports.adapter_registry import AdapterNotFound

@@ -16,8 +16,7 @@ from apps.models.selectors.catalog import published_catalog
 from apps.models.services.catalog import catalog_load
 from config import simulated_clusters
 from config.demo.sample_company import DemoCompany, create_demo_company
-from config.demo.simulated_day import INTERVAL, DemoDay, submit_demo_job
-from config.demo.workload import demo_job_requests
+from config.demo.simulated_day import INTERVAL, DemoDay, demo_job_requests, submit_demo_job
 from config.management.commands.bootstrap import ADMINISTRATOR
 from config.settings.environment import read_secret
 from controlplane.adapters.clusters.simulated.progress_reports import (

@@ -1,1 +1,1 @@
-"""Alerts: ``rules`` over samples, their ``lifecycle``, ``messages`` to receivers; notifications and deliveries."""
+"""Alerts: ``rules``, their ``notices``, ``chat_messages`` to receivers; ``notifications`` and ``deliveries``."""

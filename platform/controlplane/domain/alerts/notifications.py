@@ -1,7 +1,7 @@
 """Kinds of notifications to users, as data: one row of a table for each kind.
 
 A new kind is a code in :class:`NotificationKind`, a row in :data:`NOTIFICATION_TYPES`, and its labels in
-``apps.notifications.selectors.notification_rendering``. No other module lists the kinds.
+``apps.notifications.selectors.notifications``. No other module lists the kinds.
 """
 
 from __future__ import annotations

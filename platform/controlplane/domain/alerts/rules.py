@@ -15,10 +15,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from controlplane.domain.common.reasons import NONE, Reason
-from controlplane.domain.rules.conditions import Condition
-from controlplane.domain.rules.documents import RuleReader
-from controlplane.domain.telemetry.metrics import MEASURES as METRIC_MEASURES
-from controlplane.domain.telemetry.metrics import MetricUnit
+from controlplane.domain.rules import Condition, RuleReader
+from controlplane.domain.telemetry import MEASURES as METRIC_MEASURES
+from controlplane.domain.telemetry import MetricUnit
 
 Labels = Mapping[str, str]
 
@@ -275,3 +274,128 @@ def _check_labels(rule: AlertRuleSpec, reader: RuleReader) -> None:
                     labels=", ".join(known) or NONE,
                 ),
             )
+
+
+#: The default rules. Users may edit or disable them; edited ones are not updated.
+_DOCUMENTS: tuple[Mapping[str, Any], ...] = (
+    {
+        "name": "source-silent",
+        "title": "Metric source is stale",
+        "measure": "sources.silence",
+        "op": ">",
+        "threshold": 60,
+        "lasts": 60,
+        "severity": "critical",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "cluster-silent",
+        "title": "Cluster does not respond",
+        "measure": "clusters.silence",
+        "op": ">",
+        "threshold": 90,
+        "lasts": 60,
+        "severity": "critical",
+    },
+    {
+        "name": "cards-unknown",
+        "title": "Many cards are in the state unknown",
+        "measure": "fleet.unknown_share",
+        "op": ">=",
+        "threshold": 10,
+        "lasts": 60,
+        "severity": "critical",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "cards-isolated",
+        "title": "Many cards are isolated",
+        "measure": "fleet.isolated_share",
+        "op": ">=",
+        "threshold": 5,
+        "lasts": 300,
+        "severity": "warning",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "isolation-held-back",
+        "title": "Isolations suppressed by the health policy limits: action required",
+        "measure": "decisions.held_back",
+        "op": ">",
+        "threshold": 0,
+        "severity": "critical",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "severe-fault",
+        "title": "Severe faults are open",
+        "measure": "faults.level",
+        "op": ">=",
+        "threshold": 5,
+        "lasts": 30,
+        "severity": "warning",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "card-hot",
+        "title": "Cards are too hot",
+        "measure": "cards.temperature",
+        "op": ">",
+        "threshold": 90,
+        "lasts": 120,
+        "keeps": 120,
+        "severity": "warning",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "controller-late",
+        "title": "Controller is unhealthy",
+        "measure": "controllers.unhealthy",
+        "op": "==",
+        "threshold": 1,
+        "lasts": 60,
+        "keeps": 60,
+        "severity": "critical",
+    },
+    {
+        "name": "outbox-late",
+        "title": "Outbox messages are not delivered",
+        "measure": "product.outbox_age",
+        "op": ">",
+        "threshold": 60,
+        "lasts": 60,
+        "severity": "critical",
+    },
+    {
+        "name": "disk-filling",
+        "title": "Disk of the Ninefold server is almost full",
+        "measure": "product.disk_free",
+        "op": "<",
+        "threshold": 10,
+        "lasts": 300,
+        "severity": "critical",
+    },
+    {
+        "name": "queue-waits",
+        "title": "Resource claim pending for more than one day",
+        "measure": "queues.wait",
+        "op": ">",
+        "threshold": 86_400,
+        "lasts": 600,
+        "severity": "info",
+        "group_by": ["queue"],
+    },
+    {
+        "name": "deployment-failing",
+        "title": "Requests to a deployment fail",
+        "measure": "deployments.failure_share",
+        "op": ">",
+        "threshold": 5,
+        "lasts": 120,
+        "keeps": 120,
+        "severity": "critical",
+        "group_by": ["deployment"],
+    },
+)
+
+DEFAULTS: tuple[AlertRuleSpec, ...] = tuple(map(parse_rule, _DOCUMENTS))

@@ -55,7 +55,7 @@ class RecommendedAction:
 def fault_actions(
     snapshot: HealthSnapshot, policy: DecisionPolicy, at: datetime
 ) -> Iterator[RecommendedAction]:
-    """Actions for faults that are not handled yet, without stale nodes (``stale_nodes``).
+    """Actions for faults that are not handled yet, without stale nodes (``stale_node_actions``).
 
     A fault that has become more severe than its code recommends both actions, in case the stronger one is
     suppressed.

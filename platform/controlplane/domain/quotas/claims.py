@@ -41,7 +41,6 @@ class ClaimEvent(StrEnum):
 class ReleaseReason(StrEnum):
     PREEMPTED = "preempted"
     FAULT = "fault"
-    DRAIN = "drain"
     #: It was relocated.
     MOVED = "moved"
     CANCELLED = "cancelled"

@@ -1,1 +1,1 @@
-"""Serving: lifecycle of deployments and replicas, parallelism of a replica, rollout strategies."""
+"""Serving: lifecycle of deployments and replicas, kinds of models, parallelism of a replica, rollouts."""

@@ -19,8 +19,7 @@ from apps.telemetry.services.metric_batches import (
     card_index,
     card_index_invalidate,
 )
-from controlplane.domain.telemetry.metric_batches import CardIdentity, MetricBatch
-from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
+from controlplane.domain.telemetry import CardIdentity, CardMetricsReading, Metric, MetricBatch
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
     cluster_of,

@@ -18,7 +18,7 @@ from apps.monitoring.models import Fault
 from apps.monitoring.reconcilers.metric_sources import metric_sources_read
 from apps.monitoring.services.metric_ingestion import metric_source_delete
 from apps.telemetry.models import CardMetrics, Source
-from apps.telemetry.selectors.metric_sources import due_metric_sources, metric_sources_visible
+from apps.telemetry.selectors import due_metric_sources, metric_sources_visible
 from apps.telemetry.services.metric_sources import (
     MetricSourceRefused,
     metric_source_change,
@@ -26,7 +26,7 @@ from apps.telemetry.services.metric_sources import (
     metric_source_test,
 )
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.outbound.egress import EgressPolicy
+from controlplane.domain.egress import EgressPolicy
 from controlplane.persistence.leases import lease_rows
 from tests import factories
 from tests.contract.web_servers import WebServer, web_server

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.alerts.defaults import DEFAULTS
 from controlplane.domain.alerts.rules import (
+    DEFAULTS,
     MEASURES,
     AlertRuleSpec,
     parse_matcher,
     parse_rule,
 )
-from controlplane.domain.rules.conditions import Comparison
-from controlplane.domain.rules.documents import RuleInvalid
+from controlplane.domain.rules import Comparison, RuleInvalid
 
 HOT: dict[str, Any] = {
     "name": "hot",

@@ -1,10 +1,9 @@
 from typing import Literal
 
-ReleaseReasonEnum = Literal["cancelled", "drain", "fault", "finished", "moved", "preempted"]
+ReleaseReasonEnum = Literal["cancelled", "fault", "finished", "moved", "preempted"]
 
 RELEASE_REASON_ENUM_VALUES: set[ReleaseReasonEnum] = {
     "cancelled",
-    "drain",
     "fault",
     "finished",
     "moved",

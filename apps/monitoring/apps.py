@@ -1,7 +1,0 @@
-from django.apps import AppConfig
-
-
-class MonitoringConfig(AppConfig):
-    name = "apps.monitoring"
-    label = "monitoring"
-    default_auto_field = "django.db.models.BigAutoField"

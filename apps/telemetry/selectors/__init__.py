@@ -1,1 +1,0 @@
-"""Queries on metric sources, agents and metrics of cards."""

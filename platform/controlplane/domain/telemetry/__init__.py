@@ -1,1 +1,0 @@
-"""Metrics of cards, and batches of them in columns."""
