@@ -33,7 +33,10 @@ from apps.fleet.services.clusters import (
 from apps.serving.selectors import workloads_using_cluster
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.problem_details import ProblemDetails, problem_translator, register_problem
-from controlplane.web.rest import ResourceViewSet
+from controlplane.web.rest import (
+    ResourceViewSet,
+    supports_dry_run,
+)
 
 
 @extend_schema_view(
@@ -76,6 +79,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         request=ClusterCreateSerializer,
         responses={201: ClusterDetailSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         values = self.validated_body(ClusterCreateSerializer)
@@ -89,6 +93,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         request=ClusterChangeSerializer,
         responses=ClusterDetailSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         cluster, actor = self.get_object(), acting_user(request)
         values = self.validated_body(ClusterChangeSerializer)

@@ -19,7 +19,10 @@ from apps.workflows.api import serializers
 from apps.workflows.models import Pipeline
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.pipelines import StepKind
-from controlplane.web.rest import ResourceViewSet
+from controlplane.web.rest import (
+    ResourceViewSet,
+    supports_dry_run,
+)
 
 
 @extend_schema_view(
@@ -64,6 +67,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         request=serializers.PipelineSubmitSerializer,
         responses={201: serializers.PipelineSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(serializers.PipelineSubmitSerializer)

@@ -457,3 +457,116 @@ def test_a_set_is_kept_from_other_sets_other_teams_and_concurrent_changes(
     assert signed_in("get", "apply-sets").output == ""
     other = signed_in("apply", "-f", "-", "--set", "shop", "--team", "addresses", text=document)
     assert "no team 'addresses' is visible to you" in other.errors
+
+
+REFUSED = """
+kind: Deployment
+metadata: {name: parcels, team: addresses}
+spec: {model_version: tiny, replicas: 2, queue: vision, max_surge: 0, max_unavailable: 0}
+---
+kind: Deployment
+metadata: {name: refused, team: addresses}
+spec: {model_version: tiny, replicas: 1000}
+---
+kind: Deployment
+metadata: {name: other, team: addresses}
+spec: {model_version: tiny, queue: nothing}
+---
+kind: Webhook
+metadata: {name: build, team: addresses}
+spec: {url: "http://127.0.0.1/hook", kinds: [job.failed]}
+---
+kind: AlertRule
+metadata: {name: hot-cards}
+spec: {title: Hot cards, measure: cards.temperature, op: ">", threshold: 90, severity: dreadful}
+---
+kind: CardRate
+metadata: {name: nvidia-h800}
+spec: {per_hour: -1}
+---
+kind: Team
+metadata: {name: maps}
+spec: {title: Maps, members: [{user: mei, roles: [wizard]}]}
+"""
+
+
+def test_a_dry_run_refuses_what_apply_refuses(administered: Ninefold, company: Company) -> None:
+    good = _with_versions("""
+kind: Queue
+metadata: {name: vision, team: addresses}
+spec: {weight: 2}
+---
+kind: Deployment
+metadata: {name: parcels, team: addresses}
+spec: {model_version: tiny, replicas: 1, queue: vision}
+""")
+    planned = administered("apply", "-f", "-", "--dry-run", text=good)
+    assert (planned.exit_code, planned.errors) == (0, "")
+    assert administered("apply", "-f", "-", text=good).exit_code == 0
+
+    documents = _with_versions(REFUSED)
+    shown = administered("apply", "-f", "-", "--dry-run", text=documents)
+    assert (shown.exit_code, shown.output) == (1, "")
+    assert not Team.objects.filter(slug="maps").exists()
+    assert "max_unavailable" in shown.errors
+    assert "replicas: Ensure this value is less than or equal to" in shown.errors
+    assert 'severity: "dreadful" is not a valid choice' in shown.errors
+    real = administered("apply", "-f", "-", text=documents)
+    assert (real.exit_code, real.errors) == (1, shown.errors)
+    assert Deployment.objects.get().replica_count == 1
+
+
+def test_a_dry_run_of_queues_that_only_fit_together_warns(
+    administered: Ninefold, company: Company
+) -> None:
+    def tree(cards: int) -> str:
+        return _with_versions(f"""
+kind: Queue
+metadata: {{name: upper}}
+spec: {{entitlements: [{{chip: cpu, guaranteed: {cards}}}]}}
+---
+kind: Queue
+metadata: {{name: lower}}
+spec: {{parent: upper, entitlements: [{{chip: cpu, guaranteed: {cards}}}]}}
+""")
+
+    assert administered("apply", "-f", "-", text=tree(1)).exit_code == 0
+    planned = administered("diff", "-f", "-", text=tree(2))
+    assert planned.exit_code == 0, planned.errors
+    assert "Queue/lower: Warning:" in planned.errors
+    lower = "---".join(tree(2).split("---")[1:])
+    alone = administered("diff", "-f", "-", text=lower)
+    assert (alone.exit_code, "would be refused" in alone.errors) == (1, True)
+    assert administered("apply", "-f", "-", text=tree(2)).exit_code == 0
+
+
+def test_the_last_administrator_of_a_team_hands_over(signed_in: Ninefold, company: Company) -> None:
+    Membership.objects.filter(team=company.team).delete()
+    for user, role in (
+        (company.engineer, TeamRole.ADMINISTRATOR),
+        (company.stranger, TeamRole.ENGINEER),
+    ):
+        Membership.objects.create(user=user, team=company.team, role=role)
+
+    def team(*members: dict[str, Any]) -> str:
+        return yaml.safe_dump(
+            {
+                "apiVersion": "ninefold/v1",
+                "kind": "Team",
+                "metadata": {"name": "addresses"},
+                "spec": {"members": list(members)},
+            }
+        )
+
+    nobody = team({"user": "mei", "roles": ["engineer"]}, {"user": "otto", "roles": ["engineer"]})
+    refused = signed_in("apply", "-f", "-", "--dry-run", text=nobody)
+    assert (refused.exit_code, "membership-refused" in refused.errors) == (1, True), refused
+    swapped = team(
+        {"user": "mei", "roles": ["engineer"]}, {"user": "otto", "roles": ["administrator"]}
+    )
+    planned = signed_in("apply", "-f", "-", "--dry-run", text=swapped)
+    assert (planned.exit_code, planned.errors) == (0, "")
+    assert company.engineer.memberships.get().role == TeamRole.ADMINISTRATOR
+    applied = signed_in("apply", "-f", "-", text=swapped)
+    assert (applied.exit_code, applied.errors) == (0, "")
+    assert company.stranger.memberships.get(team=company.team).role == TeamRole.ADMINISTRATOR

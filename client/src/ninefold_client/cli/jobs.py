@@ -70,7 +70,7 @@ def _submit(client: Client, manifest: Any) -> dict[str, Any]:
         for name, find in kind.references.items()
         if manifest.spec.get(name) is not None
     }
-    return dict(kind.create(manifest, kind.body(manifest, resolved)))
+    return dict(kind.create(kind.body(manifest, resolved)))
 
 
 @job.command()
