@@ -459,6 +459,36 @@ def test_a_set_is_kept_from_other_sets_other_teams_and_concurrent_changes(
     assert "no team 'addresses' is visible to you" in other.errors
 
 
+def test_a_job_is_printed_with_its_cards_and_memory(signed_in: Ninefold, company: Company) -> None:
+    printed: dict[str, str] = {}
+    # Of a chip with 8 cards a node, so 2 replicas.
+    wide_request = {"chips": ("nvidia-h800",), "cards": 16, "memory": 2**34}
+    for name, request in {"wide": wide_request, "narrow": {}}.items():
+        company.submit(name, **request)
+        printed[name] = signed_in("get", "job", name, "-o", "yaml").output
+        again = signed_in("apply", "-f", "-", text=printed[name])
+        assert again.output == f"Job/{name} unchanged\n", again.errors
+    wide, narrow = (yaml.safe_load(text)["spec"] for text in printed.values())
+    (role,) = Job.objects.get(name="wide").shape
+    assert (role["replicas"], role["cards"]) == (2, 8)
+    assert (wide["cards"], wide["memory"]) == (16, 2**34)
+    assert (narrow["cards"], "memory" in narrow) == (1, False)
+    unlimited = printed["narrow"] + "  memory: 0\n"
+    assert signed_in("apply", "-f", "-", text=unlimited).output == "Job/narrow unchanged\n"
+    for before, after in (("cards: 16", "cards: 8"), (f"memory: {2**34}", "memory: 1")):
+        changed = signed_in("apply", "-f", "-", text=printed["wide"].replace(before, after))
+        field, _, value = after.partition(": ")
+        assert (changed.exit_code, f"cannot be changed to {value}" in changed.errors) == (
+            1,
+            True,
+        ), field
+
+    # A job of the printed document asks for the same.
+    copied = printed["wide"].replace("name: wide", "name: copy")
+    assert signed_in("apply", "-f", "-", text=copied).output == "Job/copy created\n"
+    assert Job.objects.get(name="copy").shape == Job.objects.get(name="wide").shape
+
+
 REFUSED = """
 kind: Deployment
 metadata: {name: parcels, team: addresses}

@@ -30,9 +30,7 @@ class JobKind(Kind):
 
     name = "Job"
     has_team = True
-    write_only = frozenset(
-        {"secret_variables", "priority_class", "output_shared", "cards", "memory"}
-    )
+    write_only = frozenset({"secret_variables", "priority_class", "output_shared"})
     immutable = frozenset({"*"})
     not_deleted = "jobs stay as records; a running one is cancelled by: ninefold job cancel"
     references: ClassVar = {
@@ -60,15 +58,21 @@ class JobKind(Kind):
             "model_version": name_of(row["model_version"]),
             "dataset_version": name_of(row["dataset_version"]),
             "chips": row["asked_chips"] or row["chips"],
+            "cards": sum(role["replicas"] * role["cards"] for role in row["shape"]),
+            # Of each replica; 0, the default, is no limit.
+            "memory": max(role["memory"] for role in row["shape"]) or None,
             "retry_policy": row["retry_policy"],
         }
 
     def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        return {
+        wanted = {
             name: value
             for name, value in spec.items()
             if name != "code" or not is_code_folder(value)
         }
+        if wanted.get("memory") == 0:
+            wanted["memory"] = None
+        return wanted
 
     def more_differences(
         self, manifest: Manifest, row: Mapping[str, Any] | None
