@@ -235,6 +235,16 @@ class DeploymentViewSet(
         response.status_code = status.HTTP_202_ACCEPTED
         return response
 
+    @extend_schema(
+        summary="State transitions of a deployment and its replicas, latest first",
+        tags=["serving"],
+        responses=serializers.DeploymentEventSerializer(many=True),
+    )
+    @action(detail=True, pagination_class=None)
+    def events(self, request: Request, uid: str) -> Response:
+        found = selectors.deployment_events(self.get_object())
+        return Response(serializers.DeploymentEventSerializer(found, many=True).data)
+
 
 class ReplicaViewSet(ResourceViewSet[Replica]):
     token_scope = Scope.SERVING
