@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from django.db import transaction
 from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts.models import ApplySet, Membership, Team, User
 from apps.fleet.models import Node
 from apps.jobs.models import Job
-from apps.models.models import Artifact, ArtifactKind
+from apps.models.models import Artifact, ArtifactKind, ModelVersion
 from apps.models.selectors import artifact_store
 from apps.monitoring.models import AlertReceiver, AlertRoute
 from apps.quotas.models import Queue
@@ -25,6 +27,7 @@ from ninefold_client.client import Client
 from ninefold_client.code_archives import pack_folder
 from ninefold_client.resources import RESOURCE_OF_KIND
 from tests import factories
+from tests.documented_examples import CI_FILES, GITOPS, documents_of_pages
 from tests.functional.client.conftest import Ninefold, token_of
 from tests.integration.company import Company
 
@@ -489,6 +492,56 @@ def test_a_job_is_printed_with_its_cards_and_memory(signed_in: Ninefold, company
     assert Job.objects.get(name="copy").shape == Job.objects.get(name="wide").shape
 
 
+def test_the_documents_of_the_pages_pass_a_dry_run(
+    administered: Ninefold, company: Company, tmp_path: Path
+) -> None:
+    """In the folders and with the models that the pages take for granted."""
+    Team.objects.create(name="Default", slug="default")
+    maps = Team.objects.create(name="Maps", slug="maps")
+    with transaction.atomic():
+        for name, team in (("ninefold-tiny-qwen2", company.team), ("address-parser", maps)):
+            factories.model_version(actor=company.engineer, team=team, name=name)
+    ModelVersion.objects.filter(line__name="address-parser").update(number=2)
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").touch()
+    (tmp_path / "addresses.jsonl").write_text('{"prompt": "1?", "response": "1"}\n' * 20)
+    before = (Job.objects.count(), Deployment.objects.count(), Queue.objects.count())
+
+    faulty = {}
+    for where, text in documents_of_pages().items():
+        documents = list(yaml.safe_load_all(text))
+        for one in documents:
+            # An administrator is a member of several teams, the reader of one.
+            if KINDS[one["kind"]].has_team:
+                one["metadata"].setdefault("team", "addresses")
+        file = tmp_path / "page.yaml"
+        file.write_text(yaml.safe_dump_all(documents))
+        done = administered("apply", "-f", str(file), "--dry-run")
+        if done.exit_code or done.errors:
+            faulty[where] = done
+    assert not faulty
+    assert before == (Job.objects.count(), Deployment.objects.count(), Queue.objects.count())
+
+
+def test_the_commands_of_gitops_apply_its_documents_and_find_a_difference(
+    administered: Ninefold, company: Company
+) -> None:
+    Team.objects.create(name="Default", slug="default")
+    folder, faulty = GITOPS / "company", {}
+    for file in CI_FILES:
+        found = re.findall(r"^ +(?:- run:|-) ninefold (.*)$", file.read_text(), re.MULTILINE)
+        diff, apply, drift = ([str(folder) if one == "company/" else one for one in each.split()]
+                              for each in found)  # fmt: skip
+        outcomes = [administered(*command) for command in (diff, drift, apply, drift)]
+        queue = Queue.objects.get(name="vision")
+        if [one.exit_code for one in outcomes] != [0, 1, 0, 0] or queue.weight != 2:
+            faulty[file.name] = outcomes
+        assert administered("delete", "queue", "vision", "--yes").exit_code == 0
+        Queue.objects.filter(name="vision").delete()
+        assert administered("delete", "pc", "hotfix", "--yes").exit_code == 0
+    assert not faulty
+
+
 REFUSED = """
 kind: Deployment
 metadata: {name: parcels, team: addresses}
@@ -588,8 +641,10 @@ def test_the_last_administrator_of_a_team_hands_over(signed_in: Ninefold, compan
             }
         )
 
-    nobody = team({"user": "mei", "roles": ["engineer"]}, {"user": "otto", "roles": ["engineer"]})
-    refused = signed_in("apply", "-f", "-", "--dry-run", text=nobody)
+    no_administrator = team(
+        {"user": "mei", "roles": ["engineer"]}, {"user": "otto", "roles": ["engineer"]}
+    )
+    refused = signed_in("apply", "-f", "-", "--dry-run", text=no_administrator)
     assert (refused.exit_code, "membership-refused" in refused.errors) == (1, True), refused
     swapped = team(
         {"user": "mei", "roles": ["engineer"]}, {"user": "otto", "roles": ["administrator"]}
