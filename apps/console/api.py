@@ -66,7 +66,7 @@ from controlplane.web.problem_details import (
     problem_translator,
     register_problem,
 )
-from controlplane.web.rest import QuerySerializer, ResourceViewSet
+from controlplane.web.rest import QuerySerializer, ResourceViewSet, supports_dry_run
 from controlplane.web.type_schemas import DeclaredByKindField
 
 _PREFIX = "/api/v1/"
@@ -227,6 +227,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         request=ClusterCreateSerializer,
         responses={201: ClusterDetailSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         values = self.validated_body(ClusterCreateSerializer)
@@ -240,6 +241,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         request=ClusterChangeSerializer,
         responses=ClusterDetailSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         cluster, actor = self.get_object(), acting_user(request)
         values = self.validated_body(ClusterChangeSerializer)

@@ -39,6 +39,7 @@ from controlplane.web.rest import (
     ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
+    supports_dry_run,
 )
 
 
@@ -146,6 +147,7 @@ class WebhookCreateSerializer(TeamOwnedSerializer):
     name = serializers.CharField(max_length=80)
     url = serializers.CharField(max_length=2000)
     kinds = serializers.ListField(child=serializers.ChoiceField(choices=SENDABLE), min_length=1)
+    active = serializers.BooleanField(required=False, help_text="False: paused. Default: true.")
 
 
 class WebhookChangeSerializer(StrictSerializer[Any]):
@@ -260,6 +262,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         request=WebhookCreateSerializer,
         responses={201: WebhookWithSecretSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(WebhookCreateSerializer)
@@ -275,6 +278,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         request=WebhookChangeSerializer,
         responses=WebhookWithNewSecretSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         webhook, actor = self.get_object(), acting_user(request)
         given = self.validated_body(WebhookChangeSerializer)

@@ -45,6 +45,7 @@ from controlplane.web.rest import (
     ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
+    supports_dry_run,
 )
 from controlplane.web.spec_schemas import EngineSpecField
 from controlplane.web.type_schemas import NumbersField
@@ -343,6 +344,7 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         request=PipelineSubmitSerializer,
         responses={201: PipelineSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(PipelineSubmitSerializer)

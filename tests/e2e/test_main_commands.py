@@ -12,15 +12,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.documented_examples import COMMAND_LINE, fenced_blocks
 from tests.e2e.product import ROOT, Product
 
 pytestmark = [pytest.mark.product, pytest.mark.engine]
 
 #: A guard against hanging, in seconds.
 WITHIN = 600.0
-DOCUMENTATION = ROOT / "docs" / "cli.md"
 #: A training that takes moments instead of the minutes of the page.
-SHORTER = {"{max_steps: 200}": "{max_steps: 2, batch_size: 2}"}
+LONG, SHORT = "{max_steps: 200}", "{max_steps: 2, batch_size: 2}"
 PROGRAM = """
 import os, pathlib, sys
 pathlib.Path(os.environ["NINEFOLD_OUTPUTS"], "level.txt").write_text(os.environ["LEVEL"])
@@ -28,12 +28,10 @@ print("arguments", *sys.argv[1:])
 """
 
 
-def blocks(heading: str) -> list[str]:
-    """The shell commands below a heading of the page, one text for each fenced block."""
-    section = re.split(r"^## ", DOCUMENTATION.read_text(), flags=re.MULTILINE)
-    (text,) = (part for part in section if part.startswith(f"{heading}\n"))
-    found = re.findall(r"^( *)```\n(.*?)^ *```$", text, flags=re.MULTILINE | re.DOTALL)
-    return [re.sub(rf"^{indent}", "", block, flags=re.MULTILINE) for indent, block in found]
+def shorter(text: str) -> str:
+    """Return commands or documents of the page with a short training."""
+    assert LONG in text
+    return text.replace(LONG, SHORT)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +124,9 @@ def _token(page: httpx.Response) -> dict[str, str]:
 def test_the_commands_of_the_page_lead_to_an_answered_chat(
     run: Callable[..., str], product: Product, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
-    install, login, models, tune, deploy, chat = blocks("From installation to an answered chat")
+    install, login, models, tune, deploy, chat = fenced_blocks(
+        COMMAND_LINE, "From installation to an answered chat"
+    )
     assert install.startswith("pip install ./client\n")
     signed_in = sign_in(
         login.replace("http://127.0.0.1:8000", product.web),
@@ -139,20 +139,33 @@ def test_the_commands_of_the_page_lead_to_an_answered_chat(
     assert configuration.stat().st_mode & 0o777 == 0o600
 
     assert "ninefold-tiny-qwen2" in run(models)
-    for whole, short in SHORTER.items():
-        assert whole in tune
-        tune = tune.replace(whole, short)
-    assert "uploading config.json" in run(tune)
+    assert "uploading config.json" in run(shorter(tune))
     assert "job/addresses" in run("ninefold get jobs addresses -o name")
     assert "SUCCEEDED" in run("ninefold events addresses").upper()
     assert "ready" in run(deploy)
     assert "parcels" in run("ninefold watch deployments parcels --count 1")
     assert run(chat.replace(" -m ", " --max-tokens 8 -m ")).strip()
 
-    (program,) = blocks("Programs")
+    (program,) = fenced_blocks(COMMAND_LINE, "Programs")
     (tmp_path / "program").mkdir()
     (tmp_path / "program" / "train.py").write_text(PROGRAM)
     assert "arguments --fast" in run(program, folder=tmp_path / "program")
+
+    heading = "The same by documents"
+    (documents,) = fenced_blocks(COMMAND_LINE, heading, language="yaml")
+    (by_documents,) = fenced_blocks(COMMAND_LINE, heading)
+    # The names of the page are those of the steps before.
+    run("ninefold delete deployments parcels --yes")
+    run("ninefold delete datasets addresses --yes")
+    (tmp_path / "address-parser.yaml").write_text(shorter(documents))
+    applied = run(by_documents.replace(" -m ", " --max-tokens 8 -m "))
+    for name in ("Dataset/addresses", "Job/tune-addresses", "Deployment/parcels"):
+        assert f"{name} (new)" in applied
+        assert f"{name} created" in applied
+    again = run("ninefold apply -f address-parser.yaml --dry-run")
+    assert again.count(" unchanged (dry run)") == 3, again
+    assert run("ninefold logs deployment/parcels --tail 200").strip()
+    assert "become_ready" in run("ninefold events deployment/parcels")
 
     assert "default" in run("ninefold quota")
     refused = run("! ninefold delete deployments parcels")

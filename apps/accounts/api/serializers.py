@@ -109,9 +109,24 @@ class CompanyRolesSetSerializer(StrictSerializer[Any]):
         return frozenset(CompanyRole(code) for code in value)
 
 
+class TeamFirstMemberSerializer(TeamMemberRolesSerializer):
+    user = VisibleUidField(
+        visible=lambda user: selectors.users_visible(user).filter(is_active=True)
+    )
+
+
 class TeamCreateSerializer(StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
     slug = serializers.SlugField(max_length=40)
+    members = TeamFirstMemberSerializer(
+        many=True, required=False, help_text="First members; default: none."
+    )
+
+    def validate_members(self, value: list[dict[str, Any]]) -> dict[User, frozenset[TeamRole]]:
+        members = {one["user"]: one["roles"] for one in value}
+        if len(members) < len(value):
+            raise serializers.ValidationError(["give each user once"])
+        return members
 
 
 class TeamChangeSerializer(StrictSerializer[Any]):

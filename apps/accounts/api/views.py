@@ -36,7 +36,12 @@ from apps.accounts.api.serializers import (
 )
 from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.web.rest import UID, QuerySerializer, ResourceViewSet
+from controlplane.web.rest import (
+    UID,
+    QuerySerializer,
+    ResourceViewSet,
+    supports_dry_run,
+)
 
 _USER_PARAMETER = OpenApiParameter(
     name="user_uid", type=str, location=OpenApiParameter.PATH, description="Uid of the user."
@@ -94,6 +99,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         request=TeamCreateSerializer,
         responses={201: TeamSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         values = self.validated_body(TeamCreateSerializer)
@@ -108,6 +114,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         request=TeamChangeSerializer,
         responses=TeamSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         team = self.get_object()
         values = self.validated_body(TeamChangeSerializer)
@@ -139,6 +146,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         parameters=[_USER_PARAMETER],
         responses={204: None},
     )
+    @supports_dry_run
     @action(detail=True, methods=["put", "delete"], url_path=f"members/(?P<user_uid>{UID})")
     def member(self, request: Request, uid: str, user_uid: str) -> Response:
         team, actor = self.get_object(), acting_user(request)
@@ -193,6 +201,7 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
         request=CompanyRolesSetSerializer,
         responses=CompanyRolesSerializer,
     )
+    @supports_dry_run
     def update(self, request: Request, uid: str) -> Response:
         user = self.get_object()
         roles = self.validated_body(CompanyRolesSetSerializer)["roles"]

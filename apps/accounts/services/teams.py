@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -50,8 +51,14 @@ def _check_team_name_available(*, name: str, slug: str, beside: Team | None = No
 
 
 @transaction.atomic
-def team_create(*, name: str, slug: str, actor: User) -> Team:
-    """An empty team.
+def team_create(
+    *,
+    name: str,
+    slug: str,
+    actor: User,
+    members: Mapping[User, frozenset[TeamRole]] = MappingProxyType({}),
+) -> Team:
+    """A new team with those members and their roles.
 
     :raises PermissionRefused: unless ``actor`` administers the company.
     :raises TeamNameTaken: if another has that name or address.
@@ -62,6 +69,8 @@ def team_create(*, name: str, slug: str, actor: User) -> Team:
     record_audit_entry(
         actor=actor, action="team.create", team=team, uid=team.uid, name=name, slug=slug
     )
+    for user, roles in members.items():
+        membership_set(team=team, user=user, roles=roles, actor=actor)
     return team
 
 

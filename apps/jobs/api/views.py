@@ -33,7 +33,12 @@ from apps.models.services import artifact_storage
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problem_details import register_problem
-from controlplane.web.rest import BoundedMultiPartParser, QuerySerializer, ResourceViewSet
+from controlplane.web.rest import (
+    BoundedMultiPartParser,
+    QuerySerializer,
+    ResourceViewSet,
+    supports_dry_run,
+)
 
 
 @extend_schema_view(
@@ -67,6 +72,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         request=serializers.JobSubmitSerializer,
         responses={201: serializers.JobDetailSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         validated = self.validated_body(serializers.JobSubmitSerializer)

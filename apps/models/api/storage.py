@@ -45,6 +45,7 @@ from controlplane.web.rest import (
     ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
+    supports_dry_run,
 )
 from controlplane.web.type_schemas import DeclaredField
 
@@ -251,6 +252,7 @@ class StorageQuotaView(APIView):
         request=StorageQuotaSerializer,
         responses=TeamStorageSerializer,
     )
+    @supports_dry_run
     def put(self, request: Request, team: str) -> Response:
         QuerySerializer.read(request)
         row = get_object_or_404(accounts.teams_visible(request.user), uid=team)
@@ -305,6 +307,7 @@ class RetentionRulesView(APIView):
         request=RetentionRulesSerializer,
         responses=TeamRetentionRulesSerializer,
     )
+    @supports_dry_run
     def put(self, request: Request, team: str) -> Response:
         row = self._requested_team(request, team)
         body = RetentionRulesSerializer(data=request.data)

@@ -42,6 +42,7 @@ from controlplane.web.rest import (
     IgnoreAcceptHeaderNegotiation,
     ResourceViewSet,
     StrictSerializer,
+    supports_dry_run,
 )
 
 
@@ -120,6 +121,7 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         request=serializers.DatasetUploadSerializer,
         responses={201: serializers.DatasetVersionDetailSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(serializers.DatasetUploadSerializer)
@@ -138,6 +140,7 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         request=serializers.DatasetChangeSerializer,
         responses=serializers.DatasetSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         changes.dataset_change(
             dataset=self._changeable_dataset(),
@@ -256,6 +259,7 @@ class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
         request=serializers.ModelChangeSerializer,
         responses=serializers.ModelLineSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         line = self._changeable_line()
         given = self.validated_body(serializers.ModelChangeSerializer)

@@ -25,6 +25,7 @@ from controlplane.domain.datasets.inspection import Inspection, inspect_dataset
 from controlplane.domain.datasets.schemas import ColumnMapping
 from controlplane.domain.datasets.validation import FileLimits
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.transactions import is_dry_run
 
 #: Length of the column; file names can be longer.
 _MAX_SOURCE_NAME_LENGTH = 200
@@ -102,6 +103,8 @@ def dataset_upload(
 
 def _store_splits(inspection: Inspection, stream: BinaryIO) -> list[File]:
     """Write the canonical file of each split; one pass over the upload per split."""
+    if is_dry_run():
+        return [(f"{split}.jsonl", one.digest, one.size) for split, one in inspection.files.items()]
     store = selectors.artifact_store()
     files: list[File] = []
     for split in inspection.files:

@@ -42,6 +42,7 @@ from controlplane.web.rest import (
     ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
+    supports_dry_run,
 )
 
 MATCHERS = "Conditions on labels, as cluster=west or node!=test-*."
@@ -168,6 +169,7 @@ class AlertReceiverCreateSerializer(StrictSerializer[Any]):
     language = serializers.ChoiceField(
         choices=settings.LANGUAGES, required=False, default=settings.LANGUAGE_CODE
     )
+    active = serializers.BooleanField(required=False, help_text="False: paused. Default: true.")
 
 
 class AlertReceiverChangeSerializer(StrictSerializer[Any]):
@@ -282,6 +284,7 @@ class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
         request=AlertReceiverCreateSerializer,
         responses={201: AlertReceiverSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(AlertReceiverCreateSerializer)
@@ -301,6 +304,7 @@ class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
         request=AlertReceiverChangeSerializer,
         responses=AlertReceiverSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
         given = self.validated_body(AlertReceiverChangeSerializer)
@@ -345,6 +349,7 @@ class AlertRouteViewSet(FleetOperatorViewSet[AlertRoute]):
         request=AlertRouteWriteSerializer,
         responses={201: AlertRouteSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         row = alerts.alert_route_create(request=self._route_request(), actor=acting_user(request))
@@ -356,6 +361,7 @@ class AlertRouteViewSet(FleetOperatorViewSet[AlertRoute]):
         request=AlertRouteWriteSerializer,
         responses=AlertRouteSerializer,
     )
+    @supports_dry_run
     def update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
         alerts.alert_route_change(route=row, request=self._route_request(), actor=actor)

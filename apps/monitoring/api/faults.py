@@ -43,6 +43,7 @@ from controlplane.web.rest import (
     ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
+    supports_dry_run,
 )
 from controlplane.web.type_schemas import DeclaredField
 
@@ -369,6 +370,7 @@ class HealthPolicyView(APIView):
         request=HealthPolicyChangeSerializer,
         responses=HealthPolicySerializer,
     )
+    @supports_dry_run
     def patch(self, request: Request) -> Response:
         QuerySerializer.read(request)
         body = HealthPolicyChangeSerializer(data=request.data)

@@ -26,7 +26,12 @@ from apps.monitoring.services.maintenance_rollouts import (
     MaintenanceRolloutRequest,
 )
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent
-from controlplane.web.rest import ObjectReference, StrictSerializer, VisibleUidField
+from controlplane.web.rest import (
+    ObjectReference,
+    StrictSerializer,
+    VisibleUidField,
+    supports_dry_run,
+)
 
 TAGS = ["rollouts"]
 
@@ -120,6 +125,7 @@ class MaintenanceRolloutViewSet(FleetOperatorViewSet[Rollout]):
         request=MaintenanceRolloutCreateSerializer,
         responses={201: MaintenanceRolloutSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(MaintenanceRolloutCreateSerializer)

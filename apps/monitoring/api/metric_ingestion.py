@@ -96,6 +96,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
     require_body_within,
+    supports_dry_run,
 )
 from controlplane.web.type_schemas import DeclaredByKindField, DeclaredField
 
@@ -419,6 +420,7 @@ class MetricSourceViewSet(
         request=MetricSourceCreateSerializer,
         responses={201: MetricSourceSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(MetricSourceCreateSerializer)
@@ -431,6 +433,7 @@ class MetricSourceViewSet(
         request=MetricSourceChangeSerializer,
         responses=MetricSourceSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         source, actor = self.get_object(), acting_user(request)
         given = self.validated_body(MetricSourceChangeSerializer)

@@ -34,7 +34,13 @@ from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.rules import MetricTransform, parse_health_condition
 from controlplane.domain.rules import Comparison
 from controlplane.domain.telemetry import Metric
-from controlplane.web.rest import M, ObjectReference, ResourceViewSet, StrictSerializer
+from controlplane.web.rest import (
+    M,
+    ObjectReference,
+    ResourceViewSet,
+    StrictSerializer,
+    supports_dry_run,
+)
 
 
 class AlertRuleChangeSerializer(StrictSerializer[Any]):
@@ -197,12 +203,14 @@ class RuleViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     create_serializer: ClassVar[type[StrictSerializer[Any]]]
     change_serializer: ClassVar[type[StrictSerializer[Any]]]
 
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         document, actor = self.validated_body(self.create_serializer), acting_user(request)
         row = self.rule_create(document=document, actor=actor, at=timezone.now())
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         document, actor = self.validated_body(self.change_serializer), acting_user(request)
         row, at = self.get_object(), timezone.now()

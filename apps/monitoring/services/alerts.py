@@ -249,6 +249,7 @@ class AlertReceiverRequest:
     secret: str = ""
     addresses: tuple[str, ...] = ()
     language: str = ""
+    active: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +285,7 @@ def alert_receiver_create(*, request: AlertReceiverRequest, actor: User) -> Aler
                 secret=encrypt(request.secret.encode()) if request.secret else None,
                 addresses=list(request.addresses),
                 language=request.language,
+                active=request.active,
                 created_by_name=actor.username,
             )
             _audit_receiver(receiver, actor=actor, action="alert_receiver.create")

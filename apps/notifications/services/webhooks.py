@@ -93,7 +93,7 @@ def _new_secret() -> str:
 
 
 def webhook_create(
-    *, actor: User, team: Team, name: str, url: str, kinds: Collection[str]
+    *, actor: User, team: Team, name: str, url: str, kinds: Collection[str], active: bool = True
 ) -> tuple[Webhook, str]:
     """Create a webhook; return it with the secret that signs its requests, which cannot be read again.
 
@@ -118,6 +118,7 @@ def webhook_create(
                 name=name.strip(),
                 url=url,
                 kinds=sorted(kinds),
+                active=active,
                 secret=encrypt(secret.encode()),
             )
             _audit_webhook(webhook, actor=actor, action="webhook.create")

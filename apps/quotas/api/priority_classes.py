@@ -20,6 +20,7 @@ from controlplane.web.rest import (
     QuerySerializer,
     ResourceViewSet,
     StrictSerializer,
+    supports_dry_run,
 )
 
 
@@ -69,6 +70,7 @@ class PriorityClassViewSet(
         request=PriorityClassWriteSerializer,
         responses={201: PriorityClassSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = {"description": "", **self.validated_body(PriorityClassWriteSerializer)}
@@ -82,6 +84,7 @@ class PriorityClassViewSet(
         request=PriorityClassWriteSerializer,
         responses=PriorityClassSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         row = self.get_object()
         body = PriorityClassWriteSerializer(data=request.data, partial=True)

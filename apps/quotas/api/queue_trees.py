@@ -144,7 +144,7 @@ class QueueTreeQuery(QuerySerializer):
     )
 
 
-class QueueTreeImportQuery(queues.DryRunQuery):
+class QueueTreeImportQuery(queues.QueueDryRunQuery):
     prune = serializers.BooleanField(
         default=False,
         help_text="Retire queues in the same part of the tree that are not in the file.",
@@ -232,7 +232,7 @@ class QueueChangeViewSet(
 
     token_scope = Scope.ADMIN
     serializer_class = queues.QueueChangeSerializer
-    queries = {"revert": queues.DryRunQuery}
+    queries = {"revert": queues.QueueDryRunQuery}
 
     def get_queryset(self) -> QuerySet[QueueChange]:
         return queue_changes_visible(self.request.user)
@@ -245,7 +245,7 @@ class QueueChangeViewSet(
         summary="Revert a change",
         description="Refused (409) if one of the queues was changed again.",
         tags=["scheduling"],
-        parameters=[queues.DryRunQuery],
+        parameters=[queues.QueueDryRunQuery],
         request=queues.QueueChangeRevertSerializer,
         responses={
             (200, "application/json"): queues.SavedOrPreviewSerializer,

@@ -209,13 +209,13 @@ class QueueWriteSerializer(StrictSerializer[Any]):
         return attrs
 
 
-class DryRunQuery(QuerySerializer):
+class QueueDryRunQuery(QuerySerializer):
     dry_run = serializers.BooleanField(
         default=False, help_text="Return the preview without changes."
     )
 
 
-class QueueRetireQuery(DryRunQuery):
+class QueueRetireQuery(QueueDryRunQuery):
     note = serializers.CharField(
         required=False, max_length=500, help_text="Note, stored in the history."
     )
@@ -415,8 +415,8 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
     token_scope = Scope.ADMIN
     serializer_class = QueueSerializer
     queries = {
-        "create": DryRunQuery,
-        "partial_update": DryRunQuery,
+        "create": QueueDryRunQuery,
+        "partial_update": QueueDryRunQuery,
         "destroy": QueueRetireQuery,
         "reclaim_preview": ReclaimPreviewQuery,
     }
@@ -432,7 +432,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
     @extend_schema(
         summary="Create a queue",
         tags=["scheduling"],
-        parameters=[DryRunQuery, IF_MATCH],
+        parameters=[QueueDryRunQuery, IF_MATCH],
         request=QueueWriteSerializer,
         responses={200: QueueTreePreviewSerializer, 201: QueueSerializer},
     )
@@ -450,7 +450,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         summary="Change or move a queue",
         description="Omitted fields are not changed.",
         tags=["scheduling"],
-        parameters=[DryRunQuery, IF_MATCH],
+        parameters=[QueueDryRunQuery, IF_MATCH],
         request=QueueWriteSerializer,
         responses={
             (200, "application/json"): QueueOrPreviewSerializer,

@@ -42,6 +42,7 @@ from controlplane.web.rest import (
     QuerySerializer,
     ResourceViewSet,
     StrictSerializer,
+    supports_dry_run,
 )
 
 GROUPINGS = [(one.value, one.value) for one in UsageReportGrouping]
@@ -382,6 +383,7 @@ class CardRateView(APIView):
         request=CardRateChangeSerializer,
         responses=CardRateSerializer,
     )
+    @supports_dry_run
     def put(self, request: Request, chip: str) -> Response:
         self._require_rate_permission(request, chip)
         body = CardRateChangeSerializer(data=request.data)

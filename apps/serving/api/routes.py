@@ -22,6 +22,7 @@ from controlplane.web.rest import (
     ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
+    supports_dry_run,
 )
 
 
@@ -105,6 +106,7 @@ class RouteViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
         request=RouteChangeSerializer,
         responses=RouteSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         route = self.get_object()
         accounts.require_permission(request.user, Permission.DEPLOY, team=route.deployment.team)

@@ -36,6 +36,7 @@ from controlplane.domain.serving.rollouts import (
     RolloutStrategy,
 )
 from controlplane.ports.engines import EngineTask
+from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.references import ReferenceNaming, register_reference_naming
 from controlplane.web.rest import (
     LARGEST_INTEGER,
@@ -106,6 +107,16 @@ class ReplicaSerializer(serializers.ModelSerializer[Replica]):
             "log_tail",
             "created_at",
         )
+
+
+class DeploymentEventSerializer(serializers.Serializer[Any]):
+    replica = serializers.CharField(help_text="Uid of the replica; empty: the deployment.")
+    from_state = serializers.CharField()
+    event = serializers.CharField()
+    to_state = serializers.CharField()
+    reason = ReasonSerializerField()
+    actor = serializers.CharField()
+    at = serializers.DateTimeField()
 
 
 class DeploymentBackendSerializer(serializers.ModelSerializer[Backend]):

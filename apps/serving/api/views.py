@@ -23,7 +23,10 @@ from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problem_details import register_problem
-from controlplane.web.rest import ResourceViewSet
+from controlplane.web.rest import (
+    ResourceViewSet,
+    supports_dry_run,
+)
 
 register_problem(gateways.ApiKeyRefused, code="change-refused", status=409)
 
@@ -68,6 +71,7 @@ class DeploymentViewSet(
         request=serializers.DeploymentCreateSerializer,
         responses={201: serializers.DeploymentDetailSerializer},
     )
+    @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(serializers.DeploymentCreateSerializer)
@@ -85,6 +89,7 @@ class DeploymentViewSet(
         request=serializers.RevisionRequestSerializer,
         responses=serializers.DeploymentDetailSerializer,
     )
+    @supports_dry_run
     @idempotent
     @action(detail=True, methods=["post"])
     def revise(self, request: Request, uid: str) -> Response:
@@ -103,6 +108,7 @@ class DeploymentViewSet(
         request=serializers.RolloutStrategySerializer,
         responses=serializers.DeploymentDetailSerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         deployment = self._changeable_deployment()
         given = self.validated_body(serializers.RolloutStrategySerializer)
@@ -170,6 +176,7 @@ class DeploymentViewSet(
         request=serializers.DeploymentScaleSerializer,
         responses=serializers.DeploymentDetailSerializer,
     )
+    @supports_dry_run
     @idempotent
     @action(detail=True, methods=["post"])
     def scale(self, request: Request, uid: str) -> Response:
@@ -227,6 +234,16 @@ class DeploymentViewSet(
         response = self._deployment_response(uid)
         response.status_code = status.HTTP_202_ACCEPTED
         return response
+
+    @extend_schema(
+        summary="State transitions of a deployment and its replicas, latest first",
+        tags=["serving"],
+        responses=serializers.DeploymentEventSerializer(many=True),
+    )
+    @action(detail=True, pagination_class=None)
+    def events(self, request: Request, uid: str) -> Response:
+        found = selectors.deployment_events(self.get_object())
+        return Response(serializers.DeploymentEventSerializer(found, many=True).data)
 
 
 class ReplicaViewSet(ResourceViewSet[Replica]):
@@ -295,6 +312,7 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
         request=serializers.ApiKeyChangeSerializer,
         responses=serializers.ApiKeySerializer,
     )
+    @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         key = self.get_object()
         accounts.require_permission(request.user, Permission.MANAGE_KEYS, team=key.team)

@@ -297,18 +297,21 @@ class DeploymentEventSubject(StrEnum):
     REPLICA = "replica"
 
 
+_TRANSITION_FIELDS = ("id", "at", "from_state", "event", "to_state", "reason", "actor")
+
+
 def deployment_events(deployment: Deployment) -> list[dict[str, Any]]:
     """Transitions of the deployment and of its replicas, the newest first; ``subject`` tells them apart."""
     own = (
         DeploymentTransition.objects.filter(entity=deployment)
         .order_by("-id")[:MAX_EVENTS]
-        .values("id", "at", "to_state", "reason", "actor")
+        .values(*_TRANSITION_FIELDS)
     )
     of_replicas = (
         ReplicaTransition.objects.filter(entity__backend__revision__deployment=deployment)
         .annotate(replica=F("entity__uid"))
         .order_by("-id")[:MAX_EVENTS]
-        .values("id", "at", "to_state", "reason", "actor", "replica")
+        .values(*_TRANSITION_FIELDS, "replica")
     )
     rows = [
         *(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from ninefold_client.client import Client
-from ninefold_client.errors import ManifestError, NotFound
+from ninefold_client.errors import ApiError, ManifestError, NotFound
 from ninefold_client.kinds import KINDS, JobKind, Kind
 from ninefold_client.manifests import Difference, Manifest, differences
 from ninefold_client.resources import find_job_output, find_team, split_version
@@ -39,6 +39,8 @@ class Plan:
     differences: tuple[Difference, ...]
     #: Uid of the object; empty if it would be created.
     uid: str = ""
+    #: In a dry run, what the server refuses as long as other documents have not been applied.
+    refused_alone: str = ""
 
 
 def in_order(manifests: list[Manifest]) -> list[Manifest]:
@@ -52,11 +54,13 @@ def apply_manifest(
     *,
     dry_run: bool = False,
     beside: Iterable[Manifest] = (),
+    before: Iterable[Plan] = (),
 ) -> Plan:
     """Make the object what the document says.
 
-    :param dry_run: change nothing; the server validates new jobs, pipelines and queues.
+    :param dry_run: change nothing; the server validates the change and the permissions.
     :param beside: the other documents that are applied; in a dry run, what they create may be missing.
+    :param before: what was applied before; in a dry run, the server does not have those changes.
     :raises ManifestError: if a field cannot be changed, or the server has findings.
     :raises NotFound: if the document refers to an object that is missing.
     :raises ApiError: if the server refuses the change.
@@ -95,15 +99,74 @@ def apply_manifest(
         differences=found_differences,
         uid=kind.uid(row) if row else "",
     )
-    if row is None:
-        return _create(kind, plan, resolved, dry_run=dry_run, missing=created_beside)
-    if not found_differences:
+    if row is not None and not found_differences:
         return plan
-    _refuse_immutable(kind, manifest, found_differences)
-    if not dry_run:
-        changed = frozenset(one.field.partition(".")[0] for one in found_differences)
-        kind.change(row, kind.body(manifest, resolved), changed)
-    return replace(plan, action=ApplyAction.CONFIGURED)
+    if row is None:
+        _refuse_creation(kind, manifest, missing=created_beside)
+    else:
+        _refuse_immutable(kind, manifest, found_differences)
+        plan = replace(plan, action=ApplyAction.CONFIGURED)
+    if not dry_run and row is None:
+        return replace(plan, uid=kind.uid(kind.create(kind.body(manifest, resolved))))
+    if not dry_run and row is not None:
+        _change(kind, plan, row, kind.body(manifest, resolved))
+        return plan
+    given = {name for name in kind.references if manifest.spec.get(name) is not None}
+    if given - resolved.keys() or (kind.not_created and row is None):
+        # It refers to what another document creates, or is created with it.
+        return plan
+    refused = _refused_alone(kind, plan, row, resolved, missing=created_beside, before=before)
+    return replace(plan, refused_alone=refused)
+
+
+def _change(kind: Kind, plan: Plan, row: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    changed = frozenset(one.field.partition(".")[0] for one in plan.differences)
+    kind.change(row, body, changed)
+
+
+def _refused_alone(
+    kind: Kind,
+    plan: Plan,
+    row: Mapping[str, Any] | None,
+    resolved: Mapping[str, str],
+    *,
+    missing: frozenset[str],
+    before: Iterable[Plan],
+) -> str:
+    """Let the server validate the change; return what it refuses only because other documents were not applied.
+
+    :raises NinefoldError: if it refuses the change for another reason.
+    """
+    done = [one for one in before if one.action is not ApplyAction.UNCHANGED]
+    try:
+        body = kind.body(plan.manifest, resolved)
+        kind.client = kind.client.as_dry_run()
+        if row is None:
+            kind.create(body)
+        else:
+            _change(kind, plan, row, body)
+    except NotFound as error:
+        if error.name not in missing:
+            raise
+    except ApiError as error:
+        created = {one.manifest.name for one in done if one.action is ApplyAction.CREATED}
+        if not _concerns_only(error, plan.manifest.spec, created):
+            raise
+    except ManifestError as error:
+        together = kind.validated_together and any(one.manifest.kind == kind.name for one in done)
+        if not together:
+            raise
+        return str(error)
+    return ""
+
+
+def _concerns_only(error: ApiError, spec: Mapping[str, Any], names: Container[str]) -> bool:
+    """Return whether all errors are of fields that refer to one of the names."""
+    values = [spec.get(one.field) for one in error.errors]
+    return bool(values) and all(
+        isinstance(value, str) and split_version(value.rpartition("/")[2])[0] in names
+        for value in values
+    )
 
 
 def _differences_of_owner(
@@ -157,33 +220,12 @@ def _resolve(
     return resolved, spec
 
 
-def _create(
-    kind: Kind,
-    plan: Plan,
-    resolved: Mapping[str, str],
-    *,
-    dry_run: bool,
-    missing: frozenset[str],
-) -> Plan:
-    manifest = plan.manifest
+def _refuse_creation(kind: Kind, manifest: Manifest, *, missing: frozenset[str]) -> None:
     if kind.not_created and manifest.name not in missing:
         raise NotFound(
             f"there is no {kind.resource.singular} {manifest.name!r}; {kind.not_created}",
             name=manifest.name,
         )
-    if not dry_run:
-        row = kind.create(manifest, kind.body(manifest, resolved))
-        return replace(plan, uid=kind.uid(row))
-    unresolved = {
-        name for name in kind.references if manifest.spec.get(name) is not None
-    } - resolved.keys()
-    if not unresolved:
-        try:
-            kind.check(kind.body(manifest, resolved))
-        except NotFound as error:
-            if error.name not in missing:
-                raise
-    return plan
 
 
 def _refuse_immutable(kind: Kind, manifest: Manifest, found: tuple[Difference, ...]) -> None:

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 from uuid import uuid4
@@ -102,6 +103,8 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.credentials: Credentials = resolve_credentials(url=url, token=token, context=context)
+        #: Whether the server only validates what POST, PATCH, PUT and DELETE would do.
+        self.dry_run = False
         self._http = httpx.Client(
             base_url=self.credentials.url,
             headers={
@@ -123,6 +126,15 @@ class Client:
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
+
+    def as_dry_run(self) -> Self:
+        """Return a client of the same connections with :attr:`dry_run`.
+
+        The server refuses the operations that do not support it.
+        """
+        found = copy(self)
+        found.dry_run = True
+        return found
 
     def get_httpx_client(self) -> httpx.Client:
         """Return the HTTP client, which raises ``ApiError`` for every error response."""
@@ -178,6 +190,7 @@ class Client:
                 f"{API_PREFIX}/{path}",
                 files={"file": file},
                 data=dict(fields),
+                params=self._write_parameters("POST", {}),
                 headers={IDEMPOTENCY_KEY: uuid4().hex},
             )
         return response.json()
@@ -240,10 +253,14 @@ class Client:
                 method,
                 f"{API_PREFIX}/{path}",
                 json=body,
-                params=_parameters(query or {}),
+                params=self._write_parameters(method, query or {}),
                 headers=headers,
             )
         return response.json() if response.content else None
+
+    def _write_parameters(self, method: str, query: Query) -> dict[str, str | int | list[str]]:
+        dry_run = {"dry_run": True} if self.dry_run and method != "GET" else {}
+        return _parameters({**query, **dry_run})
 
 
 def _parameters(query: Query) -> dict[str, str | int | list[str]]:

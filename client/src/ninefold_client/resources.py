@@ -387,7 +387,7 @@ _BY_NAME = {name: one for one in RESOURCES for name in (one.name, one.singular, 
 JOBS, DEPLOYMENTS = _BY_NAME["jobs"], _BY_NAME["deployments"]
 MODEL_VERSIONS, DATASETS = _BY_NAME["model-versions"], _BY_NAME["datasets"]
 RESOURCE_OF_KIND = {one.kind: one for one in RESOURCES if one.kind}
-USERS = _BY_NAME["users"]
+USERS, PIPELINES = _BY_NAME["users"], _BY_NAME["pipelines"]
 
 
 def resource_by_name(name: str) -> Resource:
@@ -400,6 +400,13 @@ def resource_by_name(name: str) -> Resource:
         known = ", ".join(f"{one.name} ({one.short})" for one in RESOURCES)
         raise NotFound(f"there is no resource {name!r}; resources: {known}")
     return found
+
+
+def split_target(text: str, *, default: Resource) -> tuple[Resource, str]:
+    """Return resource and name of a text like ``deployment/parcels``, or the default and the text."""
+    resource, _, name = text.partition("/")
+    found = _BY_NAME.get(resource.lower())
+    return (found, name) if found and name else (default, text)
 
 
 def objects_named(client: Client, resource: Resource, name: str) -> Iterator[dict[str, Any]]:

@@ -1,11 +1,37 @@
-"""Transaction options: asynchronous commit, and pipelined statements."""
+"""Transaction options: asynchronous commit, pipelined statements, and dry runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-from django.db import connection
+from django.db import connection, transaction
+
+_in_dry_run: ContextVar[bool] = ContextVar("in_dry_run", default=False)
+
+
+@contextmanager
+def dry_run() -> Iterator[None]:
+    """Run the block in a transaction that is rolled back at its end, after its deferred constraints were checked.
+
+    Rows, outbox messages and callbacks of ``transaction.on_commit`` are discarded. What has an effect outside the
+    database asks :func:`is_dry_run` and leaves it out.
+    """
+    token = _in_dry_run.set(True)
+    try:
+        with transaction.atomic():
+            yield
+            with connection.cursor() as cursor:
+                cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            transaction.set_rollback(True)
+    finally:
+        _in_dry_run.reset(token)
+
+
+def is_dry_run() -> bool:
+    """Return whether the changes of this context will be rolled back."""
+    return _in_dry_run.get()
 
 
 @contextmanager

@@ -7,9 +7,10 @@ read; a request without one has no body under WSGI.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO, Any, ClassVar, TypeVar
+from typing import IO, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -28,6 +29,7 @@ from rest_framework.views import APIView
 
 from controlplane.domain.common.name_validation import is_name_field, normalize_name
 from controlplane.domain.common.resources import format_bytes
+from controlplane.persistence.transactions import dry_run
 from controlplane.web.forms import validate_name
 from controlplane.web.pagination import KeysetPagination
 from controlplane.web.references import resolve_reference
@@ -209,8 +211,8 @@ class QuerySerializer(StrictSerializer[Any]):
 
         :raises ValidationError: if a parameter is unknown, given twice or not what it should be.
         """
-        ignored = frozenset(beside)
         query = cls(data={}, context={"request": request})
+        ignored = {*beside, *(_dry_run_parameters(request) - query.fields.keys())}
         given: dict[str, Any] = {}
         for name, values in request.query_params.lists():
             if name in ignored:
@@ -222,6 +224,48 @@ class QuerySerializer(StrictSerializer[Any]):
         query.initial_data = given
         query.is_valid(raise_exception=True)
         return dict(query.validated_data)
+
+
+V = TypeVar("V")
+P = ParamSpec("P")
+Handler = Callable[Concatenate[V, Request, P], Response]
+
+_SUPPORTS_DRY_RUN = "supports_dry_run"
+
+
+class DryRunQuery(QuerySerializer):
+    dry_run = serializers.BooleanField(
+        default=False,
+        help_text="Validate the request and the permissions, and return the response without changing anything. "
+        "Uids in it are not those of a later request.",
+    )
+
+
+def supports_dry_run(handler: Handler[V, P]) -> Handler[V, P]:
+    """Let a handler accept ``?dry_run=true``, which does everything and rolls it back.
+
+    Apply it above ``@idempotent``. Other handlers refuse the parameter, as every unknown one. A service with
+    effects outside the database leaves them out where ``is_dry_run()``.
+    """
+
+    @functools.wraps(handler)
+    def run(view: V, request: Request, /, *args: P.args, **kwargs: P.kwargs) -> Response:
+        others = request.query_params.keys() - DryRunQuery().fields.keys()
+        if not DryRunQuery.read(request, beside=others)["dry_run"]:
+            return handler(view, request, *args, **kwargs)
+        with dry_run():
+            return handler(view, request, *args, **kwargs)
+
+    setattr(run, _SUPPORTS_DRY_RUN, True)
+    return extend_schema(parameters=[DryRunQuery])(run)
+
+
+def _dry_run_parameters(request: Request) -> frozenset[str]:
+    """The parameters that :func:`supports_dry_run` reads for the handler of the request."""
+    view = (request.parser_context or {}).get("view")
+    handler = getattr(view, (request.method or "").lower(), None)
+    supported = getattr(handler, _SUPPORTS_DRY_RUN, False)
+    return frozenset(DryRunQuery().fields) if supported else frozenset()
 
 
 class ListFilters(QuerySerializer):

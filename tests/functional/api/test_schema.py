@@ -190,6 +190,7 @@ UNWATCHED = {
     "/api/v1/catalog": "changes by a load only",
     "/api/v1/chips": "of the installed plug-ins",
     "/api/v1/company-roles": "a few rows",
+    "/api/v1/deployments/{uid}/events": "watch the deployment",
     "/api/v1/engines": "of the installed plug-ins",
     "/api/v1/jobs/{uid}/attempts": "watch the job",
     "/api/v1/jobs/{uid}/events": "watch the job",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 
 import pytest
 import yaml
@@ -21,13 +23,14 @@ from apps.quotas.models import Queue
 from apps.serving.models import Deployment
 from apps.serving.services import deployments as services
 from controlplane.domain.common.permissions import Scope
+from controlplane.domain.serving.lifecycle import INITIAL_BACKOFF
 from ninefold_client.client import Client
 from ninefold_client.code_archives import pack_folder
 from ninefold_client.generated.api.jobs.jobs_list import jobs_list
 from ninefold_client.watch import WatchUnsupported, watch
 from tests.functional.client.conftest import Ninefold, token_of
 from tests.integration.company import Company
-from tests.integration.serving.deployments import configuration, ready_deployment
+from tests.integration.serving.deployments import configuration, ready_deployment, replicas_of
 
 JOB = """
 apiVersion: ninefold/v1
@@ -183,6 +186,94 @@ def test_a_rollout_is_paused_resumed_undone_and_its_deployment_deleted(
     assert not Deployment.objects.filter(deleted_at=None).exists()
 
 
+def test_logs_and_events_of_a_deployment(signed_in: Ninefold, company: Company) -> None:
+    deployment = ready_deployment(company, replicas=2)
+    first, second = replicas_of(deployment)
+    company.cluster.write_log(first.launch_name, b"first line\nsecond line\n")
+    company.cluster.write_log(second.launch_name, b"of the other replica\n")
+
+    shown = signed_in("logs", "deployment/parser")
+    assert (shown.exit_code, shown.output) == (0, "first line\nsecond line\n")
+    assert f"Found 2 replicas, using {first.uid}." in shown.errors
+    other = signed_in("logs", "deploy/parser", "--replica", second.uid[:12])
+    assert (other.output, other.errors) == ("of the other replica\n", "")
+    assert signed_in("logs", "deployment/parser", "--tail", "7").output == "d line\n"
+    for arguments, said in (
+        (("deployment/parser", "--replica", "x"), f"{first.uid} (ready)"),
+        (("deployment/nothing",), "no deployment is named 'nothing'"),
+        (("node/a",), "nodes have no log; use job/NAME or deployment/NAME"),
+        (("parser", "--replica", "x"), "--replica is of a deployment"),
+        (("deployment/parser", "--attempt", "1"), "--attempt is of a job"),
+    ):
+        refused = signed_in("logs", *arguments)
+        assert refused.exit_code != 0
+        assert said in " ".join(refused.errors.replace("│", " ").split()), arguments
+
+    table = signed_in("events", "deployment/parser").output.splitlines()
+    assert table[0].split() == ["TIME", "OBJECT", "EVENT", "FROM", "TO", "BY", "REASON"]
+    assert sum(f"replica/{first.uid}" in line for line in table) >= 3
+    assert any(" deployment " in line and " ready " in line for line in table)
+    found = json.loads(signed_in("events", "deployment/parser", "-o", "json").output)
+    assert [one["at"] for one in found] == sorted(one["at"] for one in found)
+    names = signed_in("events", "deployment/parser", "-o", "name").output.splitlines()
+    assert names == [one["event"] for one in found]
+    printed = signed_in("events", "deployment/parser", "-o", "yaml").output
+    assert list(yaml.safe_load_all(printed)) == found
+    assert "nodes have no events" in signed_in("events", "node/a").errors
+
+
+def test_a_followed_log_of_a_replica_continues_after_a_restart_and_ends_with_the_replica(
+    signed_in: Ninefold, company: Company, live_server: LiveServer
+) -> None:
+    deployment = ready_deployment(company)
+    (replica,) = replicas_of(deployment)
+    company.cluster.write_log(replica.launch_name, b"first run\n")
+    program = "from ninefold_client.cli.main import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "logs", "deployment/parser", "--follow"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        guard = Timer(60, process.kill)
+        guard.start()
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "first run\n"
+            company.cluster.write_log(replica.launch_name, b"it goes on\n")
+            assert process.stdout.readline() == "it goes on\n"
+
+            company.cluster.finish(replica.launch_name, exit_code=1)
+            company.turn_deployments()
+            company.later(INITIAL_BACKOFF)
+            company.turn_deployments()
+            replica.refresh_from_db()
+            company.turn_deployments()
+            company.cluster.write_log(replica.launch_name, b"second run\n")
+            assert process.stdout.readline() == "second run\n"
+
+            services.deployment_stop(deployment=deployment, actor=company.engineer, at=company.at)
+            with reconciled(company):
+                assert process.wait() == 0
+        finally:
+            guard.cancel()
+            process.kill()
+
+
+def test_events_of_a_pipeline(signed_in: Ninefold, company: Company) -> None:
+    document = """
+apiVersion: ninefold/v1
+kind: Pipeline
+metadata: {name: whole way, team: addresses}
+spec:
+  model_version: tiny
+  steps: [{kind: finetune, dataset_version: addresses, output_name: parser}]
+"""
+    assert signed_in("apply", "-f", "-", text=document).exit_code == 0
+    company.turn_pipelines()
+    table = signed_in("events", "pipeline/whole way").output.splitlines()
+    assert any("step 1" in line and "begin" in line for line in table), table
+
+
 @contextmanager
 def reconciled(company: Company) -> Iterator[None]:
     """Run the reconcilers of deployments in another thread."""
@@ -327,6 +418,8 @@ def test_a_folder_is_uploaded_and_its_program_runs_as_a_job(
 
     named = signed_in(*run, "--name", "second", "-o", "name", "--", "python", "train.py")
     assert named.output == "job/second\n", named.errors
+    third = signed_in(*run, "--name", "third", "-o", "yaml", "--", "python", "train.py")
+    assert yaml.safe_load(third.output)["name"] == "third"
     refused = signed_in(*run, "-o", "json", "--wait", "--", "python", "train.py")
     assert "remove --wait and --follow" in refused.errors
 
@@ -336,4 +429,4 @@ def test_a_folder_is_uploaded_and_its_program_runs_as_a_job(
     refused = signed_in(*run, "--", "python", "train.py")
     assert refused.exit_code == 1
     assert "outside is a symbolic link" in refused.errors
-    assert Job.objects.count() == 2
+    assert Job.objects.count() == 3

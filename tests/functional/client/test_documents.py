@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from django.db import transaction
 from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts.models import ApplySet, Membership, Team, User
 from apps.fleet.models import Node
 from apps.jobs.models import Job
-from apps.models.models import Artifact, ArtifactKind
+from apps.models.models import Artifact, ArtifactKind, ModelVersion
 from apps.models.selectors import artifact_store
 from apps.monitoring.models import AlertReceiver, AlertRoute
 from apps.quotas.models import Queue
@@ -25,6 +27,7 @@ from ninefold_client.client import Client
 from ninefold_client.code_archives import pack_folder
 from ninefold_client.resources import RESOURCE_OF_KIND
 from tests import factories
+from tests.documented_examples import CI_FILES, GITOPS, documents_of_pages
 from tests.functional.client.conftest import Ninefold, token_of
 from tests.integration.company import Company
 
@@ -457,3 +460,198 @@ def test_a_set_is_kept_from_other_sets_other_teams_and_concurrent_changes(
     assert signed_in("get", "apply-sets").output == ""
     other = signed_in("apply", "-f", "-", "--set", "shop", "--team", "addresses", text=document)
     assert "no team 'addresses' is visible to you" in other.errors
+
+
+def test_a_job_is_printed_with_its_cards_and_memory(signed_in: Ninefold, company: Company) -> None:
+    printed: dict[str, str] = {}
+    # Of a chip with 8 cards a node, so 2 replicas.
+    wide_request = {"chips": ("nvidia-h800",), "cards": 16, "memory": 2**34}
+    for name, request in {"wide": wide_request, "narrow": {}}.items():
+        company.submit(name, **request)
+        printed[name] = signed_in("get", "job", name, "-o", "yaml").output
+        again = signed_in("apply", "-f", "-", text=printed[name])
+        assert again.output == f"Job/{name} unchanged\n", again.errors
+    wide, narrow = (yaml.safe_load(text)["spec"] for text in printed.values())
+    (role,) = Job.objects.get(name="wide").shape
+    assert (role["replicas"], role["cards"]) == (2, 8)
+    assert (wide["cards"], wide["memory"]) == (16, 2**34)
+    assert (narrow["cards"], "memory" in narrow) == (1, False)
+    unlimited = printed["narrow"] + "  memory: 0\n"
+    assert signed_in("apply", "-f", "-", text=unlimited).output == "Job/narrow unchanged\n"
+    for before, after in (("cards: 16", "cards: 8"), (f"memory: {2**34}", "memory: 1")):
+        changed = signed_in("apply", "-f", "-", text=printed["wide"].replace(before, after))
+        field, _, value = after.partition(": ")
+        assert (changed.exit_code, f"cannot be changed to {value}" in changed.errors) == (
+            1,
+            True,
+        ), field
+
+    # A job of the printed document asks for the same.
+    copied = printed["wide"].replace("name: wide", "name: copy")
+    assert signed_in("apply", "-f", "-", text=copied).output == "Job/copy created\n"
+    assert Job.objects.get(name="copy").shape == Job.objects.get(name="wide").shape
+
+
+def test_the_documents_of_the_pages_pass_a_dry_run(
+    administered: Ninefold, company: Company, tmp_path: Path
+) -> None:
+    """In the folders and with the models that the pages take for granted."""
+    Team.objects.create(name="Default", slug="default")
+    maps = Team.objects.create(name="Maps", slug="maps")
+    with transaction.atomic():
+        for name, team in (("ninefold-tiny-qwen2", company.team), ("address-parser", maps)):
+            factories.model_version(actor=company.engineer, team=team, name=name)
+    ModelVersion.objects.filter(line__name="address-parser").update(number=2)
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").touch()
+    (tmp_path / "addresses.jsonl").write_text('{"prompt": "1?", "response": "1"}\n' * 20)
+    before = (Job.objects.count(), Deployment.objects.count(), Queue.objects.count())
+
+    faulty = {}
+    for where, text in documents_of_pages().items():
+        documents = list(yaml.safe_load_all(text))
+        for one in documents:
+            # An administrator is a member of several teams, the reader of one.
+            if KINDS[one["kind"]].has_team:
+                one["metadata"].setdefault("team", "addresses")
+        file = tmp_path / "page.yaml"
+        file.write_text(yaml.safe_dump_all(documents))
+        done = administered("apply", "-f", str(file), "--dry-run")
+        if done.exit_code or done.errors:
+            faulty[where] = done
+    assert not faulty
+    assert before == (Job.objects.count(), Deployment.objects.count(), Queue.objects.count())
+
+
+def test_the_commands_of_gitops_apply_its_documents_and_find_a_difference(
+    administered: Ninefold, company: Company
+) -> None:
+    Team.objects.create(name="Default", slug="default")
+    folder, faulty = GITOPS / "company", {}
+    for file in CI_FILES:
+        found = re.findall(r"^ +(?:- run:|-) ninefold (.*)$", file.read_text(), re.MULTILINE)
+        diff, apply, drift = ([str(folder) if one == "company/" else one for one in each.split()]
+                              for each in found)  # fmt: skip
+        outcomes = [administered(*command) for command in (diff, drift, apply, drift)]
+        queue = Queue.objects.get(name="vision")
+        if [one.exit_code for one in outcomes] != [0, 1, 0, 0] or queue.weight != 2:
+            faulty[file.name] = outcomes
+        assert administered("delete", "queue", "vision", "--yes").exit_code == 0
+        Queue.objects.filter(name="vision").delete()
+        assert administered("delete", "pc", "hotfix", "--yes").exit_code == 0
+    assert not faulty
+
+
+REFUSED = """
+kind: Deployment
+metadata: {name: parcels, team: addresses}
+spec: {model_version: tiny, replicas: 2, queue: vision, max_surge: 0, max_unavailable: 0}
+---
+kind: Deployment
+metadata: {name: refused, team: addresses}
+spec: {model_version: tiny, replicas: 1000}
+---
+kind: Deployment
+metadata: {name: other, team: addresses}
+spec: {model_version: tiny, queue: nothing}
+---
+kind: Webhook
+metadata: {name: build, team: addresses}
+spec: {url: "http://127.0.0.1/hook", kinds: [job.failed]}
+---
+kind: AlertRule
+metadata: {name: hot-cards}
+spec: {title: Hot cards, measure: cards.temperature, op: ">", threshold: 90, severity: dreadful}
+---
+kind: CardRate
+metadata: {name: nvidia-h800}
+spec: {per_hour: -1}
+---
+kind: Team
+metadata: {name: maps}
+spec: {title: Maps, members: [{user: mei, roles: [wizard]}]}
+"""
+
+
+def test_a_dry_run_refuses_what_apply_refuses(administered: Ninefold, company: Company) -> None:
+    good = _with_versions("""
+kind: Queue
+metadata: {name: vision, team: addresses}
+spec: {weight: 2}
+---
+kind: Deployment
+metadata: {name: parcels, team: addresses}
+spec: {model_version: tiny, replicas: 1, queue: vision}
+""")
+    planned = administered("apply", "-f", "-", "--dry-run", text=good)
+    assert (planned.exit_code, planned.errors) == (0, "")
+    assert administered("apply", "-f", "-", text=good).exit_code == 0
+
+    documents = _with_versions(REFUSED)
+    shown = administered("apply", "-f", "-", "--dry-run", text=documents)
+    assert (shown.exit_code, shown.output) == (1, "")
+    assert not Team.objects.filter(slug="maps").exists()
+    assert "max_unavailable" in shown.errors
+    assert "replicas: Ensure this value is less than or equal to" in shown.errors
+    assert 'severity: "dreadful" is not a valid choice' in shown.errors
+    real = administered("apply", "-f", "-", text=documents)
+    assert (real.exit_code, real.errors) == (1, shown.errors)
+    assert Deployment.objects.get().replica_count == 1
+
+
+def test_a_dry_run_of_queues_that_only_fit_together_warns(
+    administered: Ninefold, company: Company
+) -> None:
+    def tree(cards: int) -> str:
+        return _with_versions(f"""
+kind: Queue
+metadata: {{name: upper}}
+spec: {{entitlements: [{{chip: cpu, guaranteed: {cards}}}]}}
+---
+kind: Queue
+metadata: {{name: lower}}
+spec: {{parent: upper, entitlements: [{{chip: cpu, guaranteed: {cards}}}]}}
+""")
+
+    assert administered("apply", "-f", "-", text=tree(1)).exit_code == 0
+    planned = administered("diff", "-f", "-", text=tree(2))
+    assert planned.exit_code == 0, planned.errors
+    assert "Queue/lower: Warning:" in planned.errors
+    lower = "---".join(tree(2).split("---")[1:])
+    alone = administered("diff", "-f", "-", text=lower)
+    assert (alone.exit_code, "would be refused" in alone.errors) == (1, True)
+    assert administered("apply", "-f", "-", text=tree(2)).exit_code == 0
+
+
+def test_the_last_administrator_of_a_team_hands_over(signed_in: Ninefold, company: Company) -> None:
+    Membership.objects.filter(team=company.team).delete()
+    for user, role in (
+        (company.engineer, TeamRole.ADMINISTRATOR),
+        (company.stranger, TeamRole.ENGINEER),
+    ):
+        Membership.objects.create(user=user, team=company.team, role=role)
+
+    def team(*members: dict[str, Any]) -> str:
+        return yaml.safe_dump(
+            {
+                "apiVersion": "ninefold/v1",
+                "kind": "Team",
+                "metadata": {"name": "addresses"},
+                "spec": {"members": list(members)},
+            }
+        )
+
+    no_administrator = team(
+        {"user": "mei", "roles": ["engineer"]}, {"user": "otto", "roles": ["engineer"]}
+    )
+    refused = signed_in("apply", "-f", "-", "--dry-run", text=no_administrator)
+    assert (refused.exit_code, "membership-refused" in refused.errors) == (1, True), refused
+    swapped = team(
+        {"user": "mei", "roles": ["engineer"]}, {"user": "otto", "roles": ["administrator"]}
+    )
+    planned = signed_in("apply", "-f", "-", "--dry-run", text=swapped)
+    assert (planned.exit_code, planned.errors) == (0, "")
+    assert company.engineer.memberships.get().role == TeamRole.ADMINISTRATOR
+    applied = signed_in("apply", "-f", "-", text=swapped)
+    assert (applied.exit_code, applied.errors) == (0, "")
+    assert company.stranger.memberships.get(team=company.team).role == TeamRole.ADMINISTRATOR

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,15 @@ import pytest
 import yaml
 
 from ninefold_client.errors import ManifestError
+from ninefold_client.generated.models.deployment_create_request import DeploymentCreateRequest
+from ninefold_client.generated.models.finetune_job_submit_request import FinetuneJobSubmitRequest
+from ninefold_client.generated.models.patched_dataset_change_request import (
+    PatchedDatasetChangeRequest,
+)
+from ninefold_client.generated.models.priority_class_write_request import PriorityClassWriteRequest
+from ninefold_client.generated.models.queue_write_request import QueueWriteRequest
+from ninefold_client.generated.models.script_job_submit_request import ScriptJobSubmitRequest
+from ninefold_client.kinds import KINDS as ALL_KINDS
 from ninefold_client.manifests import (
     Difference,
     Manifest,
@@ -14,8 +24,66 @@ from ninefold_client.manifests import (
     parse_manifests,
     read_manifests,
 )
+from tests.documented_examples import documents_of_pages
 
 KINDS = ("Job", "Queue")
+#: Body of the request that creates an object, by its kind, and of a job by the kind of job.
+REQUESTS: dict[str, Any] = {
+    "Dataset": PatchedDatasetChangeRequest,
+    "Deployment": DeploymentCreateRequest,
+    "PriorityClass": PriorityClassWriteRequest,
+    "Queue": QueueWriteRequest,
+    "finetune": FinetuneJobSubmitRequest,
+    "script": ScriptJobSubmitRequest,
+}
+
+
+def unknown_fields(manifest: Manifest) -> dict[str, Any]:
+    """Return the fields of a document that the request of its kind does not have, or has in another form.
+
+    :raises ValueError: if a value is not one of the known ones.
+    """
+    key = manifest.spec["kind"] if manifest.kind == "Job" else manifest.kind
+    # The client uploads the file of a dataset, and looks the model version of a job up.
+    given = {"name": manifest.name, **manifest.spec} | (
+        {"model_version": "x"} if "model_version" in manifest.spec else {}
+    )
+    given.pop("file", None)
+    sent = REQUESTS[key].from_dict(given).to_dict()
+    return dict(_missing(given, sent))
+
+
+def _missing(given: Any, sent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(given, dict) and isinstance(sent, dict):
+        for name, value in given.items():
+            yield from _missing(value, sent.get(name, ...), f"{path}.{name}")
+    elif isinstance(given, list) and isinstance(sent, list):
+        for one, other in zip(given, sent, strict=True):
+            yield from _missing(one, other, f"{path}[]")
+    elif given != sent:
+        yield path, given
+
+
+def test_the_documents_of_the_pages_have_fields_of_the_api() -> None:
+    faulty = {}
+    texts = documents_of_pages()
+    assert {name.split(",")[0] for name in texts} == {
+        "docs/cli.md",
+        "docs/gitops/company/queues.yaml",
+    }
+    for where, text in texts.items():
+        for manifest in parse_manifests(text, source=where, kinds=ALL_KINDS):
+            if unknown := unknown_fields(manifest):
+                faulty[f"{where}: {manifest}"] = unknown
+    assert not faulty
+
+
+def test_a_misspelt_field_of_a_document_is_found() -> None:
+    (queue,) = parsed(document(kind="Queue", spec={"entitlements": [{"chip": "cpu", "kap": 1}]}))
+    assert unknown_fields(queue) == {".entitlements[].kap": 1}
+    spec = {"kind": "finetune", "spec": {"max_stepz": 2}, "cardz": 1}
+    (job,) = parsed(document(spec=spec))
+    assert unknown_fields(job) == {".spec.max_stepz": 2, ".cardz": 1}
 
 
 def parsed(text: str) -> list[Manifest]:

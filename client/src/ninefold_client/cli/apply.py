@@ -63,7 +63,7 @@ def apply(
         bool,
         typer.Option(
             "--dry-run",
-            help="Change nothing; the server validates new jobs, pipelines and queues.",
+            help="Change nothing; the server validates every change, and the permissions for it.",
         ),
     ] = False,
     wait: Annotated[
@@ -119,12 +119,21 @@ class _Run:
         """Apply a document; None if it failed."""
         try:
             plan = apply_manifest(
-                self._client, manifest, dry_run=self._dry_run, beside=self._manifests
+                self._client,
+                manifest,
+                dry_run=self._dry_run,
+                beside=self._manifests,
+                before=self.plans,
             )
         except NinefoldError as error:
             self._report(manifest, error)
             return None
         self.plans.append(plan)
+        if plan.refused_alone:
+            print_error(
+                f"{manifest}: Warning: {plan.refused_alone}. The documents before it change the same tree, so "
+                "apply may accept it"
+            )
         return plan
 
     def wait_for_sources(self, manifest: Manifest, *, timeout: float) -> None:

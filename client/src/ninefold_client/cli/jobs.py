@@ -1,4 +1,4 @@
-"""``job``, ``logs``, ``events`` and ``dataset``."""
+"""``job`` and ``dataset``, and ``logs`` and ``events`` of what runs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,26 @@ import typer
 
 from ninefold_client.apply import JobKind
 from ninefold_client.cli.context import ErrorReportingGroup, connected
-from ninefold_client.cli.objects import ENDED, FileOption, OutputOption, manifests_of
+from ninefold_client.cli.objects import ENDED, FileOption, manifests_of
 from ninefold_client.cli.output import (
     OutputFormat,
+    OutputOption,
     print_error,
-    print_json,
+    print_objects,
     print_table,
-    print_yaml,
 )
 from ninefold_client.client import Client
 from ninefold_client.code_archives import upload_code
 from ninefold_client.errors import ConnectionFailed, ManifestError, NinefoldError
-from ninefold_client.resources import JOBS, find_object, find_team
+from ninefold_client.resources import (
+    DEPLOYMENTS,
+    JOBS,
+    PIPELINES,
+    Resource,
+    find_object,
+    find_team,
+    split_target,
+)
 
 JobArgument = Annotated[
     str, typer.Argument(help="Name or uid of the job; the newest one of that name.")
@@ -70,7 +78,7 @@ def _submit(client: Client, manifest: Any) -> dict[str, Any]:
         for name, find in kind.references.items()
         if manifest.spec.get(name) is not None
     }
-    return dict(kind.create(manifest, kind.body(manifest, resolved)))
+    return dict(kind.create(kind.body(manifest, resolved)))
 
 
 @job.command()
@@ -121,14 +129,12 @@ def run(
         body["chips"] = chip or ["any"]
         body["code"] = upload_code(client, folder, team=body.get("team", ""))
         row = client.post("jobs", body)
-        if output is OutputFormat.JSON:
-            print_json(row)
-        elif output is OutputFormat.YAML:
-            print_yaml(row)
-        elif output is OutputFormat.NAME:
-            print(f"job/{row['name']}")
-        else:
-            print(f"job/{row['name']} submitted: {row['uid']}", flush=True)
+        print_objects(
+            output,
+            row,
+            names=[f"job/{row['name']}"],
+            table=lambda: print(f"job/{row['name']} submitted: {row['uid']}", flush=True),
+        )
         if follow and _await_start(client, row["uid"]):
             _stream_log(client, row["uid"], offset=0, query={})
         if (wait or follow) and not wait_for_job(client, row["uid"], timeout=None):
@@ -215,31 +221,117 @@ def _status_line(row: dict[str, Any]) -> str:
 
 def logs(
     ctx: typer.Context,
-    name: JobArgument,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name or uid of a job, or deployment/NAME. Of several jobs, the newest.",
+        ),
+    ],
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Stream the log until the attempt ends.")
+        bool, typer.Option("--follow", "-f", help="Stream the log until its program has ended.")
     ] = False,
     attempt: Annotated[
-        int | None, typer.Option(min=1, help="Number of the attempt. Default: the latest.")
+        int | None, typer.Option(min=1, help="Number of a job's attempt. Default: the latest.")
+    ] = None,
+    replica: Annotated[
+        str | None,
+        typer.Option(
+            help="Uid of a deployment's replica, or its beginning. Default: one that is ready."
+        ),
     ] = None,
     tail: Annotated[int | None, typer.Option(min=1, help="Only the last bytes.")] = None,
 ) -> None:
-    """Print the log of a job."""
-    query: dict[str, int] = {"attempt": attempt} if attempt else {}
+    """Print the log of a job, or of a replica of a deployment."""
+    kind, name = split_target(target, default=JOBS)
+    if kind not in (JOBS, DEPLOYMENTS):
+        raise typer.BadParameter(f"{kind.name} have no log; use job/NAME or deployment/NAME")
+    if replica is not None and kind is JOBS:
+        raise typer.BadParameter("--replica is of a deployment: ninefold logs deployment/NAME")
+    if attempt is not None and kind is DEPLOYMENTS:
+        raise typer.BadParameter("--attempt is of a job; a deployment has --replica")
     with connected(ctx) as client:
-        uid = find_object(client, JOBS, name)["uid"]
-        offset = -tail if tail else 0
-        while True:
-            part = client.get(f"jobs/{uid}/log", offset=offset, limit=1_048_576, **query)
-            sys.stdout.write(part["text"])
-            sys.stdout.flush()
-            ended = part["complete"] if follow else not part["text"]
-            if ended or (not follow and tail):
-                return
-            offset = part["next_offset"]
-            if follow and not part["text"]:
-                _stream_log(client, uid, offset=offset, query=query)
-                return
+        row = find_object(client, kind, name)
+        if kind is DEPLOYMENTS:
+            _print_replica_log(client, row, wanted=replica, follow=follow, tail=tail)
+            return
+        query: dict[str, int] = {"attempt": attempt} if attempt else {}
+        offset, complete = _print_log(client, f"jobs/{row['uid']}/log", tail=tail, query=query)
+        if follow and not complete:
+            _stream_log(client, row["uid"], offset=offset, query=query)
+
+
+def _print_log(
+    client: Client, path: str, *, tail: int | None, query: dict[str, int]
+) -> tuple[int, bool]:
+    """Print what the log has; return the offset of what follows, and whether nothing will."""
+    offset = -tail if tail else 0
+    while True:
+        part = client.get(path, offset=offset, limit=1_048_576, **query)
+        sys.stdout.write(part["text"])
+        sys.stdout.flush()
+        offset = part["next_offset"]
+        if part["complete"] or not part["text"]:
+            return offset, part["complete"]
+
+
+def _print_replica_log(
+    client: Client, row: dict[str, Any], *, wanted: str | None, follow: bool, tail: int | None
+) -> None:
+    """Print the log of the current run of a replica, with ``follow`` also of later runs until it has stopped."""
+    replica = _chosen_replica(row, wanted)
+    path = f"replicas/{replica['uid']}/log"
+    offset, complete = _print_log(client, path, tail=tail, query={})
+    while follow and not complete:
+        time.sleep(1)
+        row = client.get(f"deployments/{row['uid']}")
+        current = next((one for one in _replicas(row) if one["uid"] == replica["uid"]), None)
+        if current and current["generation"] != replica["generation"]:
+            print_error(f"The replica was restarted: run {current['generation']}.")
+            replica, offset = current, 0
+        part = client.get(path, offset=offset, limit=1_048_576)
+        sys.stdout.write(part["text"])
+        sys.stdout.flush()
+        offset = part["next_offset"]
+        complete = part["complete"] or (current is None and not part["text"])
+
+
+def _replicas(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the replicas that have not stopped with the number of their revision, the oldest first."""
+    found = [
+        {**replica, "revision": revision["number"]}
+        for revision in row["revisions"]
+        for backend in revision["backends"]
+        for replica in backend["replicas"]
+    ]
+    return sorted(found, key=lambda one: str(one["created_at"]))
+
+
+def _chosen_replica(row: dict[str, Any], wanted: str | None) -> dict[str, Any]:
+    """Return the replica whose uid begins with ``wanted``; by default a ready one, or else the newest.
+
+    :raises NinefoldError: if there is none, or several.
+    """
+    replicas = _replicas(row)
+    if not replicas:
+        raise NinefoldError(
+            f"deployment {row['name']} is {row['state']} and has no replicas. "
+            f"See: ninefold events deployment/{row['name']}"
+        )
+    if wanted is None:
+        ready = [one for one in replicas if one["state"] == "ready"]
+        chosen = ready[0] if ready else replicas[-1]
+        if len(replicas) > 1:
+            print_error(f"Found {len(replicas)} replicas, using {chosen['uid']}.")
+        return chosen
+    matching = [one for one in replicas if one["uid"].startswith(wanted)]
+    if len(matching) == 1:
+        return matching[0]
+    known = ", ".join(f"{one['uid']} ({one['state']})" for one in replicas)
+    count = "several replicas" if matching else "no replica"
+    raise NinefoldError(
+        f"deployment {row['name']} has {count} whose uid begins with {wanted!r}; replicas: {known}"
+    )
 
 
 def _stream_log(client: Client, uid: str, *, offset: int, query: dict[str, int]) -> None:
@@ -266,22 +358,45 @@ def _stream_log(client: Client, uid: str, *, offset: int, query: dict[str, int])
 
 
 def events(
-    ctx: typer.Context, name: JobArgument, output: OutputOption = OutputFormat.TABLE
+    ctx: typer.Context,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name or uid of a job, deployment/NAME or pipeline/NAME. Of several, the newest.",
+        ),
+    ],
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Show the state transitions of a job."""
+    """Show the state transitions of a job, a deployment with its replicas, or a pipeline with its steps."""
+    kind, name = split_target(target, default=JOBS)
+    if kind not in (JOBS, DEPLOYMENTS, PIPELINES):
+        raise typer.BadParameter(
+            f"{kind.name} have no events; use job/NAME, deployment/NAME or pipeline/NAME"
+        )
     with connected(ctx) as client:
-        found = client.get(f"jobs/{find_object(client, JOBS, name)['uid']}/events")
-    if output is OutputFormat.JSON:
-        print_json(found)
-    elif output is OutputFormat.YAML:
-        print_yaml(found)
-    elif output is OutputFormat.NAME:
-        for one in found:
-            print(one["event"])
-    else:
-        print_table(["TIME", "EVENT", "FROM", "TO", "BY", "REASON"],
-                    [[one["at"], one["event"], one["from_state"], one["to_state"], one["actor"], one["reason"]]
-                     for one in found])  # fmt: skip
+        found = client.get(f"{kind.path}/{find_object(client, kind, name)['uid']}/events")
+    # The server has those of jobs in this order, the others latest first.
+    ordered = found if kind is JOBS else found[::-1]
+    print_objects(
+        output,
+        ordered,
+        names=[one["event"] for one in ordered],
+        table=lambda: print_table(
+            ["TIME", "OBJECT", "EVENT", "FROM", "TO", "BY", "REASON"],
+            [
+                [one["at"], _subject(kind, one), one["event"], one["from_state"], one["to_state"],
+                 one["actor"], one["reason"]]
+                for one in ordered
+            ],
+        ),
+    )  # fmt: skip
+
+
+def _subject(kind: Resource, event: dict[str, Any]) -> str:
+    if event.get("replica"):
+        return f"replica/{event['replica']}"
+    return kind.singular if event.get("step") is None else f"step {event['step']}"
 
 
 @dataset.command()

@@ -14,9 +14,10 @@ from ninefold_client.apply import KINDS, manifests_of_objects
 from ninefold_client.cli.context import connected
 from ninefold_client.cli.output import (
     OutputFormat,
+    OutputOption,
     print_error,
     print_fields,
-    print_json,
+    print_objects,
     print_table,
     print_yaml,
 )
@@ -30,7 +31,6 @@ from ninefold_client.watch import watch as watch_events
 ResourceArgument = Annotated[
     str, typer.Argument(help="Plural, singular or short name, for example jobs, job or j.")
 ]
-OutputOption = Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format.")]
 _FILTERED_BY_TEAM = frozenset({"jobs", "deployments", "models", "model-versions", "datasets"})
 _FILTERED_BY_STATE = frozenset({"jobs", "deployments", "model-versions", "cards"})
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
@@ -62,17 +62,14 @@ def get(
                     "or a newer one has their name. -o json shows them."
                 )
             return
-    if output is OutputFormat.TABLE:
-        _print_rows(kind, rows)
-        if len(rows) == limit and name is None:
-            print_error(f"Only the first {limit} {kind.name} are shown; use --limit for more.")
-    elif output is OutputFormat.NAME:
-        for row in rows:
-            print(f"{kind.singular}/{kind.name_of(row)}")
-    elif output is OutputFormat.JSON:
-        print_json(rows[0] if name is not None else rows)
-    else:
-        print_yaml(rows)
+    print_objects(
+        output,
+        rows[0] if name is not None else rows,
+        names=[f"{kind.singular}/{kind.name_of(row)}" for row in rows],
+        table=lambda: _print_rows(kind, rows),
+    )
+    if output is OutputFormat.TABLE and len(rows) == limit and name is None:
+        print_error(f"Only the first {limit} {kind.name} are shown; use --limit for more.")
 
 
 def _filters(
@@ -180,30 +177,21 @@ def quota(ctx: typer.Context, output: OutputOption = OutputFormat.TABLE) -> None
     """Show used, guaranteed, borrowed and lent cards of each queue."""
     with connected(ctx) as client:
         queues = list(client.list_all("queues"))
-    if output is OutputFormat.JSON:
-        print_json(queues)
-    elif output is OutputFormat.YAML:
-        print_yaml(queues)
-    elif output is OutputFormat.NAME:
-        for queue in queues:
-            print(f"queue/{queue['name']}")
-    else:
-        headers = [
-            "QUEUE",
-            "CHIP",
-            "USED",
-            "GUARANTEED",
-            "BORROWED",
-            "LENT",
-            "CAP",
-            "PENDING CLAIMS",
-        ]
-        numbers = ("used", "guaranteed", "borrowed", "lent", "cap")
-        print_table(headers, [
-            [queue["name"], cards["chip"] or "all", *(cards[name] for name in numbers), queue["waiting"]]
-            for queue in queues
-            for cards in queue["cards"] or [dict.fromkeys(("chip", *numbers))]
-        ])  # fmt: skip
+    print_objects(
+        output,
+        queues,
+        names=[f"queue/{queue['name']}" for queue in queues],
+        table=lambda: _print_quota(queues),
+    )
+
+
+def _print_quota(queues: list[dict[str, Any]]) -> None:
+    numbers = ("used", "guaranteed", "borrowed", "lent", "cap")
+    print_table(["QUEUE", "CHIP", *(name.upper() for name in numbers), "PENDING CLAIMS"], [
+        [queue["name"], cards["chip"] or "all", *(cards[name] for name in numbers), queue["waiting"]]
+        for queue in queues
+        for cards in queue["cards"] or [dict.fromkeys(("chip", *numbers))]
+    ])  # fmt: skip
 
 
 FileOption = Annotated[

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import yaml
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from ninefold_client.errors import NinefoldError
 
 #: Wider than any table: without a terminal nothing is cut or wrapped.
 _UNLIMITED = 10_000
@@ -23,6 +26,35 @@ class OutputFormat(StrEnum):
     JSON = "json"
     YAML = "yaml"
     NAME = "name"
+
+
+OutputOption = Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format.")]
+
+
+def print_objects(
+    output: OutputFormat,
+    value: Any,
+    *,
+    table: Callable[[], None],
+    names: Iterable[str] | None = None,
+) -> None:
+    """Print an object, or a list of objects, in the format of the option ``-o``.
+
+    :param table: prints it for people.
+    :param names: the lines of ``-o name``; None if the objects have no names.
+    :raises NinefoldError: for ``-o name`` without names.
+    """
+    if output is OutputFormat.JSON:
+        print_json(value)
+    elif output is OutputFormat.YAML:
+        print_yaml(value if isinstance(value, list) else [value])
+    elif output is OutputFormat.TABLE:
+        table()
+    elif names is None:
+        raise NinefoldError("-o name is not supported here; use table, json or yaml")
+    else:
+        for name in names:
+            print(name)
 
 
 def console() -> Console:

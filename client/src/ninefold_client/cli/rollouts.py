@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ninefold_client.cli.context import ErrorReportingGroup, connected
-from ninefold_client.cli.objects import OutputOption
-from ninefold_client.cli.output import OutputFormat, print_json, print_table, print_yaml
+from ninefold_client.cli.output import OutputFormat, OutputOption, print_objects, print_table
 from ninefold_client.client import Client
 from ninefold_client.errors import NinefoldError
 from ninefold_client.resources import DEPLOYMENTS, find_object
@@ -38,11 +37,12 @@ def status(
     """Show the rollout, and wait until it is complete. Exit code 1 if it has failed or is paused."""
     with connected(ctx) as client:
         row = _find(client, name)
-        if output is not OutputFormat.TABLE:
-            _print_rows([row["rollout"]], row["rollout"], output)
-            return
-        phase = _watch(client, row, timeout=timeout) if watch else _show(row)
-    if phase in {"failed", "paused"}:
+        if watch and output is OutputFormat.TABLE:
+            phase = _watch(client, row, timeout=timeout)
+        else:
+            print_objects(output, row["rollout"], table=lambda: print(_status_line(row)))
+            phase = row["rollout"]["phase"]
+    if output is OutputFormat.TABLE and phase in {"failed", "paused"}:
         raise typer.Exit(1)
 
 
@@ -64,11 +64,6 @@ def _watch(client: Client, row: Mapping[str, Any], *, timeout: float) -> str:
             )
         time.sleep(1)
         row = client.get(f"deployments/{row['uid']}")
-
-
-def _show(row: Mapping[str, Any]) -> str:
-    print(_status_line(row))
-    return str(row["rollout"]["phase"])
 
 
 def _status_line(row: Mapping[str, Any]) -> str:
@@ -111,9 +106,10 @@ def history(
                 f"deployment {row['name']} has no revision {revision}; the newest is revision {newest}"
             )
         output = OutputFormat.YAML if output is OutputFormat.TABLE else output
-    if output is not OutputFormat.TABLE:
-        _print_rows(revisions, revisions, output)
-        return
+    print_objects(output, revisions, table=lambda: _print_history(row, revisions))
+
+
+def _print_history(row: Mapping[str, Any], revisions: list[Mapping[str, Any]]) -> None:
     serving, wanted = row["rollout"]["serving_revision"], row["rollout"]["revision"]
 
     def state(one: Mapping[str, Any]) -> str:
@@ -182,12 +178,3 @@ def _act(
 def _find(client: Client, name: str) -> dict[str, Any]:
     row: dict[str, Any] = client.get(f"deployments/{find_object(client, DEPLOYMENTS, name)['uid']}")
     return row
-
-
-def _print_rows(rows: list[Any], value: Any, output: OutputFormat) -> None:
-    if output is OutputFormat.YAML:
-        print_yaml(rows)
-    elif output is OutputFormat.JSON:
-        print_json(value)
-    else:
-        raise NinefoldError("-o name is not supported here; use table, json or yaml")

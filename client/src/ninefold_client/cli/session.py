@@ -11,10 +11,10 @@ import typer
 from ninefold_client.cli.context import CommonOptions, connected
 from ninefold_client.cli.output import (
     OutputFormat,
+    OutputOption,
     print_error,
-    print_json,
+    print_objects,
     print_table,
-    print_yaml,
 )
 from ninefold_client.client import Client
 from ninefold_client.configuration import (
@@ -115,27 +115,23 @@ def logout(ctx: typer.Context) -> None:
 
 def whoami(
     ctx: typer.Context,
-    output: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="Output format.")
-    ] = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show the user, the roles and the teams of the token."""
     with connected(ctx) as client:
         user = client.get("me")
         url, context = client.credentials.url, client.credentials.context
-    if output is OutputFormat.JSON:
-        print_json(user)
-    elif output is OutputFormat.YAML:
-        print_yaml([user])
-    elif output is OutputFormat.NAME:
-        print(user["username"])
-    else:
-        roles = ["administrator"] if user["administrator"] else user["company_roles"]
-        teams = [
-            f"{team['slug']} ({', '.join(team['roles']) or 'no role'})" for team in user["teams"]
-        ]
-        print_table(["USER", "SERVER", "CONTEXT", "COMPANY ROLES", "TEAMS"],
-                    [[user["username"], url, context, roles, teams]])  # fmt: skip
+    roles = ["administrator"] if user["administrator"] else user["company_roles"]
+    teams = [f"{team['slug']} ({', '.join(team['roles']) or 'no role'})" for team in user["teams"]]
+    print_objects(
+        output,
+        user,
+        names=[user["username"]],
+        table=lambda: print_table(
+            ["USER", "SERVER", "CONTEXT", "COMPANY ROLES", "TEAMS"],
+            [[user["username"], url, context, roles, teams]],
+        ),
+    )
 
 
 def contexts(

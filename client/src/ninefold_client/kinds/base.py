@@ -46,8 +46,9 @@ class Kind:
     write_only: ClassVar[frozenset[str]] = frozenset()
     #: Fields that cannot be changed after creation; ``*`` for all.
     immutable: ClassVar[frozenset[str]] = frozenset()
-    #: Fields that the server refuses at creation; they are changed afterwards.
-    set_after_creation: ClassVar[frozenset[str]] = frozenset()
+    #: Whether the server validates all objects of the kind together, so that a dry run of one may be refused only
+    #: because those before it were not changed either.
+    validated_together: ClassVar[bool] = False
     has_team: ClassVar[bool] = False
     #: Spec field → function that finds the object named there, and returns it with ``uid`` and ``name``.
     references: ClassVar[Mapping[str, FindReference]] = {}
@@ -108,24 +109,10 @@ class Kind:
             body["team"] = find_team(self.client, manifest.team)
         return body
 
-    def create(self, manifest: Manifest, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Create the object and return it."""
-        later = self.set_after_creation & body.keys()
-        row = self.post({name: value for name, value in body.items() if name not in later})
-        if later:
-            self.change(row, body, later)
-        return row
-
-    def post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Send the request that creates the object."""
+    def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Send the request that creates the object, and return it."""
         created: Mapping[str, Any] = self.client.post(self.path, body)
         return created
-
-    def check(self, body: Mapping[str, Any]) -> None:
-        """Let the server validate a creation without doing it, where it can.
-
-        :raises ManifestError: with all of its findings.
-        """
 
     def change(
         self, row: Mapping[str, Any], body: Mapping[str, Any], changed: frozenset[str]

@@ -11,12 +11,14 @@ from ninefold_client.kinds.base import Kind, picked
 from ninefold_client.manifests import Manifest
 from ninefold_client.resources import EVERY_OTHER_TEAM, find_team, find_user
 
+#: The role of a team that its last holder cannot lose.
+ADMINISTRATOR = "administrator"
+
 
 class TeamKind(Kind):
     """A team by its slug; ``members`` is the complete list of roles that were not granted by single sign-on."""
 
     name = "Team"
-    set_after_creation = frozenset({"members"})
     not_deleted = "a team owns the history of its jobs and models"
 
     def find(self, manifest: Manifest) -> dict[str, Any] | None:
@@ -42,6 +44,13 @@ class TeamKind(Kind):
         body: dict[str, Any] = {"slug": manifest.name, "name": spec.pop("title", manifest.name)}
         return {**body, **spec}
 
+    def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        members = [
+            {"user": find_user(self.client, str(one["user"])), "roles": one["roles"]}
+            for one in _sorted_members(body.get("members") or [])
+        ]
+        return super().create({**body, "members": members})
+
     def change(
         self, row: Mapping[str, Any], body: Mapping[str, Any], changed: frozenset[str]
     ) -> None:
@@ -53,8 +62,19 @@ class TeamKind(Kind):
     def _set_members(self, team: str, wanted: list[Mapping[str, Any]]) -> None:
         current = {one["username"]: one for one in self.client.get(f"teams/{team}/members")}
         wanted_roles = {str(one.get("user")): list(one.get("roles") or ()) for one in wanted}
-        # Additions first: a team must not be without an administrator in between.
-        for username, roles in wanted_roles.items():
+        # Administrators first: a team must not be without one in between.
+        by_role = sorted(wanted_roles.items(), key=lambda one: ADMINISTRATOR not in one[1])
+        added = any(
+            ADMINISTRATOR in roles
+            and (name not in current or ADMINISTRATOR not in current[name]["roles"])
+            for name, roles in by_role
+        )
+        if self.client.dry_run and added:
+            # The server would refuse to take the role from the last one that it still knows.
+            keeping = {name for name, one in current.items() if ADMINISTRATOR in one["roles"]}
+            by_role = [one for one in by_role if one[0] not in keeping]
+            current = {name: one for name, one in current.items() if name not in keeping}
+        for username, roles in by_role:
             member = current.get(username)
             uid = member["uid"] if member else find_user(self.client, username)
             granted = member["roles_by_sign_on"] if member else []
@@ -107,7 +127,7 @@ class CompanyRolesKind(Kind):
     def body(self, manifest: Manifest, resolved: Mapping[str, str]) -> dict[str, Any]:
         return {**manifest.spec, "username": manifest.name}
 
-    def post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         uid = find_user(self.client, body["username"])
         self.client.put(f"{self.path}/{uid}", {"roles": body.get("roles") or []})
         return {"uid": uid}
@@ -151,7 +171,6 @@ class WebhookKind(Kind):
 
     name = "Webhook"
     has_team = True
-    set_after_creation = frozenset({"active"})
 
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return {"url": row["url"], "kinds": sorted(row["kinds"]), "active": row["active"]}
@@ -180,7 +199,7 @@ class RetentionRulesKind(Kind):
     def body(self, manifest: Manifest, resolved: Mapping[str, str]) -> dict[str, Any]:
         return {"team": manifest.name, **manifest.spec}
 
-    def post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         uid = _team_uid(self, body["team"])
         self._put(uid, body)
         return {"team": {"uid": uid}}
@@ -235,7 +254,7 @@ class CardRateKind(Kind):
     def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         return {**spec, "per_hour": _decimal(spec["per_hour"])} if "per_hour" in spec else {**spec}
 
-    def post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         rate: Mapping[str, Any] = self.client.put(
             f"{self.path}/{body['name']}", {"per_hour": str(body.get("per_hour"))}
         )
@@ -244,7 +263,7 @@ class CardRateKind(Kind):
     def change(
         self, row: Mapping[str, Any], body: Mapping[str, Any], changed: frozenset[str]
     ) -> None:
-        self.post(body)
+        self.create(body)
 
 
 def _decimal(value: object) -> str:

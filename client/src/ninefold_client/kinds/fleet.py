@@ -12,6 +12,7 @@ from ninefold_client.resources import RESOURCE_OF_KIND, find_object
 class QueueKind(Kind):
     name = "Queue"
     has_team = True
+    validated_together = True
     references: ClassVar = {"parent": by_name("Queue")}
     _fields = (
         "state",
@@ -37,9 +38,23 @@ class QueueKind(Kind):
             wanted["entitlements"] = _sorted_entitlements(wanted["entitlements"])
         return wanted
 
-    def check(self, body: Mapping[str, Any]) -> None:
-        preview = self.client.post(self.path, body, dry_run=True)
-        raise_findings(body["name"], preview["findings"])
+    def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        created = super().create(body)
+        self._raise_previewed(created, name=body["name"])
+        return created
+
+    def change(
+        self, row: Mapping[str, Any], body: Mapping[str, Any], changed: frozenset[str]
+    ) -> None:
+        fields = {name: body[name] for name in sorted(changed)}
+        self._raise_previewed(
+            self.client.patch(f"{self.path}/{self.uid(row)}", fields), name=row["name"]
+        )
+
+    def _raise_previewed(self, answer: Mapping[str, Any], *, name: str) -> None:
+        """A dry run is answered by a preview of the whole tree, with its errors."""
+        if self.client.dry_run:
+            raise_findings(name, answer["findings"])
 
 
 def _sorted_entitlements(entitlements: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -88,7 +103,6 @@ class AlertReceiverKind(Kind):
     name = "AlertReceiver"
     write_only = frozenset({"url", "secret"})
     immutable = frozenset({"kind", "addresses", "language"})
-    set_after_creation = frozenset({"active"})
 
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return picked(row, "kind", "addresses", "language", "active")

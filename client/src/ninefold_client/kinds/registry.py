@@ -56,7 +56,7 @@ class DatasetKind(Kind):
             body["file"] = _content(manifest)
         return body
 
-    def post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if "file" not in body:
             raise ManifestError(
                 f"Dataset/{body['name']}: spec.file is missing; a dataset is created from a file of examples"

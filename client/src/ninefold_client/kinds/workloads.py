@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ninefold_client.client import Client
 from ninefold_client.code_archives import CodeArchive, is_stored_as, pack_folder, upload_archive
 from ninefold_client.errors import ApiError, ManifestError, NinefoldError
-from ninefold_client.kinds.base import Kind, name_of, picked, raise_findings
+from ninefold_client.kinds.base import Kind, name_of, picked
 from ninefold_client.manifests import Difference, Manifest, is_code_folder
 from ninefold_client.resources import (
     DEPLOYMENTS,
@@ -30,9 +30,7 @@ class JobKind(Kind):
 
     name = "Job"
     has_team = True
-    write_only = frozenset(
-        {"secret_variables", "priority_class", "output_shared", "cards", "memory"}
-    )
+    write_only = frozenset({"secret_variables", "priority_class", "output_shared"})
     immutable = frozenset({"*"})
     not_deleted = "jobs stay as records; a running one is cancelled by: ninefold job cancel"
     references: ClassVar = {
@@ -60,15 +58,21 @@ class JobKind(Kind):
             "model_version": name_of(row["model_version"]),
             "dataset_version": name_of(row["dataset_version"]),
             "chips": row["asked_chips"] or row["chips"],
+            "cards": sum(role["replicas"] * role["cards"] for role in row["shape"]),
+            # Of each replica; 0, the default, is no limit.
+            "memory": max(role["memory"] for role in row["shape"]) or None,
             "retry_policy": row["retry_policy"],
         }
 
     def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        return {
+        wanted = {
             name: value
             for name, value in spec.items()
             if name != "code" or not is_code_folder(value)
         }
+        if wanted.get("memory") == 0:
+            wanted["memory"] = None
+        return wanted
 
     def more_differences(
         self, manifest: Manifest, row: Mapping[str, Any] | None
@@ -87,19 +91,17 @@ class JobKind(Kind):
             body["code"] = self._archive(folder)
         return body
 
-    def post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         code = body.get("code")
-        if isinstance(code, CodeArchive):
-            # First: what would be refused is not uploaded.
-            self.check(body)
-            uid = upload_archive(self.client, code, team=str(body.get("team") or ""))
-            body = {**body, "code": uid}
-        return super().post(body)
-
-    def check(self, body: Mapping[str, Any]) -> None:
-        sent = {key: one for key, one in body.items() if not isinstance(one, CodeArchive)}
-        checked = self.client.post(f"{self.path}/check", sent)
-        raise_findings(body["name"], checked["findings"])
+        if not isinstance(code, CodeArchive):
+            return super().create(body)
+        # First: what would be refused is not uploaded.
+        without_code = {name: value for name, value in body.items() if name != "code"}
+        validated: Mapping[str, Any] = self.client.as_dry_run().post(self.path, without_code)
+        if self.client.dry_run:
+            return validated
+        uid = upload_archive(self.client, code, team=str(body.get("team") or ""))
+        return super().create({**body, "code": uid})
 
     def _archive(self, folder: Path) -> CodeArchive:
         """Return the packed folder; it is packed once."""
@@ -168,10 +170,6 @@ class PipelineKind(Kind):
             return dict(step)
         found = find_dataset_version(self.client, str(step["dataset_version"]), team=team)
         return {**step, "dataset_version": found["uid"]}
-
-    def check(self, body: Mapping[str, Any]) -> None:
-        checked = self.client.post(f"{self.path}/check", body)
-        raise_findings(body["name"], checked["findings"])
 
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, 0)

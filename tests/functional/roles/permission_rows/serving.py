@@ -11,6 +11,7 @@ REST = (
     rest("GET", "deployments"),
     rest("POST", "deployments", may=ENGINEERS, body=_DEPLOY),
     rest("GET", "deployments/{deployment}"),
+    rest("GET", "deployments/{deployment}/events"),
     rest("DELETE", "deployments/{deployment.stopped}", may=ENGINEERS),
     rest("DELETE", "deployments/{deployment}", may=ENGINEERS),
     rest("POST", "deployments/{deployment}/revise", may=ENGINEERS, body=_SERVE),

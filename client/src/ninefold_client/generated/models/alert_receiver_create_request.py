@@ -22,6 +22,7 @@ class AlertReceiverCreateRequest:
     secret: str | Unset = UNSET
     addresses: list[str] | Unset = UNSET
     language: LanguageEnum | Unset = "en"
+    active: bool | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name
@@ -40,6 +41,8 @@ class AlertReceiverCreateRequest:
         if not isinstance(self.language, Unset):
             language = self.language
 
+        active = self.active
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -56,6 +59,8 @@ class AlertReceiverCreateRequest:
             field_dict["addresses"] = addresses
         if language is not UNSET:
             field_dict["language"] = language
+        if active is not UNSET:
+            field_dict["active"] = active
 
         return field_dict
 
@@ -79,6 +84,8 @@ class AlertReceiverCreateRequest:
         else:
             language = check_language_enum(_language)
 
+        active = d.pop("active", UNSET)
+
         alert_receiver_create_request = cls(
             name=name,
             kind=kind,
@@ -86,6 +93,7 @@ class AlertReceiverCreateRequest:
             secret=secret,
             addresses=addresses,
             language=language,
+            active=active,
         )
 
         return alert_receiver_create_request

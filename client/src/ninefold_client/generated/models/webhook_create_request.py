@@ -19,6 +19,7 @@ class WebhookCreateRequest:
     url: str
     kinds: list[KindsEnum]
     team: str | Unset = UNSET
+    active: bool | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name
@@ -32,6 +33,8 @@ class WebhookCreateRequest:
 
         team = self.team
 
+        active = self.active
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -43,6 +46,8 @@ class WebhookCreateRequest:
         )
         if team is not UNSET:
             field_dict["team"] = team
+        if active is not UNSET:
+            field_dict["active"] = active
 
         return field_dict
 
@@ -62,11 +67,14 @@ class WebhookCreateRequest:
 
         team = d.pop("team", UNSET)
 
+        active = d.pop("active", UNSET)
+
         webhook_create_request = cls(
             name=name,
             url=url,
             kinds=kinds,
             team=team,
+            active=active,
         )
 
         return webhook_create_request

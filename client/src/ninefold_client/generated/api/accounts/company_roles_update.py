@@ -4,6 +4,7 @@ from urllib.parse import quote
 from ...client import AuthenticatedClient
 from ...models.company_roles import CompanyRoles
 from ...models.company_roles_set_request import CompanyRolesSetRequest
+from ...types import UNSET, Unset
 
 
 def company_roles_update(
@@ -11,6 +12,7 @@ def company_roles_update(
     *,
     client: AuthenticatedClient,
     body: CompanyRolesSetRequest,
+    dry_run: bool | Unset = False,
 ) -> CompanyRoles:
     """Set the company roles of a user.
 
@@ -18,11 +20,18 @@ def company_roles_update(
     """
     headers: dict[str, Any] = {}
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "put",
         "url": "/api/v1/company-roles/{uid}".format(
             uid=quote(str(uid), safe=""),
         ),
+        "params": params,
     }
 
     _kwargs["json"] = body.to_dict()

@@ -4,6 +4,7 @@ from urllib.parse import quote
 import httpx
 
 from ...client import AuthenticatedClient
+from ...types import UNSET, Unset
 
 
 def teams_members_destroy(
@@ -11,11 +12,18 @@ def teams_members_destroy(
     user_uid: str,
     *,
     client: AuthenticatedClient,
+    dry_run: bool | Unset = False,
 ) -> httpx.Response:
     """Remove a member from a team.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
     """
+
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "delete",
@@ -23,6 +31,7 @@ def teams_members_destroy(
             uid=quote(str(uid), safe=""),
             user_uid=quote(str(user_uid), safe=""),
         ),
+        "params": params,
     }
 
     response = client.get_httpx_client().request(**_kwargs)

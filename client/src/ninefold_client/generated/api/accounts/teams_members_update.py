@@ -4,6 +4,7 @@ from urllib.parse import quote
 from ...client import AuthenticatedClient
 from ...models.member import Member
 from ...models.team_member_roles_request import TeamMemberRolesRequest
+from ...types import UNSET, Unset
 
 
 def teams_members_update(
@@ -12,6 +13,7 @@ def teams_members_update(
     *,
     client: AuthenticatedClient,
     body: TeamMemberRolesRequest,
+    dry_run: bool | Unset = False,
 ) -> Member:
     """Set the roles of a member.
 
@@ -19,12 +21,19 @@ def teams_members_update(
     """
     headers: dict[str, Any] = {}
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "put",
         "url": "/api/v1/teams/{uid}/members/{user_uid}".format(
             uid=quote(str(uid), safe=""),
             user_uid=quote(str(user_uid), safe=""),
         ),
+        "params": params,
     }
 
     _kwargs["json"] = body.to_dict()

@@ -14,6 +14,7 @@ def alert_receivers_partial_update(
     *,
     client: AuthenticatedClient,
     body: PatchedAlertReceiverChangeRequest | Unset = UNSET,
+    dry_run: bool | Unset = False,
 ) -> AlertReceiver:
     """Pause or resume an alert receiver.
 
@@ -21,11 +22,18 @@ def alert_receivers_partial_update(
     """
     headers: dict[str, Any] = {}
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "patch",
         "url": "/api/v1/alert-receivers/{uid}".format(
             uid=quote(str(uid), safe=""),
         ),
+        "params": params,
     }
 
     if not isinstance(body, Unset):

@@ -10,6 +10,7 @@ def datasets_create(
     *,
     client: AuthenticatedClient,
     body: DatasetUploadRequest,
+    dry_run: bool | Unset = False,
     idempotency_key: str | Unset = UNSET,
 ) -> DatasetVersionDetail:
     """Upload a file as a new dataset or version.
@@ -20,9 +21,16 @@ def datasets_create(
     if not isinstance(idempotency_key, Unset):
         headers["Idempotency-Key"] = idempotency_key
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/api/v1/datasets",
+        "params": params,
     }
 
     _kwargs["files"] = body.to_multipart()

@@ -12,6 +12,7 @@ def datasets_partial_update(
     *,
     client: AuthenticatedClient,
     body: PatchedDatasetChangeRequest | Unset = UNSET,
+    dry_run: bool | Unset = False,
 ) -> Dataset:
     """Change a dataset.
 
@@ -19,11 +20,18 @@ def datasets_partial_update(
     """
     headers: dict[str, Any] = {}
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "patch",
         "url": "/api/v1/datasets/{uid}".format(
             uid=quote(str(uid), safe=""),
         ),
+        "params": params,
     }
 
     if not isinstance(body, Unset):

@@ -14,6 +14,7 @@ def clusters_create(
     *,
     client: AuthenticatedClient,
     body: KubernetesClusterCreateRequest | VolcanoClusterCreateRequest,
+    dry_run: bool | Unset = False,
     idempotency_key: str | Unset = UNSET,
 ) -> KubernetesClusterDetail | LocalClusterDetail | SimulatedClusterDetail | VolcanoClusterDetail:
     """Register a cluster.
@@ -24,9 +25,16 @@ def clusters_create(
     if not isinstance(idempotency_key, Unset):
         headers["Idempotency-Key"] = idempotency_key
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/api/v1/clusters",
+        "params": params,
     }
 
     if isinstance(body, KubernetesClusterCreateRequest):

@@ -15,6 +15,7 @@ def clusters_partial_update(
     *,
     client: AuthenticatedClient,
     body: PatchedClusterChangeRequest | Unset = UNSET,
+    dry_run: bool | Unset = False,
 ) -> KubernetesClusterDetail | LocalClusterDetail | SimulatedClusterDetail | VolcanoClusterDetail:
     """Change a cluster.
 
@@ -22,11 +23,18 @@ def clusters_partial_update(
     """
     headers: dict[str, Any] = {}
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "patch",
         "url": "/api/v1/clusters/{uid}".format(
             uid=quote(str(uid), safe=""),
         ),
+        "params": params,
     }
 
     if not isinstance(body, Unset):

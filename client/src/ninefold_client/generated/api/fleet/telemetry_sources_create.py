@@ -20,6 +20,7 @@ def telemetry_sources_create(
     body: ExporterMetricSourceCreateRequest
     | PrometheusMetricSourceCreateRequest
     | PushMetricSourceCreateRequest,
+    dry_run: bool | Unset = False,
     idempotency_key: str | Unset = UNSET,
 ) -> ExporterMetricSource | PrometheusMetricSource | PushMetricSource:
     """Create a metric source.
@@ -30,9 +31,16 @@ def telemetry_sources_create(
     if not isinstance(idempotency_key, Unset):
         headers["Idempotency-Key"] = idempotency_key
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/api/v1/telemetry-sources",
+        "params": params,
     }
 
     if isinstance(body, ExporterMetricSourceCreateRequest):

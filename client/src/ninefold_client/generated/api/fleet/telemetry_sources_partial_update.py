@@ -16,6 +16,7 @@ def telemetry_sources_partial_update(
     *,
     client: AuthenticatedClient,
     body: PatchedMetricSourceChangeRequest | Unset = UNSET,
+    dry_run: bool | Unset = False,
 ) -> ExporterMetricSource | PrometheusMetricSource | PushMetricSource:
     """Change, pause or resume a metric source.
 
@@ -23,11 +24,18 @@ def telemetry_sources_partial_update(
     """
     headers: dict[str, Any] = {}
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "patch",
         "url": "/api/v1/telemetry-sources/{uid}".format(
             uid=quote(str(uid), safe=""),
         ),
+        "params": params,
     }
 
     if not isinstance(body, Unset):

@@ -12,6 +12,7 @@ def health_policy_partial_update(
     *,
     client: AuthenticatedClient,
     body: PatchedHealthPolicyChangeRequest | Unset = UNSET,
+    dry_run: bool | Unset = False,
 ) -> HealthPolicy:
     """Change the health policy.
 
@@ -19,9 +20,16 @@ def health_policy_partial_update(
     """
     headers: dict[str, Any] = {}
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "patch",
         "url": "/api/v1/health-policy",
+        "params": params,
     }
 
     if not isinstance(body, Unset):

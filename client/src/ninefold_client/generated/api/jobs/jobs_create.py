@@ -19,6 +19,7 @@ def jobs_create(
     | FinetuneJobSubmitRequest
     | QuantizeJobSubmitRequest
     | ScriptJobSubmitRequest,
+    dry_run: bool | Unset = False,
     idempotency_key: str | Unset = UNSET,
 ) -> EvaluateJobDetail | FinetuneJobDetail | QuantizeJobDetail | ScriptJobDetail:
     """Submit a job.
@@ -29,9 +30,16 @@ def jobs_create(
     if not isinstance(idempotency_key, Unset):
         headers["Idempotency-Key"] = idempotency_key
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/api/v1/jobs",
+        "params": params,
     }
 
     if isinstance(body, FinetuneJobSubmitRequest):

@@ -10,6 +10,7 @@ def rollouts_create(
     *,
     client: AuthenticatedClient,
     body: MaintenanceRolloutCreateRequest,
+    dry_run: bool | Unset = False,
     idempotency_key: str | Unset = UNSET,
 ) -> MaintenanceRollout:
     """Create a maintenance rollout.
@@ -20,9 +21,16 @@ def rollouts_create(
     if not isinstance(idempotency_key, Unset):
         headers["Idempotency-Key"] = idempotency_key
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/api/v1/rollouts",
+        "params": params,
     }
 
     _kwargs["json"] = body.to_dict()

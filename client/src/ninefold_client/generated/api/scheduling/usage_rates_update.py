@@ -4,6 +4,7 @@ from urllib.parse import quote
 from ...client import AuthenticatedClient
 from ...models.card_rate import CardRate
 from ...models.card_rate_change_request import CardRateChangeRequest
+from ...types import UNSET, Unset
 
 
 def usage_rates_update(
@@ -11,6 +12,7 @@ def usage_rates_update(
     *,
     client: AuthenticatedClient,
     body: CardRateChangeRequest,
+    dry_run: bool | Unset = False,
 ) -> CardRate:
     """Set the rate of a chip.
 
@@ -18,11 +20,18 @@ def usage_rates_update(
     """
     headers: dict[str, Any] = {}
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "put",
         "url": "/api/v1/usage/rates/{chip}".format(
             chip=quote(str(chip), safe=""),
         ),
+        "params": params,
     }
 
     _kwargs["json"] = body.to_dict()

@@ -12,6 +12,7 @@ def deployments_revise_create(
     *,
     client: AuthenticatedClient,
     body: RevisionRequestRequest,
+    dry_run: bool | Unset = False,
     idempotency_key: str | Unset = UNSET,
 ) -> DeploymentDetail:
     """Add a revision.
@@ -22,11 +23,18 @@ def deployments_revise_create(
     if not isinstance(idempotency_key, Unset):
         headers["Idempotency-Key"] = idempotency_key
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/api/v1/deployments/{uid}/revise".format(
             uid=quote(str(uid), safe=""),
         ),
+        "params": params,
     }
 
     _kwargs["json"] = body.to_dict()

@@ -4,6 +4,7 @@ from urllib.parse import quote
 from ...client import AuthenticatedClient
 from ...models.storage_quota_request import StorageQuotaRequest
 from ...models.team_storage import TeamStorage
+from ...types import UNSET, Unset
 
 
 def storage_quotas_update(
@@ -11,6 +12,7 @@ def storage_quotas_update(
     *,
     client: AuthenticatedClient,
     body: StorageQuotaRequest,
+    dry_run: bool | Unset = False,
 ) -> TeamStorage:
     """Set the quota of a team.
 
@@ -18,11 +20,18 @@ def storage_quotas_update(
     """
     headers: dict[str, Any] = {}
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "put",
         "url": "/api/v1/storage/quotas/{team}".format(
             team=quote(str(team), safe=""),
         ),
+        "params": params,
     }
 
     _kwargs["json"] = body.to_dict()

@@ -4,6 +4,7 @@ from urllib.parse import quote
 from ...client import AuthenticatedClient
 from ...models.retention_rules_request import RetentionRulesRequest
 from ...models.team_retention_rules import TeamRetentionRules
+from ...types import UNSET, Unset
 
 
 def storage_rules_update(
@@ -11,6 +12,7 @@ def storage_rules_update(
     *,
     client: AuthenticatedClient,
     body: RetentionRulesRequest,
+    dry_run: bool | Unset = False,
 ) -> TeamRetentionRules:
     """Set the retention rules of a team.
 
@@ -18,11 +20,18 @@ def storage_rules_update(
     """
     headers: dict[str, Any] = {}
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "put",
         "url": "/api/v1/storage/rules/{team}".format(
             team=quote(str(team), safe=""),
         ),
+        "params": params,
     }
 
     _kwargs["json"] = body.to_dict()

@@ -1,0 +1,212 @@
+"""``?dry_run=true``: the answer of the real request, and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
+from django.db import connection
+from rest_framework.test import APIClient
+
+from apps.accounts.models import Membership, Team, User
+from apps.fleet.models import Node
+from apps.jobs.models import Job
+from apps.models.selectors import artifact_store
+from apps.notifications.models import Webhook
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.persistence.transactions import is_dry_run
+from tests.functional.api.callers import API, caller, problem
+from tests.functional.api.test_jobs import finetune
+from tests.integration.company import Company, rows
+from tests.integration.serving.deployments import ready_deployment
+
+#: Reading a token notes when it was used.
+NOTED = {"accounts_personaltoken"}
+Capture = Callable[..., AbstractContextManager[list[Callable[[], Any]]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A request that changes something."""
+
+    method: str
+    path: str
+    body: dict[str, Any]
+    form: bool = False
+
+    def send(self, client: APIClient, *, dry_run: bool, **headers: str) -> Any:
+        query = "?dry_run=true" if dry_run else ""
+        body = dict(self.body)
+        if self.form:
+            body["file"] = SimpleUploadedFile("rows.jsonl", rows(23).getvalue())
+        send = getattr(client, self.method)
+        form = "multipart" if self.form else "json"
+        return send(f"{API}/{self.path}{query}", body, format=form, headers=headers)
+
+
+@pytest.fixture
+def administrator(company: Company) -> APIClient:
+    return caller(User.objects.create(username="root", is_superuser=True, is_staff=True))
+
+
+def changes(company: Company) -> Iterator[Change]:
+    """A creation or change of each kind of object; what later ones need is created by earlier ones."""
+    team, member, deployment = company.team, company.stranger, ready_deployment(company)
+
+    def post(path: str, **body: Any) -> Change:
+        return Change(method="post", path=path, body=body)
+
+    def patch(path: str, **body: Any) -> Change:
+        return Change(method="patch", path=path, body=body)
+
+    def put(path: str, **body: Any) -> Change:
+        return Change(method="put", path=path, body=body)
+
+    members = [{"user": member.uid, "roles": ["engineer"]}]
+    yield post("teams", name="Maps", slug="maps", members=members)
+    maps = Team.objects.get(slug="maps")
+    yield patch(f"teams/{maps.uid}", name="Map data")
+    yield put(f"teams/{maps.uid}/members/{company.engineer.uid}", roles=["viewer"])
+    yield Change(method="delete", path=f"teams/{maps.uid}/members/{member.uid}", body={})
+    yield put(f"company-roles/{company.engineer.uid}", roles=["operator"])
+    yield post("priority-classes", name="hotfix", value=17)
+    yield post(
+        "alert-receivers", name="on-call", kind="webhook", url="https://1.1.1.1/", active=False
+    )
+    yield post("webhooks", name="build", team="addresses", url="https://1.1.1.1/", kinds=["job.failed"],
+               active=False)  # fmt: skip
+    yield patch(f"webhooks/{Webhook.objects.get().uid}", active=True)
+    yield post("alert-rules", name="hot", title="Hot", measure="cards.temperature", op=">", threshold=90,
+               severity="warning")  # fmt: skip
+    yield post("health-rules", name="hot", title="Hot", level=1,
+               condition={"metric": "temperature", "op": ">", "value": 90})  # fmt: skip
+    yield patch("health-policy", automatic=False)
+    yield put(f"storage/quotas/{team.uid}", limit=10**12)
+    yield put(f"storage/rules/{team.uid}", enabled=True, keep_versions=5, checkpoint_days=None,
+              failed_days=None, log_days=None)  # fmt: skip
+    yield put("usage/rates/nvidia-h800", per_hour="26.5")
+    yield Change(
+        method="post", path="datasets", body={"name": "orders", "team": "addresses"}, form=True
+    )
+    yield patch(f"datasets/{company.dataset.dataset.uid}", description="from the map")
+    yield patch(f"models/{company.model.line.uid}", description="small")
+    yield post("jobs", **finetune(company, team="addresses"))
+    yield post("pipelines", name="whole way", team="addresses", model_version=company.model.uid, steps=[
+        {"kind": "finetune", "dataset_version": company.dataset.uid, "output_name": "parser"}])  # fmt: skip
+    yield post("deployments", name="parcels", team="addresses", model_version="tiny@1")
+    yield post(f"deployments/{deployment.uid}/revise", model_version="tiny@1", cards=2)
+    yield post(f"deployments/{deployment.uid}/scale", replicas=2)
+    yield patch(f"deployments/{deployment.uid}", max_surge="2")
+    yield patch(
+        f"routes/{deployment.route.uid}", backends=[{"deployment": deployment.uid, "weight": 5}]
+    )
+    labels = {"name": Node.objects.get().name}
+    yield post("rollouts", name="driver", cluster=company.cluster_row.uid, labels=labels,
+               argv=["/usr/bin/update"], burn_in=False)  # fmt: skip
+
+
+def stored() -> dict[str, str]:
+    """A digest of the rows of each table."""
+    found = {}
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            if table not in NOTED:
+                cursor.execute(
+                    f"SELECT md5(string_agg(one::text, ',' ORDER BY one::text)) FROM {table} one"
+                )
+                found[table] = cursor.fetchone()[0]
+    return found
+
+
+def test_a_dry_run_of_every_change_is_answered_as_the_change_and_changes_nothing(
+    administrator: APIClient,
+    stranger: APIClient,
+    company: Company,
+    django_capture_on_commit_callbacks: Capture,
+) -> None:
+    faulty = {}
+    for change in changes(company):
+        before, blobs = stored(), len(list(artifact_store().blobs()))
+        with django_capture_on_commit_callbacks() as committed:
+            dry = change.send(administrator, dry_run=True, **{"Idempotency-Key": "dry"})
+        after = stored()
+        changed = [table for table, digest in after.items() if digest != before[table]]
+        if changed or committed or len(list(artifact_store().blobs())) != blobs or is_dry_run():
+            faulty[f"{change.method} {change.path}: changes"] = (changed, committed)
+        refused = change.send(stranger, dry_run=True)
+        also = change.send(stranger, dry_run=False)
+        if refused.status_code < 400 or _without_id(refused) != _without_id(also):
+            faulty[f"{change.method} {change.path}: of a stranger"] = (refused, also)
+        real = change.send(administrator, dry_run=False, **{"Idempotency-Key": change.path})
+        if dry.status_code >= 400 or dry.status_code != real.status_code or stored() == after:
+            faulty[f"{change.method} {change.path}: answer"] = (dry.content, real.content)
+    assert not faulty
+
+
+def _without_id(response: Any) -> dict[str, Any]:
+    body = response.json()
+    body.pop("request_id", None)
+    return dict(body)
+
+
+def test_a_dry_run_has_the_errors_of_the_request(
+    engineer: APIClient, administrator: APIClient, company: Company
+) -> None:
+    Membership.objects.create(user=company.engineer, team=company.team, role=TeamRole.ADMINISTRATOR)
+    Membership.objects.filter(team=company.team, role=TeamRole.ADMINISTRATOR).exclude(
+        user=company.engineer
+    ).delete()
+    deployment = ready_deployment(company)
+    last = f"teams/{company.team.uid}/members/{company.engineer.uid}"
+    wrong = (
+        ("post", "jobs", finetune(company, spec={"learning_rate": -1})),
+        ("post", "deployments", {"name": "p", "model_version": "tiny@1", "spec": {"max_model_len": -1}}),
+        ("post", "deployments", {"name": deployment.name, "model_version": "tiny@1"}),
+        ("post", f"deployments/{deployment.uid}/revise", {"model_version": "tiny@1", "cards": 10**6}),
+        ("patch", f"deployments/{deployment.uid}", {"max_surge": "0", "max_unavailable": "0"}),
+        ("put", last, {"roles": ["engineer"]}),
+        ("post", "webhooks", {"name": "w", "team": "addresses", "url": "http://[::1]/", "kinds": ["job.failed"]}),
+    )  # fmt: skip
+    faulty = {}
+    for method, path, body in wrong:
+        change = Change(method=method, path=path, body=body)
+        dry = change.send(engineer, dry_run=True)
+        real = change.send(engineer, dry_run=False)
+        if dry.status_code < 400 or _without_id(dry) != _without_id(real):
+            faulty[f"{method} {path} {body}"] = (dry.content, real.content)
+    assert not faulty
+    assert not Job.objects.exists()
+
+
+def test_an_operation_without_dry_run_refuses_it_and_does_nothing(
+    administrator: APIClient, company: Company, tmp_path: Path
+) -> None:
+    file = tmp_path / "schema.json"
+    call_command("spectacular", format="openapi-json", file=str(file))
+    paths = json.loads(file.read_text())["paths"]
+    before, faulty, supported = stored(), {}, 0
+    for path, methods in paths.items():
+        for method in methods.keys() & {"post", "put", "patch", "delete"}:
+            parameters = {one["name"] for one in methods[method].get("parameters", ())}
+            if "dry_run" in parameters:
+                supported += 1
+                continue
+            url = path.replace("{", "").replace("}", "")
+            url = "/".join("0" * 32 if part.endswith("uid") else part for part in url.split("/"))
+            answer = getattr(administrator, method)(f"{url}?dry_run=true", {})
+            if not 400 <= answer.status_code < 500:
+                faulty[f"{method} {path}"] = answer.content
+    assert not faulty
+    assert stored() == before
+    assert supported > 30
+    refused = administrator.post(f"{API}/tokens?dry_run=true", {"name": "x"})
+    assert "dry_run" in problem(refused, 400, "invalid")["errors"][0]["field"]
+    unclear = administrator.post(f"{API}/priority-classes?dry_run=maybe", {"name": "x", "value": 1})
+    assert problem(unclear, 400, "invalid")["errors"][0]["field"] == "dry_run"
