@@ -24,7 +24,7 @@ from apps.serving.models import (
 )
 from apps.serving.selectors.deployments import RolloutStatus, rollout_status
 from apps.serving.selectors.lora_adapters import MAX_ADAPTERS, AdapterConfiguration
-from apps.serving.selectors.revision_configurations import MAX_REPLICAS, RevisionConfiguration
+from apps.serving.selectors.revision_configurations import MAX_REPLICAS
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
@@ -308,10 +308,15 @@ class RevisionConfigurationSerializer(StrictSerializer[Any]):
         child=serializers.CharField(max_length=60),
         required=False,
         max_length=50,
-        help_text="Acceptable chips in order of preference.",
+        help_text="Acceptable chips in order of preference. Default of a new deployment: the chip of the fleet "
+        "that holds the model on the fewest cards; free cards come first.",
     )
     cards = serializers.IntegerField(
-        required=False, min_value=1, max_value=MOST_CARDS, help_text="Cards of one replica."
+        required=False,
+        min_value=1,
+        max_value=MOST_CARDS,
+        help_text="Cards of one replica. Default of a new deployment: the fewest of 1, 2, 4 and 8 that hold the "
+        "model.",
     )
     adapters = serializers.ListField(
         child=AdapterRequestSerializer(),
@@ -320,21 +325,21 @@ class RevisionConfigurationSerializer(StrictSerializer[Any]):
         help_text="LoRA adapters to serve beside the model, each under a model name of its own.",
     )
 
-    def configuration(self, attrs: Mapping[str, Any]) -> RevisionConfiguration:
-        """The fields above as one value."""
-        names = ("model_version", "engine", "spec", "chips", "cards")
+    @staticmethod
+    def given(attrs: Mapping[str, Any]) -> dict[str, Any]:
+        """The given fields, as a ``RevisionConfiguration`` has them."""
+        names = ("model_version", "engine", "spec", "chips", "cards", "adapters")
         given = {name: attrs[name] for name in names if name in attrs}
         if "chips" in given:
             given["chips"] = tuple(given["chips"])
-        given["adapters"] = tuple(
-            AdapterConfiguration(**adapter) for adapter in attrs.get("adapters", ())
-        )
-        return RevisionConfiguration(**given)
+        if "adapters" in given:
+            given["adapters"] = tuple(AdapterConfiguration(**one) for one in given["adapters"])
+        return given
 
 
 class RevisionRequestSerializer(RevisionConfigurationSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return {"configuration": self.configuration(attrs)}
+        return self.given(attrs)
 
 
 @extend_schema_serializer(
@@ -370,7 +375,7 @@ class DeploymentCreateSerializer(
             "name": attrs["name"],
             "queue": require_queue_of_team(attrs["queue"], team=attrs["team"]),
             "replicas": attrs["replicas"],
-            "configuration": self.configuration(attrs),
+            "configuration": self.given(attrs),
             "strategy": RolloutStrategy(**self.strategy(attrs)),
         }
 

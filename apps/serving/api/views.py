@@ -18,6 +18,10 @@ from apps.accounts.api.idempotency import idempotent
 from apps.serving import selectors
 from apps.serving.api import serializers
 from apps.serving.models import ApiKey, Deployment, GatewayCall, Replica
+from apps.serving.selectors.revision_configurations import (
+    changed_configuration,
+    default_configuration,
+)
 from apps.serving.services import deployments, gateways, rollouts
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
@@ -76,15 +80,19 @@ class DeploymentViewSet(
     def create(self, request: Request) -> Response:
         given = self.validated_body(serializers.DeploymentCreateSerializer)
         accounts.require_permission(request.user, Permission.DEPLOY, team=given["team"])
-        deployment = deployments.deployment_create(actor=acting_user(request), **given)
+        configuration = default_configuration(**given.pop("configuration"))
+        deployment = deployments.deployment_create(
+            actor=acting_user(request), configuration=configuration, **given
+        )
         response = self._deployment_response(deployment.uid)
         response.status_code = status.HTTP_201_CREATED
         return response
 
     @extend_schema(
         summary="Add a revision",
-        description="Replicas of the revision replace earlier ones in steps of max_surge and max_unavailable; "
-        "each gets requests when it is ready. While rollouts are paused, the revision waits.",
+        description="Omitted fields are those of the newest revision; with other chips and no engine, the engine "
+        "is chosen again. Replicas of the revision replace earlier ones in steps of max_surge and "
+        "max_unavailable; each gets requests when it is ready. While rollouts are paused, the revision waits.",
         tags=["serving"],
         request=serializers.RevisionRequestSerializer,
         responses=serializers.DeploymentDetailSerializer,
@@ -93,11 +101,13 @@ class DeploymentViewSet(
     @idempotent
     @action(detail=True, methods=["post"])
     def revise(self, request: Request, uid: str) -> Response:
+        deployment = self._changeable_deployment()
+        changes = self.validated_body(serializers.RevisionRequestSerializer)
         deployments.deployment_revise(
-            deployment=self._changeable_deployment(),
+            deployment=deployment,
+            configuration=changed_configuration(selectors.newest_revision(deployment), changes),
             actor=acting_user(request),
             at=timezone.now(),
-            **self.validated_body(serializers.RevisionRequestSerializer),
         )
         return self._deployment_response(uid)
 

@@ -142,6 +142,16 @@ class RevisionConfiguration:
         return replace(self, engine=best_engine(chip=chip, model=facts))
 
 
+def changed_configuration(revision: Revision, changes: Mapping[str, Any]) -> RevisionConfiguration:
+    """The configuration of the revision with some fields replaced.
+
+    With other chips the engine is chosen again, unless the changes name one.
+    """
+    current = RevisionConfiguration.of(revision)
+    engine = current.engine if changes.get("chips", current.chips) == current.chips else ""
+    return replace(current, **{"engine": engine, **changes})
+
+
 def revision_configuration_check(
     configuration: RevisionConfiguration, *, replicas: int
 ) -> tuple[FieldFinding, ...]:
@@ -346,39 +356,77 @@ def replica_memory(configuration: RevisionConfiguration) -> sizing.SizingResult:
     return sizing.estimate_memory(subject, requested, chip=chosen.chips[0], engine=chosen.engine)
 
 
-def default_configuration(version: ModelVersion) -> RevisionConfiguration:
-    """What is deployed where no field is given: the chip of the fleet that holds the model on the fewest cards.
+def default_configuration(
+    model_version: ModelVersion,
+    *,
+    chips: tuple[str, ...] = (),
+    cards: int | None = None,
+    **chosen: Any,
+) -> RevisionConfiguration:
+    """The configuration with the chip of the fleet that holds the model on the fewest cards.
 
     A chip with enough free cards comes first. A model that cannot be sized gets one card; one that no card of the
     fleet serves gets the processor.
+
+    :param chips: replaces the chips of the fleet.
+    :param cards: replaces the numbers of cards that are tried.
+    :param chosen: further fields of the configuration.
     """
+    numbers = CARDS_OF_A_NODE if cards is None else (cards,)
     found: list[tuple[tuple[bool, int, int], RevisionConfiguration]] = []
-    known = adapter_registry.all_chips()
-    for chip, free in quotas.count_free_cards().items():
-        if chip not in known or known[chip].kind is ChipKind.CPU:
+    refused: list[RevisionConfiguration] = []
+    for alternatives, free in _acceptable_chips(chips):
+        candidate = RevisionConfiguration(
+            model_version=model_version, chips=alternatives, cards=numbers[0], **chosen
+        ).with_engine()
+        if not candidate.engine or (fitting := _with_fewest_cards(candidate, numbers)) is None:
             continue
-        candidate = RevisionConfiguration(model_version=version, chips=(chip,)).with_engine()
-        if candidate.engine and (chosen := _with_fewest_cards(candidate)):
-            found.append(((free < chosen.cards, chosen.cards, -free), chosen))
-    best = min(found, key=lambda each: each[0], default=None)
-    return best[1] if best else RevisionConfiguration(model_version=version)
+        if revision_configuration_check(fitting, replicas=1):
+            refused.append(fitting)
+        else:
+            found.append(((free < fitting.cards, fitting.cards, -free), fitting))
+    if found:
+        return min(found, key=lambda each: each[0])[1]
+    fallback = RevisionConfiguration(
+        model_version=model_version, chips=chips or ("cpu",), cards=numbers[0], **chosen
+    )
+    # What the request has wrong is said of a chip that holds the model.
+    if refused and revision_configuration_check(fallback, replicas=1):
+        return refused[0]
+    return fallback
 
 
-def _with_fewest_cards(candidate: RevisionConfiguration) -> RevisionConfiguration | None:
-    """With the fewest cards of one node that hold one request and that its engine takes; None if none do."""
-    for cards in CARDS_OF_A_NODE:
+def _acceptable_chips(chips: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Alternatives with the number of their free cards: the given ones, or else each chip of the fleet."""
+    free = quotas.count_free_cards()
+    if chips:
+        yield chips, free.get(chips[0], 0)
+        return
+    known = adapter_registry.all_chips()
+    for chip, number in free.items():
+        if chip in known and known[chip].kind is not ChipKind.CPU:
+            yield (chip,), number
+
+
+def _with_fewest_cards(
+    candidate: RevisionConfiguration, numbers: tuple[int, ...]
+) -> RevisionConfiguration | None:
+    """With the first number of cards that holds one request and that its engine takes.
+
+    If the engine takes none, the first number that holds one; None if the model fits on none.
+    """
+    holding: list[RevisionConfiguration] = []
+    for cards in numbers:
         chosen = replace(candidate, cards=cards)
         try:
             estimate = replica_memory(chosen).estimate
         except sizing.SizingRefused:
-            return None if revision_configuration_check(candidate, replicas=1) else candidate
-        if (
-            estimate.fits
-            and estimate.legal
-            and not revision_configuration_check(chosen, replicas=1)
-        ):
-            return chosen
-    return None
+            return candidate
+        if estimate.fits and estimate.legal:
+            if not revision_configuration_check(chosen, replicas=1):
+                return chosen
+            holding.append(chosen)
+    return holding[0] if holding else None
 
 
 def _sizing_request(chosen: RevisionConfiguration, *, longest: int) -> dict[str, Any]:

@@ -90,6 +90,19 @@ def test_a_deployment_is_scaled_revised_stopped_started_and_deleted(
     deploy(engineer, company)
 
 
+def test_a_revision_keeps_what_its_request_omits(engineer: APIClient, company: Company) -> None:
+    address = f"{API}/deployments/{deploy(engineer, company)['uid']}"
+    first = engineer.get(address).json()["revisions"][0]
+    asked = {"model_version": company.model.uid, "spec": {"steps": 3}, "cards": 2}
+    second = engineer.post(f"{address}/revise", asked).json()["revisions"][0]
+    assert (second["engine"], second["chips"]) == (first["engine"], first["chips"])
+    better = ready_model(team=company.team, name="better")
+    third = engineer.post(f"{address}/revise", {"model_version": better.uid}).json()["revisions"][0]
+    assert third["model_version"]["name"] == "better v1"
+    kept = ("engine", "spec", "chips", "cards")
+    assert [third[name] for name in kept] == [second[name] for name in kept]
+
+
 def test_a_stopped_deployment_is_deleted_at_once(engineer: APIClient, company: Company) -> None:
     address = f"{API}/deployments/{deploy(engineer, company)['uid']}"
     engineer.post(f"{address}/stop")

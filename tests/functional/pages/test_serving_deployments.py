@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -22,6 +23,7 @@ from apps.serving.services import deployments as services
 from apps.serving.services.gateways import usage_batch_record
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
+from tests.functional.api.callers import caller
 from tests.functional.sample_rows import FilledCompany
 from tests.integration.company import safetensors, stored
 
@@ -403,6 +405,20 @@ def test_one_click_deploys_on_the_fewest_cards_of_the_fleet_that_hold_the_model(
     revision = deployed()
     assert (revision.chips, revision.cards) == (["nvidia-h800"], 4)
     assert revision.engine
+
+    def created(**given: Any) -> tuple[list[str], int]:
+        body = {"name": f"by-rest-{secrets.token_hex(4)}", "team": version.line.team.slug}
+        response = caller(filled.user).post(
+            "/api/v1/deployments", {**body, "model_version": version.uid, **given}
+        )
+        assert response.status_code == 201, response.content
+        (newest,) = response.json()["revisions"]
+        return newest["chips"], newest["cards"]
+
+    assert created() == (["nvidia-h800"], 4)
+    assert created(cards=8) == (["nvidia-h800"], 8)
+    assert created(chips=["nvidia-h800", "nvidia-l4"]) == (["nvidia-h800", "nvidia-l4"], 4)
+    assert created(chips=["cpu"]) == (["cpu"], 1)
 
 
 def test_the_form_says_why_a_model_has_no_memory_estimate(

@@ -39,11 +39,14 @@ def deploy(
     replicas: Annotated[int, typer.Option(min=1, help="Number of replicas.")] = 1,
     cards: Annotated[
         int | None,
-        typer.Option(min=1, help="Cards of one replica. Default: 1."),
+        typer.Option(min=1, help="Cards of one replica. Default: the fewest that hold the model."),
     ] = None,
     chip: Annotated[
         list[str] | None,
-        typer.Option(help="Acceptable chip; repeat it in order of preference. Default: cpu."),
+        typer.Option(
+            help="Acceptable chip; repeat it in order of preference. Default: the chip of the fleet that holds "
+            "the model on the fewest cards."
+        ),
     ] = None,
     engine: Annotated[
         str | None, typer.Option(help="Serving engine. Default: one that supports the chip.")
