@@ -241,7 +241,11 @@ class DeploymentViewSet(
         )
         if deleted:
             return Response(status=status.HTTP_204_NO_CONTENT)
-        response = self._deployment_response(uid)
+        try:
+            response = self._deployment_response(uid)
+        except Deployment.DoesNotExist:
+            # Its last replica has stopped since.
+            return Response(status=status.HTTP_204_NO_CONTENT)
         response.status_code = status.HTTP_202_ACCEPTED
         return response
 

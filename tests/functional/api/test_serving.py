@@ -9,8 +9,8 @@ from django.utils import timezone
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
-from apps.serving.models import ApiKey, Replica
-from apps.serving.services import gateways
+from apps.serving.models import ApiKey, Deployment, Replica
+from apps.serving.services import deployments, gateways
 from controlplane.domain.serving.lifecycle import ReplicaState
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company, ready_model
@@ -101,6 +101,24 @@ def test_a_revision_keeps_what_its_request_omits(engineer: APIClient, company: C
     assert third["model_version"]["name"] == "better v1"
     kept = ("engine", "spec", "chips", "cards")
     assert [third[name] for name in kept] == [second[name] for name in kept]
+
+
+def test_a_deployment_that_stops_during_its_deletion_is_deleted(
+    engineer: APIClient, company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reconcilers run between the request of the deletion and its response."""
+    created = deploy(engineer, company)
+    delete = deployments.deployment_delete
+
+    def delete_and_reconcile(**given: Any) -> bool:
+        deleted = delete(**given)
+        for _ in range(3):
+            company.turn_deployments()
+        return deleted
+
+    monkeypatch.setattr(deployments, "deployment_delete", delete_and_reconcile)
+    assert engineer.delete(f"{API}/deployments/{created['uid']}").status_code == 204
+    assert not Deployment.objects.filter(deleted_at=None).exists()
 
 
 def test_a_stopped_deployment_is_deleted_at_once(engineer: APIClient, company: Company) -> None:
