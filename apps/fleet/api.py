@@ -1,4 +1,4 @@
-"""REST of nodes, cards and chips, and the serializers of clusters: serializers, views and addresses."""
+"""REST of nodes, cards and chips: serializers, views and addresses; and the serializers of clusters."""
 
 from __future__ import annotations
 
