@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import connection
-
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.quotas.models import Queue
 from apps.quotas.selectors.queue_visibility import queue_visibility_of
 from apps.quotas.selectors.topology import allocated_claims
 from apps.telemetry.selectors.metric_sources import FRESH, IDLE
+from controlplane.persistence.transactions import fetch_rows
 
 IDLE_FOR = timedelta(minutes=30)
 #: Maximum time range.
@@ -87,9 +86,7 @@ def idle_cards(*, at: datetime) -> Sequence[IdleCard]:
         "look_back": hour - LOOKBACK,
         "idle": IDLE,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_IDLE, asked)
-        found = [IdleCard(*row) for row in cursor.fetchall()]
+    found = [IdleCard(*row) for row in fetch_rows(_IDLE, asked)]
     return [card for card in found if card.since <= at - IDLE_FOR]
 
 

@@ -21,6 +21,7 @@ from apps.fleet.selectors import is_fleet_operator
 from apps.telemetry.models import CardMetrics, NodeToken, Source
 from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.encryption import DecryptionFailed, decrypt
+from controlplane.persistence.transactions import fetch_row
 from controlplane.ports import adapter_registry
 from controlplane.ports.adapter_options import AdapterOptions
 from controlplane.ports.telemetry import TelemetryError, TelemetryFailed, TelemetrySource
@@ -66,9 +67,7 @@ def find_valid_node_token(text: str) -> NodeToken | None:
 
     Each batch needs it: only the columns that a batch needs are loaded.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_KNOWN, [token_digest(text)])
-        row = cursor.fetchone()
+    row = fetch_row(_KNOWN, [token_digest(text)])
     if row is None:
         return None
     token, agent, node, name, locality, cluster, uid, named = row
