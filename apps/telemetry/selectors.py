@@ -41,6 +41,7 @@ from apps.telemetry.models import CardHistory, CardHour, CardMetrics, NodeToken,
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.telemetry import MEASURES, Metric
 from controlplane.persistence.encryption import DecryptionFailed, decrypt
+from controlplane.persistence.transactions import fetch_row
 from controlplane.ports import adapter_registry
 from controlplane.ports.adapter_options import AdapterOptions
 from controlplane.ports.telemetry import TelemetryError, TelemetryFailed, TelemetrySource
@@ -86,9 +87,7 @@ def find_valid_node_token(text: str) -> NodeToken | None:
 
     Each batch needs it: only the columns that a batch needs are loaded.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_KNOWN, [token_digest(text)])
-        row = cursor.fetchone()
+    row = fetch_row(_KNOWN, [token_digest(text)])
     if row is None:
         return None
     token, agent, node, name, locality, cluster, uid, named = row

@@ -21,7 +21,8 @@ from apps.monitoring.services.metric_ingestion import (
 )
 from apps.telemetry.models import NodeToken, Source
 from apps.telemetry.services.metric_batches import MetricBatchResult
-from apps.telemetry.services.metric_sources import metric_source_record_scrape, node_token_issue
+from apps.telemetry.services.metric_sources import metric_source_record_scrape
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.adapters.clusters.kubernetes.node_conditions import node_condition_signals
 from controlplane.domain.telemetry import CardMetricsReading
 from controlplane.ports.clusters import ClusterDiagnosis

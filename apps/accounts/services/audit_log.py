@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from apps.accounts.models import AuditEntry, Team, User
 from apps.accounts.selectors import RequestUser
 from controlplane.persistence.audit_context import current_audit_context
+from controlplane.persistence.transactions import audit_entries_deletable
 
 
 def record_audit_entry(
@@ -43,10 +44,8 @@ def audit_prune(*, before: datetime) -> int:
 
     The only way to delete an entry: the database refuses every other.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL ninefold.audit_retention TO 'on'")
+    with audit_entries_deletable():
         count = AuditEntry.objects.filter(at__lt=before).delete()[0]
-        cursor.execute("SET LOCAL ninefold.audit_retention TO 'off'")
     if count:
         record_audit_entry(actor=None, action="audit.prune", count=count, before=before.isoformat())
     return count

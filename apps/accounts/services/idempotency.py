@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
 
 from apps.accounts.models import IdempotencyRecord, User
 from controlplane.domain.common.reasons import Reason
 from controlplane.persistence.encryption import decrypt, encrypt
+from controlplane.persistence.transactions import set_lock_timeout
 
 #: An answer is repeated for this long; then its key is free again.
 IDEMPOTENCY_RETENTION = timedelta(hours=24)
@@ -50,12 +51,12 @@ def idempotency_begin(
         user=user, key=key, created_at__lte=at - IDEMPOTENCY_RETENTION
     ).delete()
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [_IDEMPOTENCY_WAIT])
+        with transaction.atomic():
+            set_lock_timeout(_IDEMPOTENCY_WAIT)
             record, fresh = IdempotencyRecord.objects.get_or_create(
                 user=user, key=key, defaults={"fingerprint": fingerprint}
             )
-            cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+            set_lock_timeout()
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", "") != _LOCK_NOT_AVAILABLE:
             raise

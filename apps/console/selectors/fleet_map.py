@@ -14,9 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from django.db import connection
-
-from apps.quotas.selectors.free_capacity import natural_sort_key
+from apps.quotas.selectors.free_capacity import natural_sort_key, topology_sort_key
 from apps.quotas.selectors.topology import (
     CLUSTER,
     FLEET,
@@ -26,6 +24,7 @@ from apps.quotas.selectors.topology import (
 )
 from apps.telemetry.selectors import FRESH
 from controlplane.domain.common.topology import network_domains
+from controlplane.persistence.transactions import fetch_row, fetch_rows
 from controlplane.ports.adapter_registry import geometries_on_node
 
 
@@ -178,31 +177,27 @@ _VERSION = """
 
 def fleet_map_version() -> str:
     """Another text whenever the picture would be another one."""
-    with connection.cursor() as cursor:
-        cursor.execute(_VERSION)
-        return "|".join(map(str, cursor.fetchone()))
+    return "|".join(map(str, fetch_row(_VERSION)))
 
 
 def fleet_map_nodes(*, at: datetime, only: FleetMapScope) -> Sequence[FleetMapNode]:
     """Every node with cards, by cluster, place in the network and name."""
     asked: dict[str, datetime | str] = {"at": at, "chip": only.chip, "cluster": only.cluster}
-    with connection.cursor() as cursor:
-        cursor.execute(_NODES, asked)
-        rows = [
-            FleetMapNode(
-                name=row[0],
-                cluster=row[1],
-                labels=_parse_labels(row[2]),
-                indices=row[3],
-                chips=row[4],
-                uses=row[5],
-                ages=row[6],
-                heat_values=tuple(row[7:]),
-            )
-            for row in cursor.fetchall()
-        ]
+    rows = [
+        FleetMapNode(
+            name=row[0],
+            cluster=row[1],
+            labels=_parse_labels(row[2]),
+            indices=row[3],
+            chips=row[4],
+            uses=row[5],
+            ages=row[6],
+            heat_values=tuple(row[7:]),
+        )
+        for row in fetch_rows(_NODES, asked)
+    ]
     rows.sort(
-        key=lambda row: (row.cluster, *_topology_sort_key(row.labels), natural_sort_key(row.name))
+        key=lambda row: (row.cluster, *topology_sort_key(row.labels), natural_sort_key(row.name))
     )
     return rows
 
@@ -210,10 +205,6 @@ def fleet_map_nodes(*, at: datetime, only: FleetMapScope) -> Sequence[FleetMapNo
 def _parse_labels(value: str | Mapping[str, str]) -> Mapping[str, str]:
     """A raw cursor leaves JSON as it is."""
     return json.loads(value) if isinstance(value, str) else value
-
-
-def _topology_sort_key(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
-    return tuple(natural_sort_key(name) for name in network_domains(labels).values())
 
 
 def fleet_map_tree(

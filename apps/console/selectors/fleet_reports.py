@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models import OuterRef, Subquery
 
 from apps.accounts import selectors as accounts
@@ -31,6 +30,7 @@ from apps.telemetry.selectors import FRESH, IDLE
 from controlplane.domain.catalog import CatalogTask, SupportLevel
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.quotas.card_hours import HOUR_MICROSECONDS, DayRange
+from controlplane.persistence.transactions import fetch_rows
 from controlplane.ports import adapter_registry
 
 IDLE_FOR = timedelta(minutes=30)
@@ -99,9 +99,7 @@ def idle_cards(*, at: datetime) -> Sequence[IdleCard]:
         "look_back": hour - LOOKBACK,
         "idle": IDLE,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_IDLE, asked)
-        found = [IdleCard(*row) for row in cursor.fetchall()]
+    found = [IdleCard(*row) for row in fetch_rows(_IDLE, asked)]
     return [card for card in found if card.since <= at - IDLE_FOR]
 
 

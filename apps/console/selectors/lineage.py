@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q
 
 from apps.accounts import selectors as accounts
@@ -19,6 +18,7 @@ from apps.jobs import selectors as jobs
 from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.serving.models import Deployment, RouteBackend
+from controlplane.persistence.transactions import fetch_rows
 
 #: Default and maximum number of generations of models in each direction.
 DEFAULT_DEPTH = 3
@@ -122,12 +122,10 @@ def _related_version_keys(
     # One more generation than requested shows whether there are more.
     beyond = depth + 1
     query = _GENERATIONS.format(seeds=seeds, visible=_VISIBLE.format(teams=teams))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            query,
-            [*parameters, *own, beyond if upwards else 1, *own, beyond, *own, MAX_VERSIONS + 1],
-        )
-        rows = cursor.fetchall()
+    rows = fetch_rows(
+        query,
+        [*parameters, *own, beyond if upwards else 1, *own, beyond, *own, MAX_VERSIONS + 1],
+    )
     near = [key for key, far in rows if far <= depth]
     return near[:MAX_VERSIONS], len(near) < len(rows) or len(near) > MAX_VERSIONS
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
 from django.db.models import CharField, Count, F, QuerySet, Value
 from django.db.models.functions import Now
 
@@ -17,6 +16,7 @@ from apps.serving.models import Deployment, Replica
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox import messages
 from controlplane.outbox.messages import OutboxBacklog
+from controlplane.persistence.transactions import fetch_rows
 
 #: ``(value, value, …)`` → how many.
 Tally = Mapping[tuple[str, ...], int]
@@ -104,9 +104,8 @@ def _count_by_state(
 
 
 def _count_connections() -> Tally:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT coalesce(state, 'unknown'), count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() GROUP BY 1"
-        )
-        return {(state,): amount for state, amount in cursor.fetchall()}
+    rows = fetch_rows(
+        "SELECT coalesce(state, 'unknown'), count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() GROUP BY 1"
+    )
+    return {(state,): amount for state, amount in rows}

@@ -10,7 +10,6 @@ from enum import StrEnum
 from importlib.metadata import version
 from typing import Any
 
-from django.db import connection
 from typing_extensions import TypedDict
 
 from apps.accounts import selectors as accounts
@@ -30,6 +29,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.controllers import StalledComponent, find_stalled_component
 from controlplane.outbox import broker, messages
 from controlplane.persistence.leases import lease_holder
+from controlplane.persistence.transactions import fetch_row
 from controlplane.ports import adapter_registry
 
 #: A gateway that has been gone for longer is no part of the product any more.
@@ -240,13 +240,11 @@ def _worker_and_beat_components(
 
 
 def _database_component() -> ProductComponent:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*), current_setting('max_connections')::int,"
-            " pg_database_size(current_database()), current_setting('server_version')"
-            " FROM pg_stat_activity"
-        )
-        used, most, size, release = cursor.fetchone()
+    used, most, size, release = fetch_row(
+        "SELECT count(*), current_setting('max_connections')::int,"
+        " pg_database_size(current_database()), current_setting('server_version')"
+        " FROM pg_stat_activity"
+    )
     crowded = used > most * 0.9
     return ProductComponent(
         kind=ComponentKind.DATABASE,

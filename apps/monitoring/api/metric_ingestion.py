@@ -81,6 +81,7 @@ from apps.telemetry.models import AgentReport, NodeToken, Source
 from apps.telemetry.selectors import metric_source_option_models
 from apps.telemetry.services import metric_sources
 from apps.telemetry.services.metric_sources import LONGEST, SHORTEST, MetricSourceTestResult
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.resources import MIB
 from controlplane.persistence.audit_context import current_audit_context
@@ -491,7 +492,7 @@ class NodeTokenViewSet(
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(NodeTokenCreateSerializer)
-        text = metric_sources.node_token_issue(node=given["node"], actor=acting_user(request))
+        text = node_token_issue(node=given["node"], actor=acting_user(request))
         return Response({"token": text}, status=status.HTTP_201_CREATED)
 
     @extend_schema(

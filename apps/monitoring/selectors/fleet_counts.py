@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db import connection
-
 from apps.telemetry.selectors import BUSY, FRESH
 from controlplane.domain.health.faults import FaultLevel
+from controlplane.persistence.transactions import fetch_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +78,7 @@ _POOLS = """
 
 def chip_pools(*, at: datetime) -> Sequence[ChipPool]:
     """All cards, by cluster and chip."""
-    with connection.cursor() as cursor:
-        cursor.execute(_POOLS, {"since": at - FRESH, "busy": BUSY})
-        rows = cursor.fetchall()
+    rows = fetch_rows(_POOLS, {"since": at - FRESH, "busy": BUSY})
     names = [one.name for one in fields(CardCounts)]
     return [
         ChipPool(
@@ -170,8 +167,6 @@ _NODES = """
 
 def nodes_with_card_counts() -> Sequence[NodeCounts]:
     """All nodes, those that need attention first: not ready, then unusable cards, then faults, then cordoned."""
-    with connection.cursor() as cursor:
-        cursor.execute(_NODES, {"note": FaultLevel.NOTE.value})
-        rows = cursor.fetchall()
+    rows = fetch_rows(_NODES, {"note": FaultLevel.NOTE.value})
     names = [one.name for one in fields(NodeCounts)]
     return [NodeCounts(**dict(zip(names, row, strict=True))) for row in rows]

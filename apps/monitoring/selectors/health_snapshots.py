@@ -10,7 +10,6 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from django.db import connection
 from django.db.models import Max, Q, QuerySet
 
 from apps.fleet.models import Cluster
@@ -33,6 +32,7 @@ from controlplane.domain.health.decisions import (
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.health.suspicions import find_crash_signature
 from controlplane.domain.jobs.lifecycle import AttemptState
+from controlplane.persistence.transactions import fetch_rows
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import REMEDIATED_BY_NINEFOLD, REMEDIATION_LABEL, ExitCause
 
@@ -153,32 +153,30 @@ def _load_node_views(unhealthy: Collection[int], uids: Collection[str]) -> dict[
     """Every node of the clusters that these nodes are in, with its cards: guards count over whole pools."""
     if not unhealthy and not uids:
         return {}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH concerned AS (
-                SELECT DISTINCT cluster_id FROM fleet_node WHERE id = ANY(%s) OR uid = ANY(%s)
-            )
-            SELECT node.uid, cluster.uid, cluster.name, cluster.binding, node.labels ->> %s,
-                   card.uid, card.chip, card.state, claim.uid, figures.at,
-                   EXISTS (SELECT FROM monitoring_isolation AS isolation
-                            WHERE isolation.node_id = node.id AND isolation.ended_at IS NULL
-                              AND isolation.actor_name <> ''
-                              AND (isolation.card_id IS NULL OR isolation.card_id = card.id
-                                   OR isolation.card_id = card.parent_id))
-              FROM fleet_node AS node
-              JOIN concerned USING (cluster_id)
-              JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id AND cluster.removed_at IS NULL
-              LEFT JOIN fleet_card AS card ON card.node_id = node.id AND card.removed_at IS NULL
-              LEFT JOIN quotas_allocation AS given ON given.card_id = card.id AND given.released_at IS NULL
-              LEFT JOIN quotas_claim AS claim ON claim.id = given.claim_id
-              LEFT JOIN telemetry_cardfigures AS figures ON figures.card_id = card.id
-             WHERE node.removed_at IS NULL
-             ORDER BY node.uid, card.uid
-            """,
-            [list(unhealthy), list(uids), REMEDIATION_LABEL],
+    rows = fetch_rows(
+        """
+        WITH concerned AS (
+            SELECT DISTINCT cluster_id FROM fleet_node WHERE id = ANY(%s) OR uid = ANY(%s)
         )
-        rows = cursor.fetchall()
+        SELECT node.uid, cluster.uid, cluster.name, cluster.binding, node.labels ->> %s,
+               card.uid, card.chip, card.state, claim.uid, figures.at,
+               EXISTS (SELECT FROM monitoring_isolation AS isolation
+                        WHERE isolation.node_id = node.id AND isolation.ended_at IS NULL
+                          AND isolation.actor_name <> ''
+                          AND (isolation.card_id IS NULL OR isolation.card_id = card.id
+                               OR isolation.card_id = card.parent_id))
+          FROM fleet_node AS node
+          JOIN concerned USING (cluster_id)
+          JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id AND cluster.removed_at IS NULL
+          LEFT JOIN fleet_card AS card ON card.node_id = node.id AND card.removed_at IS NULL
+          LEFT JOIN quotas_allocation AS given ON given.card_id = card.id AND given.released_at IS NULL
+          LEFT JOIN quotas_claim AS claim ON claim.id = given.claim_id
+          LEFT JOIN telemetry_cardfigures AS figures ON figures.card_id = card.id
+         WHERE node.removed_at IS NULL
+         ORDER BY node.uid, card.uid
+        """,
+        [list(unhealthy), list(uids), REMEDIATION_LABEL],
+    )
     return _node_views(rows)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Greatest
 from psycopg.types.json import Jsonb
@@ -27,6 +27,7 @@ from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.outbox.messages import publish_once
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.reasons import reason_as_json
+from controlplane.persistence.transactions import fetch_rows
 
 log = logging.getLogger(__name__)
 
@@ -88,23 +89,22 @@ def _locate_fault_signals(
         return []
     nodes: dict[tuple[str, str], int] = {}
     cards: dict[tuple[str, str, int], int] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT named.cluster, named.node, node.id, card.index, card.id
-              FROM unnest(%s::text[], %s::text[]) AS named(cluster, node)
-              JOIN fleet_cluster AS cluster ON cluster.uid = named.cluster AND cluster.removed_at IS NULL
-              JOIN fleet_node AS node ON node.cluster_id = cluster.id AND node.name = named.node
-                                     AND node.removed_at IS NULL
-              LEFT JOIN fleet_card AS card ON card.node_id = node.id AND card.parent_id IS NULL
-                                          AND card.removed_at IS NULL
-            """,
-            [list(column) for column in zip(*names, strict=True)],
-        )
-        for cluster, node, node_id, index, card_id in cursor.fetchall():
-            nodes[cluster, node] = node_id
-            if card_id is not None:
-                cards[cluster, node, index] = card_id
+    rows = fetch_rows(
+        """
+        SELECT named.cluster, named.node, node.id, card.index, card.id
+          FROM unnest(%s::text[], %s::text[]) AS named(cluster, node)
+          JOIN fleet_cluster AS cluster ON cluster.uid = named.cluster AND cluster.removed_at IS NULL
+          JOIN fleet_node AS node ON node.cluster_id = cluster.id AND node.name = named.node
+                                 AND node.removed_at IS NULL
+          LEFT JOIN fleet_card AS card ON card.node_id = node.id AND card.parent_id IS NULL
+                                      AND card.removed_at IS NULL
+        """,
+        [list(column) for column in zip(*names, strict=True)],
+    )
+    for cluster, node, node_id, index, card_id in rows:
+        nodes[cluster, node] = node_id
+        if card_id is not None:
+            cards[cluster, node, index] = card_id
     placed: list[tuple[FaultLocation, FaultSignal]] = []
     for signal in signals:
         home = nodes.get((signal.cluster, signal.node))
@@ -153,44 +153,43 @@ def _write_faults(groups: Mapping[_Key, _SignalGroup], *, at: datetime) -> set[_
     ]
     if not rows:
         return set()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH told AS (
-                SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[],
-                                     %s::smallint[], %s::jsonb[], %s::timestamptz[], %s::timestamptz[], %s::int[])
-                    AS told(uid, node_id, card_id, origin, code, vendor, level, message, began_at, reported_at,
-                            times)
-            ), before AS (
-                SELECT told.uid, max(fault.level) FILTER (WHERE fault.ended_at IS NULL) AS level,
-                       bool_or(fault.ended_at >= told.reported_at) AS is_over
-                  FROM told JOIN monitoring_fault AS fault
-                    ON fault.node_id = told.node_id AND fault.card_id IS NOT DISTINCT FROM told.card_id
-                   AND fault.origin = told.origin AND fault.code = told.code
-                 GROUP BY told.uid
-            ), kept AS (
-                INSERT INTO monitoring_fault AS fault
-                       (uid, created_at, node_id, card_id, origin, code, vendor, level, message,
-                        began_at, reported_at, noticed_at, count, acknowledged_by_name, note)
-                SELECT told.uid, %s, told.node_id, told.card_id, told.origin, told.code, told.vendor, told.level,
-                       told.message, told.began_at, told.reported_at, %s, told.times, '', ''
-                  FROM told LEFT JOIN before USING (uid)
-                 WHERE before.is_over IS NOT TRUE
-                ON CONFLICT (node_id, card_id, origin, code) WHERE ended_at IS NULL DO UPDATE
-                   SET reported_at = EXCLUDED.reported_at, level = EXCLUDED.level, message = EXCLUDED.message,
-                       count = fault.count + EXCLUDED.count
-                 WHERE EXCLUDED.reported_at > fault.reported_at
-                RETURNING node_id, card_id, origin, code, level
-            )
-            SELECT kept.node_id, kept.card_id, kept.origin, kept.code
-              FROM kept JOIN told ON told.node_id = kept.node_id AND told.card_id IS NOT DISTINCT FROM kept.card_id
-                                 AND told.origin = kept.origin AND told.code = kept.code
-              LEFT JOIN before ON before.uid = told.uid
-             WHERE before.level IS NULL OR kept.level > before.level
-            """,
-            [*(list(column) for column in zip(*rows, strict=True)), at, at],
+    changed = fetch_rows(
+        """
+        WITH told AS (
+            SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[],
+                                 %s::smallint[], %s::jsonb[], %s::timestamptz[], %s::timestamptz[], %s::int[])
+                AS told(uid, node_id, card_id, origin, code, vendor, level, message, began_at, reported_at,
+                        times)
+        ), before AS (
+            SELECT told.uid, max(fault.level) FILTER (WHERE fault.ended_at IS NULL) AS level,
+                   bool_or(fault.ended_at >= told.reported_at) AS is_over
+              FROM told JOIN monitoring_fault AS fault
+                ON fault.node_id = told.node_id AND fault.card_id IS NOT DISTINCT FROM told.card_id
+               AND fault.origin = told.origin AND fault.code = told.code
+             GROUP BY told.uid
+        ), kept AS (
+            INSERT INTO monitoring_fault AS fault
+                   (uid, created_at, node_id, card_id, origin, code, vendor, level, message,
+                    began_at, reported_at, noticed_at, count, acknowledged_by_name, note)
+            SELECT told.uid, %s, told.node_id, told.card_id, told.origin, told.code, told.vendor, told.level,
+                   told.message, told.began_at, told.reported_at, %s, told.times, '', ''
+              FROM told LEFT JOIN before USING (uid)
+             WHERE before.is_over IS NOT TRUE
+            ON CONFLICT (node_id, card_id, origin, code) WHERE ended_at IS NULL DO UPDATE
+               SET reported_at = EXCLUDED.reported_at, level = EXCLUDED.level, message = EXCLUDED.message,
+                   count = fault.count + EXCLUDED.count
+             WHERE EXCLUDED.reported_at > fault.reported_at
+            RETURNING node_id, card_id, origin, code, level
         )
-        return {(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()}
+        SELECT kept.node_id, kept.card_id, kept.origin, kept.code
+          FROM kept JOIN told ON told.node_id = kept.node_id AND told.card_id IS NOT DISTINCT FROM kept.card_id
+                             AND told.origin = kept.origin AND told.code = kept.code
+          LEFT JOIN before ON before.uid = told.uid
+         WHERE before.level IS NULL OR kept.level > before.level
+        """,
+        [*(list(column) for column in zip(*rows, strict=True)), at, at],
+    )
+    return {(row[0], row[1], row[2], row[3]) for row in changed}
 
 
 def _end_faults(groups: Mapping[_Key, _SignalGroup]) -> set[_Key]:
@@ -202,20 +201,19 @@ def _end_faults(groups: Mapping[_Key, _SignalGroup]) -> set[_Key]:
     if not over:
         return set()
     rows = [(*key, ended_at) for key, ended_at in over]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            UPDATE monitoring_fault AS fault SET ended_at = greatest(over.ended_at, fault.began_at)
-              FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::timestamptz[])
-                   AS over(node_id, card_id, origin, code, ended_at)
-             WHERE fault.node_id = over.node_id AND fault.card_id IS NOT DISTINCT FROM over.card_id
-               AND fault.origin = over.origin AND fault.code = over.code
-               AND fault.ended_at IS NULL AND fault.reported_at <= over.ended_at
-            RETURNING fault.node_id, fault.card_id, fault.origin, fault.code
-            """,
-            [list(column) for column in zip(*rows, strict=True)],
-        )
-        return {(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()}
+    changed = fetch_rows(
+        """
+        UPDATE monitoring_fault AS fault SET ended_at = greatest(over.ended_at, fault.began_at)
+          FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::timestamptz[])
+               AS over(node_id, card_id, origin, code, ended_at)
+         WHERE fault.node_id = over.node_id AND fault.card_id IS NOT DISTINCT FROM over.card_id
+           AND fault.origin = over.origin AND fault.code = over.code
+           AND fault.ended_at IS NULL AND fault.reported_at <= over.ended_at
+        RETURNING fault.node_id, fault.card_id, fault.origin, fault.code
+        """,
+        [list(column) for column in zip(*rows, strict=True)],
+    )
+    return {(row[0], row[1], row[2], row[3]) for row in changed}
 
 
 def stale_faults_end(*, after: Mapping[SignalOrigin, timedelta], at: datetime) -> int:

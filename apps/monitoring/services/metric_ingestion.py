@@ -13,14 +13,12 @@ each outage, so a few gaps are enough.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
 from django.db.models import QuerySet
 from prometheus_client.parser import text_string_to_metric_families
 from psycopg.errors import LockNotAvailable
@@ -32,7 +30,7 @@ from apps.monitoring.models import Fault
 from apps.monitoring.services.faults import faults_end, signals_record
 from apps.telemetry.models import AgentReport, NodeToken, Source
 from apps.telemetry.selectors import PUSH
-from apps.telemetry.services import metric_sources
+from apps.telemetry.services import metric_sources, node_tokens
 from apps.telemetry.services.metric_batches import (
     AHEAD,
     OLD,
@@ -45,6 +43,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import SERIES, card_locality
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from controlplane.domain.telemetry import CardMetricsReading, MetricBatch
+from controlplane.persistence.transactions import fetch_rows, set_lock_timeout
 from controlplane.ports import adapter_registry
 from controlplane.ports.expositions import MalformedExposition, exposition_reader_of_vendor
 from controlplane.ports.telemetry import RejectedReading, TelemetryBatch
@@ -55,47 +54,8 @@ MOST_CARDS = 1024
 READER_OK = "ninefold_agent_reader_ok"
 #: The fault of a node where it does not.
 READER_STALE = "agent-reader-silent"
-#: Gaps that are remembered of one token, the highest ones, and how many numbers one may have: a day of a batch
-#: each second. What would be older is refused by its time anyway.
-MOST_GAPS, WIDEST_GAP = 16, 86_400
 #: Lock timeout for a batch within a gap.
 _BEHIND_WAIT = "2s"
-#: The source of the cluster's agents, where there is one.
-_SOURCE = """
-SELECT source.id FROM telemetry_source AS source
- WHERE source.cluster_id = %(cluster)s AND source.kind = %(push)s
- ORDER BY source.name LIMIT 1
-"""
-#: Accepts the batch if it is the newest of the token. Written as SQL, since building the query takes longer
-#: than executing it.
-_TAKE = f"""
-UPDATE telemetry_nodetoken
-   SET sequence = %(sequence)s, used_at = %(at)s, agent = %(agent)s::jsonb,
-       gaps = CASE WHEN sequence = %(sequence)s - 1 THEN gaps
-                   ELSE CASE WHEN jsonb_array_length(gaps) < {MOST_GAPS} THEN gaps ELSE gaps - 0 END
-                     || jsonb_build_array(jsonb_build_array(
-                            greatest(sequence + 1, %(sequence)s - {WIDEST_GAP}), %(sequence)s - 1))
-               END
- WHERE id = %(token)s AND revoked_at IS NULL AND sequence < %(sequence)s
-RETURNING sequence, ({_SOURCE})
-"""  # noqa: S608 - made of numbers of ours alone
-#: Accepts the batch if its number is in a gap; the gap is split.
-_TAKE_BEHIND = f"""
-UPDATE telemetry_nodetoken
-   SET used_at = %(at)s, gaps = (
-       SELECT coalesce(jsonb_agg(jsonb_build_array(low, high) ORDER BY low), '[]')
-         FROM (SELECT low, high
-                 FROM jsonb_array_elements(gaps) AS gap,
-                      LATERAL (VALUES ((gap->>0)::bigint, least((gap->>1)::bigint, %(sequence)s - 1)),
-                                      (greatest((gap->>0)::bigint, %(sequence)s + 1), (gap->>1)::bigint))
-                           AS side (low, high)
-                WHERE low <= high
-                ORDER BY low DESC LIMIT {MOST_GAPS}) AS sides)
- WHERE id = %(token)s AND revoked_at IS NULL AND sequence > %(sequence)s
-   AND EXISTS (SELECT FROM jsonb_array_elements(gaps) AS gap
-                WHERE %(sequence)s BETWEEN (gap->>0)::bigint AND (gap->>1)::bigint)
-RETURNING sequence, ({_SOURCE})
-"""  # noqa: S608 - made of numbers of ours alone
 _CARD_INFO = re.compile(rf"^{SERIES}\{{.*$", re.MULTILINE)
 _READER_OK = re.compile(rf"^{READER_OK}(?:\{{[^}}\n]*\}})? +([0-9.]+)", re.MULTILINE)
 
@@ -146,10 +106,8 @@ def _open_fault_levels_by_card(
 ) -> OpenFaults:
     """Card → code → level of the open faults of this origin."""
     standing: dict[int, dict[str, FaultLevel]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(_STANDING, [origin.value, cluster.pk, node, node])
-        for card, code, level in cursor.fetchall():
-            standing.setdefault(card, {})[code] = FaultLevel(level)
+    for card, code, level in fetch_rows(_STANDING, [origin.value, cluster.pk, node, node]):
+        standing.setdefault(card, {})[code] = FaultLevel(level)
     return standing
 
 
@@ -263,29 +221,18 @@ def _record_metric_push(
     node = token.node
     reader_ok = _is_agent_reader_working(push.text)
     agent: AgentReport = {"name": push.agent, "vendor": push.vendor, "reader_ok": reader_ok}
-    parameters: dict[str, Any] = {
-        "token": token.pk,
-        "sequence": push.sequence,
-        "at": at,
-        "agent": json.dumps(agent),
-        "cluster": node.cluster_id,
-        "push": PUSH,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_TAKE, parameters)
-        taken = cursor.fetchone()
-        if behind := taken is None:
-            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [_BEHIND_WAIT])
-            # Before the token's row is locked, for which newer batches wait.
-            if (hour := start_of_hour(push.measured_at)) < start_of_hour(at):
-                hours_lock_against_aggregation(hours=[hour])
-            cursor.execute(_TAKE_BEHIND, parameters)
-            taken = cursor.fetchone()
+    taken = node_tokens.node_token_accept_newest(token, push.sequence, agent=agent, at=at)
+    if behind := taken is None:
+        set_lock_timeout(_BEHIND_WAIT)
+        # Before the token's row is locked, for which newer batches wait.
+        if (hour := start_of_hour(push.measured_at)) < start_of_hour(at):
+            hours_lock_against_aggregation(hours=[hour])
+        taken = node_tokens.node_token_accept_earlier(token, push.sequence, at=at)
     if taken is None:
         newest = NodeToken.objects.values_list("sequence", flat=True).get(pk=token.pk)
         return StoredPush(sequence=newest, taken=False)
-    newest, standing = taken
-    source = metric_sources.agent_push_source(node.cluster, standing=standing)
+    newest = taken.sequence
+    source = metric_sources.agent_push_source(node.cluster, standing=taken.source)
     recorded = readings_record(
         source=source,
         readings=batch.readings,
@@ -394,7 +341,7 @@ def agent_token_revoke(*, token: NodeToken, actor: User, at: datetime) -> None:
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
-    if metric_sources.node_token_revoke(token=token, actor=actor, at=at):
+    if node_tokens.node_token_revoke(token=token, actor=actor, at=at):
         node = token.node
         faults_end(
             faults=Fault.objects.filter(node=node, origin=SignalOrigin.AGENT),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from django.db import connection
 from django.db.models import Count, Q, QuerySet
 
 from apps.fleet.models import Card, Node
@@ -15,6 +14,7 @@ from apps.quotas.models import Allocation, Queue, QueueChange
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.queue_documents import queue_document_from_json
 from controlplane.domain.quotas.queues import ChipQuota
+from controlplane.persistence.transactions import fetch_rows
 
 
 class AllocationWindow(StrEnum):
@@ -111,9 +111,7 @@ def _average_allocations(
         "until": until,
         "step": step.total_seconds(),
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_EDGES, asked)
-        edges = {row[0]: (int(row[1]), float(row[2])) for row in cursor.fetchall()}
+    edges = {row[0]: (int(row[1]), float(row[2])) for row in fetch_rows(_EDGES, asked)}
     averages, level = [], 0
     for number in range(len(steps)):
         change, part = edges.get(number, (0, 0.0))

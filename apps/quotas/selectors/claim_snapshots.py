@@ -12,8 +12,6 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from django.db import connection
-
 from apps.quotas.models import Allocation
 from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, ClaimState, GangShape
 from controlplane.domain.scheduling.snapshots import (
@@ -26,6 +24,7 @@ from controlplane.domain.scheduling.snapshots import (
 )
 from controlplane.persistence.reasons import reason_from_json
 from controlplane.persistence.row_versions import CachedRows, RowCache, no_summary
+from controlplane.persistence.transactions import fetch_rows
 
 #: Size of the caches of parsed JSON; most claims have the same shape as others.
 CACHE_SIZE = 4096
@@ -233,9 +232,7 @@ def _read_running_claims(keys: Collection[int]) -> Mapping[int, RunningClaim]:
 
 
 def _claim_rows(keys: Collection[int]) -> list[_ClaimRow]:
-    with connection.cursor() as cursor:
-        cursor.execute(_ROWS, [list(keys)])
-        return [_ClaimRow(*row) for row in cursor.fetchall()]
+    return [_ClaimRow(*row) for row in fetch_rows(_ROWS, [list(keys)])]
 
 
 _PENDING: RowCache[_PendingClaim, _PendingClaimAggregates] = RowCache(

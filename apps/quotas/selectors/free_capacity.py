@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models import Count
 
 from apps.fleet.models import Node
@@ -30,6 +29,7 @@ from controlplane.domain.scheduling.snapshots import (
     SchedulingSnapshot,
 )
 from controlplane.domain.scheduling.typical_requests import TypicalRequest, most_frequent
+from controlplane.persistence.transactions import fetch_rows
 from controlplane.ports.adapter_registry import geometries_on_node
 
 
@@ -149,12 +149,10 @@ def fleet_node_occupancies() -> Sequence[NodeOccupancy]:
     """Every node with cards, ordered by cluster, network domain and name."""
     typical = typical_requests()
     allocated = _memory_of_allocations() if any(one.shape.memory for one in typical) else None
-    with connection.cursor() as cursor:
-        cursor.execute(_NODE_CARDS)
-        cards = {row[0]: row[1:] for row in cursor.fetchall()}
+    cards = {row[0]: row[1:] for row in fetch_rows(_NODE_CARDS)}
     rows = [row for row in _node_rows() if row.pk in cards]
     rows.sort(
-        key=lambda row: (row.cluster, *_topology_sort_key(row.labels), natural_sort_key(row.name))
+        key=lambda row: (row.cluster, *topology_sort_key(row.labels), natural_sort_key(row.name))
     )
     layouts = [_node_cards(row, *cards[row.pk][:3], allocated=allocated) for row in rows]
     distinct = tuple(dict.fromkeys(layouts))
@@ -196,7 +194,8 @@ def natural_sort_key(name: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
 
 
-def _topology_sort_key(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
+def topology_sort_key(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
+    """A sort key by the network domains of a node, the outermost first."""
     return tuple(natural_sort_key(name) for name in network_domains(labels).values())
 
 
@@ -216,9 +215,8 @@ def _node_rows() -> list[_NodeRow]:
 
 
 def _memory_of_allocations() -> Mapping[str, int]:
-    with connection.cursor() as cursor:
-        cursor.execute(_ALLOCATED_MEMORY, [[state.value for state in ALLOCATED_STATES]])
-        return {node: int(amount) for node, amount in cursor.fetchall()}
+    rows = fetch_rows(_ALLOCATED_MEMORY, [[state.value for state in ALLOCATED_STATES]])
+    return {node: int(amount) for node, amount in rows}
 
 
 def _node_cards(

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models import Count, Q
 
 from apps.fleet.models import Card
@@ -31,6 +30,7 @@ from controlplane.domain.scheduling.snapshots import (
     SchedulingSnapshot,
 )
 from controlplane.persistence.row_versions import RowCache, database_server_identity, no_summary
+from controlplane.persistence.transactions import fetch_rows
 from controlplane.ports.adapter_registry import geometries_on_node
 
 
@@ -75,18 +75,17 @@ def snapshot_and_pending_reasons() -> tuple[SchedulingSnapshot, PendingReasons]:
 
 def nominated_cards() -> dict[str, str]:
     """Beneficiaries of nominated cards by card uid: uid of a claim, or ``work:`` and uid of a workload."""
-    with connection.cursor() as cursor:
-        # Scalar subqueries: a join may read all cards and all claims that ever existed.
-        cursor.execute(
-            """
-            SELECT (SELECT card.uid FROM fleet_card AS card WHERE card.id = kept.card_id),
-                   (SELECT claim.uid FROM quotas_claim AS claim WHERE claim.id = kept.claim_id),
-                   kept.work_uid
-              FROM quotas_nomination AS kept
-             ORDER BY kept.id
-            """
-        )
-        return {card: claim or f"work:{work}" for card, claim, work in cursor.fetchall()}
+    # Scalar subqueries: a join may read all cards and all claims that ever existed.
+    rows = fetch_rows(
+        """
+        SELECT (SELECT card.uid FROM fleet_card AS card WHERE card.id = kept.card_id),
+               (SELECT claim.uid FROM quotas_claim AS claim WHERE claim.id = kept.claim_id),
+               kept.work_uid
+          FROM quotas_nomination AS kept
+         ORDER BY kept.id
+        """
+    )
+    return {card: claim or f"work:{work}" for card, claim, work in rows}
 
 
 def claim_snapshot_of(claim: Claim) -> ClaimSnapshot:
@@ -254,9 +253,7 @@ def _read_nodes(keys: Collection[int]) -> Mapping[int, _CachedNode]:
         if pk not in divided:
             view = CardSnapshot(uid=uid, index=index, chip=chip, state=CardState(state))
             cards.setdefault(node_id, []).append(view)
-    with connection.cursor() as cursor:
-        cursor.execute(_NODE_ROWS, [list(keys)])
-        nodes = [NodeRow(*row) for row in cursor.fetchall()]
+    nodes = [NodeRow(*row) for row in fetch_rows(_NODE_ROWS, [list(keys)])]
     hosts = {}
     for node in nodes:
         idle = _node_snapshot_without_usage(node, tuple(cards.get(node.pk, ())))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import connection, models, transaction
+from django.db import models, transaction
 from django.db.models import F, Func, Q, Value
 
 from apps.fleet.models import Card, Cluster, Node
@@ -36,7 +36,7 @@ from controlplane.domain.scheduling.plans import ClaimPlacement
 from controlplane.domain.scheduling.snapshots import CardSelection, CardSnapshot, NodeSnapshot
 from controlplane.outbox.messages import publish_messages
 from controlplane.persistence.state_transitions import RowTransition, apply_transitions
-from controlplane.persistence.transactions import pipelined_statements
+from controlplane.persistence.transactions import execute, pipelined_statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,16 +269,15 @@ def _insert_allocations(
     ]
     if not replicas:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO quotas_allocation (claim_id, card_id, node_id, role, replica, allocated_at)
-            SELECT claim, unnest(cards), node, role, replica, %s
-              FROM json_to_recordset(%s::json)
-                   AS given(claim bigint, cards bigint[], node bigint, role text, replica int)
-            """,
-            [at, json.dumps(replicas)],
-        )
+    execute(
+        """
+        INSERT INTO quotas_allocation (claim_id, card_id, node_id, role, replica, allocated_at)
+        SELECT claim, unnest(cards), node, role, replica, %s
+          FROM json_to_recordset(%s::json)
+               AS given(claim bigint, cards bigint[], node bigint, role text, replica int)
+        """,
+        [at, json.dumps(replicas)],
+    )
 
 
 def _placement_json(
@@ -338,18 +337,16 @@ def nominations_reassign(*, claims: Iterable[Claim]) -> None:
 
 def nominations_prune(*, at: datetime) -> int:
     """Delete nominations that expired or whose claim is no longer pending; return their number."""
-    with connection.cursor() as cursor:
-        # Called before each cycle and mostly without effect. A scalar subquery: a join may read all claims that
-        # ever existed.
-        cursor.execute(
-            """
-            DELETE FROM quotas_nomination AS kept
-             WHERE kept.until <= %s
-                OR (SELECT claim.state FROM quotas_claim AS claim WHERE claim.id = kept.claim_id) <> %s
-            """,
-            [at, ClaimState.PENDING.value],
-        )
-        pruned: int = cursor.rowcount
+    # Called before each cycle and mostly without effect. A scalar subquery: a join may read all claims that
+    # ever existed.
+    pruned: int = execute(
+        """
+        DELETE FROM quotas_nomination AS kept
+         WHERE kept.until <= %s
+            OR (SELECT claim.state FROM quotas_claim AS claim WHERE claim.id = kept.claim_id) <> %s
+        """,
+        [at, ClaimState.PENDING.value],
+    )
     return pruned
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 
 from apps.accounts.models import Team, User
@@ -39,7 +39,7 @@ from controlplane.persistence.state_transitions import (
     apply_transition,
     apply_transitions,
 )
-from controlplane.persistence.transactions import pipelined_statements
+from controlplane.persistence.transactions import execute, pipelined_statements
 
 #: Large columns of a claim.
 _DOCUMENTS = (
@@ -250,30 +250,29 @@ def claims_reasons_update(*, refusals: Sequence[PendingClaim]) -> None:
     """Store changed reasons of claims that are still pending; one statement for all of them."""
     if not refusals:
         return
-    with connection.cursor() as cursor:
-        # A claim that was admitted meanwhile keeps that reason: its state is checked under its lock.
-        cursor.execute(
-            """
-            UPDATE quotas_claim AS claim
-               SET explanation = told.reason, explanation_numbers = told.numbers
-              FROM json_to_recordset(%(told)s::json) AS told(uid text, reason jsonb, numbers jsonb)
-             WHERE claim.uid = told.uid AND claim.state = %(waiting)s AND claim.explanation <> told.reason
-            """,
-            {
-                # One JSON parameter is much faster than arrays of texts.
-                "told": json.dumps(
-                    [
-                        {
-                            "uid": each.claim,
-                            "reason": reason_as_json(each.reason),
-                            "numbers": dict(each.numbers),
-                        }
-                        for each in refusals
-                    ]
-                ),
-                "waiting": ClaimState.PENDING.value,
-            },
-        )
+    # A claim that was admitted meanwhile keeps that reason: its state is checked under its lock.
+    execute(
+        """
+        UPDATE quotas_claim AS claim
+           SET explanation = told.reason, explanation_numbers = told.numbers
+          FROM json_to_recordset(%(told)s::json) AS told(uid text, reason jsonb, numbers jsonb)
+         WHERE claim.uid = told.uid AND claim.state = %(waiting)s AND claim.explanation <> told.reason
+        """,
+        {
+            # One JSON parameter is much faster than arrays of texts.
+            "told": json.dumps(
+                [
+                    {
+                        "uid": each.claim,
+                        "reason": reason_as_json(each.reason),
+                        "numbers": dict(each.numbers),
+                    }
+                    for each in refusals
+                ]
+            ),
+            "waiting": ClaimState.PENDING.value,
+        },
+    )
 
 
 @transaction.atomic

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 
 from apps.accounts.models import Team, User
@@ -56,6 +56,7 @@ from controlplane.domain.scheduling.queue_change_preview import (
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
+from controlplane.persistence.transactions import execute
 
 
 class QueueTreeRefused(Exception):
@@ -223,11 +224,10 @@ def queue_rows_lock_shared(*queues: Queue) -> None:
 
     A foreign key does the same, but is checked only when the transaction ends.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT FROM quotas_queue WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE",
-            [[queue.pk for queue in queues]],
-        )
+    execute(
+        "SELECT FROM quotas_queue WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE",
+        [[queue.pk for queue in queues]],
+    )
 
 
 # -- Internal --

@@ -1,4 +1,4 @@
-"""Metric sources: create, change, test, record readings; tokens by which agents push metrics."""
+"""Metric sources: create, change, test, record readings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from django.db.models import Q
 
 from apps.accounts.models import User
 from apps.accounts.services import record_audit_entry
-from apps.accounts.services.personal_tokens import generate_secret_token, token_digest
-from apps.fleet.models import Cluster, Node
+from apps.fleet.models import Cluster
 from apps.fleet.selectors import require_fleet_operator
-from apps.telemetry.models import CardMetrics, NodeToken, Source
+from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.selectors import (
     PUSH,
     readable_source_kinds,
@@ -387,42 +386,3 @@ def metric_source_record_push(*, source: Source, at: datetime, recorded: MetricB
         refused=recorded.refused,
         refusals=list(recorded.refusals),
     )
-
-
-TOKEN_PREFIX = "nft-"  # noqa: S105 - a public prefix, not a secret
-
-
-@transaction.atomic
-def node_token_issue(*, node: Node, actor: User | None) -> str:
-    """The text of a new token, for the only time. Earlier tokens of the node stay good until they are revoked.
-
-    ``actor`` is None where the product itself needs one.
-
-    :raises PermissionRefused: unless they operate the fleet.
-    """
-    if actor is not None:
-        require_fleet_operator(actor)
-    text = generate_secret_token(TOKEN_PREFIX)
-    token = NodeToken.objects.create(
-        node=node,
-        digest=token_digest(text),
-        created_by_name=actor.username if actor is not None else "",
-    )
-    record_audit_entry(actor=actor, action="node_token.create", uid=token.uid, name=str(node))
-    return text
-
-
-@transaction.atomic
-def node_token_revoke(*, token: NodeToken, actor: User, at: datetime) -> bool:
-    """Revoke a token, once, from now on. Return whether it was the last valid one of its node.
-
-    :raises PermissionRefused: unless they operate the fleet.
-    """
-    require_fleet_operator(actor)
-    # When the last two tokens are revoked concurrently, the second transaction sees that its token is the last.
-    of_node = NodeToken.objects.select_for_update(no_key=True).filter(node=token.node)
-    list(of_node.order_by("pk").values_list("pk"))
-    if not NodeToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):
-        return False
-    record_audit_entry(actor=actor, action="node_token.revoke", uid=token.uid, name=str(token.node))
-    return not NodeToken.objects.filter(node=token.node, revoked_at=None).exists()

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from psycopg import sql
 from psycopg.errors import CheckViolation
 
@@ -34,6 +34,7 @@ from controlplane.persistence.daily_partitions import (
     daily_partition_days,
     daily_partition_name,
 )
+from controlplane.persistence.transactions import execute, fetch_rows, set_lock_timeout
 
 #: Days for which partitions are created ahead, so that an outage of the controller for a night loses nothing.
 AHEAD = 2
@@ -77,15 +78,10 @@ def _drop_history_partitions(*, before: date) -> None:
     lock_in_transaction(AdvisoryLock.PARTITION_HISTORY)
     for day in history_partition_days():
         if day < before:
-            with connection.cursor() as cursor:
-                # A lock timeout, so that readers do not wait behind this statement; it is retried in the next
-                # run.
-                cursor.execute("SET LOCAL lock_timeout = '2s'")
-                cursor.execute(
-                    sql.SQL("DROP TABLE {name}")
-                    .format(name=sql.Identifier(daily_partition_name(_HISTORY, day=day)))
-                    .as_string(cursor.connection)
-                )
+            # Readers do not wait long behind this statement; it is retried in the next run.
+            set_lock_timeout("2s")
+            name = sql.Identifier(daily_partition_name(_HISTORY, day=day))
+            execute(sql.SQL("DROP TABLE {}").format(name))
 
 
 def hours_lock_against_aggregation(*, hours: Collection[datetime]) -> None:
@@ -181,8 +177,7 @@ def _aggregate_hour(hour: datetime, *, at: datetime) -> None:
     # Late metrics are visible by now, or wait for this transaction and reopen the hour afterwards.
     lock_in_transaction(AdvisoryLock.SUM_HOUR, _hours_since_epoch(hour))
     SummedHour.objects.update_or_create(hour=hour, defaults={"summed_at": at})
-    with connection.cursor() as cursor:
-        cursor.execute(_SUM_HOUR, {"hour": hour})
+    execute(_SUM_HOUR, {"hour": hour})
 
 
 #: One column for each, in this order.
@@ -310,14 +305,13 @@ def metrics_write(
 
 
 def _write_metrics(given: Sequence[Any], *, newest: Sequence[Any]) -> frozenset[int]:
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_WRITE, [*given, *newest])
-        return frozenset(card for (card,) in cursor.fetchall())
+    with transaction.atomic():
+        return frozenset(card for (card,) in fetch_rows(_WRITE, [*given, *newest]))
 
 
 def _write_older_metrics(given: Sequence[Any]) -> frozenset[int]:
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_WRITE_BEHIND, given)
+    with transaction.atomic():
+        execute(_WRITE_BEHIND, given)
     return frozenset()
 
 

@@ -42,6 +42,7 @@ from apps.telemetry.selectors import (
 )
 from apps.telemetry.services import metric_sources as services
 from apps.telemetry.services.metric_sources import MetricSourceRefused, MetricSourceTestResult
+from apps.telemetry.services.node_tokens import node_token_issue
 from apps.telemetry.web.metric_source_forms import (
     EXPORTER,
     KIND_LABELS,
@@ -366,7 +367,7 @@ def node_token_new_view(request: AuthenticatedRequest) -> HttpResponse:
     )
     if bound and form.is_valid():
         node = form.cleaned_data["node"]
-        text = services.node_token_issue(node=node, actor=request.user)
+        text = node_token_issue(node=node, actor=request.user)
         context = {"node": node, "text": text, "server": settings.NINEFOLD_PUBLIC_URL}
         return render(request, "telemetry/agent_token.html", context)
     status = 422 if bound else 200

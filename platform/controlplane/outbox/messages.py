@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.reasons import with_reasons_as_json
-from controlplane.persistence.transactions import commit_asynchronously
+from controlplane.persistence.transactions import commit_asynchronously, execute
 
 DELIVERED_RETENTION = timedelta(days=1)
 #: Messages that are relayed in one transaction.
@@ -78,16 +78,15 @@ def publish_messages(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
     if not documents:
         return
     # Creating model instances would take longer than writing the rows.
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO outbox_message (topic, payload, created_at)
-            SELECT %s, told, statement_timestamp()
-              FROM json_array_elements(%s::json) WITH ORDINALITY AS each(told, place)
-             ORDER BY place
-            """,
-            [topic, json.dumps(documents)],
-        )
+    execute(
+        """
+        INSERT INTO outbox_message (topic, payload, created_at)
+        SELECT %s, told, statement_timestamp()
+          FROM json_array_elements(%s::json) WITH ORDINALITY AS each(told, place)
+         ORDER BY place
+        """,
+        [topic, json.dumps(documents)],
+    )
     _schedule_callbacks_after_commit()
 
 

@@ -19,10 +19,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import connection, migrations
+from django.db import migrations
 from django.db.models.functions import Now
 
 from controlplane.outbox.models import ResourceChange
+from controlplane.persistence.transactions import fetch_row
 
 #: A position can be resumed at least this long.
 RETENTION = timedelta(hours=1)
@@ -132,13 +133,11 @@ class ChangeHorizon:
 
 
 def change_horizon() -> ChangeHorizon:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
-            " 'outbox_resource_change'::regclass::oid::bigint,"
-            " pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
-        )
-        xid, log, next_xid = cursor.fetchone()
+    xid, log, next_xid = fetch_row(
+        "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
+        " 'outbox_resource_change'::regclass::oid::bigint,"
+        " pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+    )
     return ChangeHorizon(xid=xid, log=log, next_xid=next_xid)
 
 

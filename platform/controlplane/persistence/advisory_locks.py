@@ -8,6 +8,8 @@ from enum import IntEnum
 
 from django.db import connection
 
+from controlplane.persistence.transactions import execute, fetch_row
+
 
 class AdvisoryLock(IntEnum):
     PUBLISH_GATEWAY_SNAPSHOT = 1
@@ -36,8 +38,7 @@ def lock_in_transaction(lock: AdvisoryLock, key: int = 0, *, shared: bool = Fals
     if not connection.in_atomic_block:
         raise RuntimeError("an advisory lock must be taken inside a transaction")
     function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {function}(%s, %s)", [int(lock), key])
+    execute(f"SELECT {function}(%s, %s)", [int(lock), key])
 
 
 @contextmanager
@@ -46,13 +47,10 @@ def session_lock(lock: AdvisoryLock, key: int = 0) -> Iterator[bool]:
 
     It is released with the connection, also when the holder dies.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [int(lock), key])
-        row = cursor.fetchone()
+    row = fetch_row("SELECT pg_try_advisory_lock(%s, %s)", [int(lock), key])
     acquired = bool(row and row[0])
     try:
         yield acquired
     finally:
         if acquired and connection.is_usable():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [int(lock), key])
+            execute("SELECT pg_advisory_unlock(%s, %s)", [int(lock), key])

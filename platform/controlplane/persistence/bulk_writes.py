@@ -18,6 +18,8 @@ from django.db.models.expressions import DatabaseDefault
 from psycopg import sql
 from psycopg.types.json import Json, Jsonb
 
+from controlplane.persistence.transactions import execute, fetch_rows
+
 Field: TypeAlias = "models.Field[object, object]"
 
 #: Fields that write such values as they are; what is derived from them may do something else.
@@ -56,7 +58,7 @@ def bulk_update_rows(rows: Sequence[models.Model], names: Sequence[str]) -> int:
         columns=_typed_columns(fields),
         pk=pk,
     )
-    return _execute_statement(statement, _rows_as_json(rows, fields, add=False))
+    return execute(statement, [_rows_as_json(rows, fields, add=False)])
 
 
 def bulk_insert_rows(rows: Sequence[models.Model], *, numbered: bool = False) -> int:
@@ -86,24 +88,15 @@ def bulk_insert_rows(rows: Sequence[models.Model], *, numbered: bool = False) ->
     ).format(table=sql.Identifier(meta.db_table), columns=columns, typed=_typed_columns(fields))
     document = _rows_as_json(rows, fields, add=True)
     if not numbered:
-        return _execute_statement(statement, document)
+        return execute(statement, [document])
     pk = sql.Identifier(str(meta.pk.column))
     returning = sql.SQL("{statement} RETURNING {pk}").format(statement=statement, pk=pk)
-    with connection.cursor() as cursor:
-        cursor.execute(returning.as_string(cursor.connection), [document])
-        keys = [key for (key,) in cursor.fetchall()]
+    keys = [key for (key,) in fetch_rows(returning, [document])]
     # Returned in the order of the insert.
     for row, key in zip(rows, keys, strict=True):
         row.pk = key
         row._state.adding, row._state.db = False, connection.alias
     return len(keys)
-
-
-def _execute_statement(statement: sql.Composed, document: str) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(statement.as_string(cursor.connection), [document])
-        count: int = cursor.rowcount
-    return count
 
 
 def _rows_as_json(rows: Sequence[models.Model], fields: Sequence[Field], *, add: bool) -> str:

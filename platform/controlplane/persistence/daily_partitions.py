@@ -9,8 +9,9 @@ import re
 from collections.abc import Collection
 from datetime import UTC, date, datetime, timedelta
 
-from django.db import connection
 from psycopg import sql
+
+from controlplane.persistence.transactions import execute, fetch_rows
 
 _NAME = re.compile(r"(?P<table>\w+)_(?P<day>\d{8})")
 
@@ -23,16 +24,15 @@ def daily_partition_create(table: str, *, day: date) -> None:
     attach = sql.SQL(
         "ALTER TABLE {parent} ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({end})"
     )
-    with connection.cursor() as cursor:
-        for statement in (create, attach):
-            cursor.execute(
-                statement.format(
-                    name=name,
-                    parent=parent,
-                    first=sql.Literal(f"{day} 00:00:00+00"),
-                    end=sql.Literal(f"{day + timedelta(days=1)} 00:00:00+00"),
-                ).as_string(cursor.connection)
+    for statement in (create, attach):
+        execute(
+            statement.format(
+                name=name,
+                parent=parent,
+                first=sql.Literal(f"{day} 00:00:00+00"),
+                end=sql.Literal(f"{day + timedelta(days=1)} 00:00:00+00"),
             )
+        )
 
 
 def daily_partition_name(table: str, *, day: date) -> str:
@@ -41,24 +41,22 @@ def daily_partition_name(table: str, *, day: date) -> str:
 
 def daily_partition_days(table: str) -> list[date]:
     """The days that have a partition, the oldest first."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT child.relname FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid"
-            " WHERE inhparent = quote_ident(%s)::regclass ORDER BY 1",
-            [table],
-        )
-        names = [row[0].removeprefix(f"{table}_") for row in cursor.fetchall()]
+    rows = fetch_rows(
+        "SELECT child.relname FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid"
+        " WHERE inhparent = quote_ident(%s)::regclass ORDER BY 1",
+        [table],
+    )
+    names = [row[0].removeprefix(f"{table}_") for row in rows]
     return [_day(name) for name in names]
 
 
 def missing_daily_partitions_create(names: Collection[str]) -> None:
     """Of those names, create the partitions of tables that exist; a backup names them as tables."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relname FROM pg_class WHERE relkind = 'p'"
-            " AND relnamespace = current_schema()::regnamespace"
-        )
-        partitioned = {name for (name,) in cursor.fetchall()}
+    rows = fetch_rows(
+        "SELECT relname FROM pg_class WHERE relkind = 'p'"
+        " AND relnamespace = current_schema()::regnamespace"
+    )
+    partitioned = {name for (name,) in rows}
     for table in partitioned:
         wanted = {
             _day(found["day"])

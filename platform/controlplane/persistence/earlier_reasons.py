@@ -20,6 +20,7 @@ from django.db.migrations.operations import AlterField
 from psycopg import sql
 
 from controlplane.domain.common.reasons import LIST_CODE
+from controlplane.persistence.transactions import check_deferred_constraints
 
 _FILLED = re.compile(r"\{(\d+)\}")
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,15})")
@@ -68,8 +69,7 @@ class AlterToReason(AlterField):
             if converted:
                 # Rows rewritten by this transaction have their foreign keys checked again at its end, and a
                 # table with pending checks cannot be altered again.
-                cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-                cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+                check_deferred_constraints()
 
 
 _ALTER = """

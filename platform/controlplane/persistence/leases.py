@@ -26,6 +26,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.persistence.models import Lease, LeasedModel
 from controlplane.persistence.state_transitions import LeaseLost
+from controlplane.persistence.transactions import fetch_row
 
 Row = TypeVar("Row", bound=LeasedModel)
 
@@ -84,19 +85,17 @@ def lease_holder(name: str) -> str:
 
 
 def _acquire_lease(name: str, *, ttl: timedelta) -> LeaderLease | None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO persistence_lease AS lease (name, holder, token, expires_at)
-            VALUES (%(name)s, %(holder)s, 1, clock_timestamp() + %(ttl)s * interval '1 second')
-            ON CONFLICT (name) DO UPDATE
-               SET holder = EXCLUDED.holder, token = lease.token + 1, expires_at = EXCLUDED.expires_at
-             WHERE lease.expires_at <= clock_timestamp()
-            RETURNING token
-            """,
-            {"name": name, "holder": process_identity(), "ttl": ttl.total_seconds()},
-        )
-        row = cursor.fetchone()
+    row = fetch_row(
+        """
+        INSERT INTO persistence_lease AS lease (name, holder, token, expires_at)
+        VALUES (%(name)s, %(holder)s, 1, clock_timestamp() + %(ttl)s * interval '1 second')
+        ON CONFLICT (name) DO UPDATE
+           SET holder = EXCLUDED.holder, token = lease.token + 1, expires_at = EXCLUDED.expires_at
+         WHERE lease.expires_at <= clock_timestamp()
+        RETURNING token
+        """,
+        {"name": name, "holder": process_identity(), "ttl": ttl.total_seconds()},
+    )
     return LeaderLease(name=name, token=row[0]) if row else None
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from celery import current_app
-from django.db import Error, connection
+from django.db import Error
 from django.db.models.functions import Now
 
 from controlplane.domain.health.controllers import ControllerRunTimes
 from controlplane.persistence.models import ControllerState
+from controlplane.persistence.transactions import execute
 
 log = logging.getLogger(__name__)
 
@@ -108,8 +109,7 @@ def record_reconcile_end(
 
 def _write_run(statement: str, parameters: dict[str, str | float | bool | None]) -> None:
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, parameters)
+        execute(statement, parameters)
     except Error:
         # ``name`` is an attribute of every log record, which ``extra`` may not replace.
         detail = {"controller": parameters["name"]}

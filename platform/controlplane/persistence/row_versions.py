@@ -16,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from django.db import connection, migrations
+from django.db import migrations
+
+from controlplane.persistence.transactions import fetch_row
 
 Value = TypeVar("Value")
 Summary = TypeVar("Summary")
@@ -41,9 +43,7 @@ class RowVersionTrigger(migrations.RunSQL):
 
 def database_server_identity() -> object:
     """A value that identifies one run of a server and one of its databases."""
-    with connection.cursor() as cursor:
-        cursor.execute(SERVER_IDENTITY)
-        found: object = cursor.fetchone()
+    found: object = fetch_row(SERVER_IDENTITY)
     return found
 
 
@@ -102,9 +102,7 @@ class RowCache(Generic[Value, Summary]):
         return self._cached
 
     def _select_versions(self) -> dict[int, str]:
-        with connection.cursor() as cursor:
-            cursor.execute(self._versions)
-            keys, versions = cursor.fetchone()
+        keys, versions = fetch_row(self._versions)
         return dict(zip(keys or (), versions or (), strict=True))
 
 

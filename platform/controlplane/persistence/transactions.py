@@ -1,14 +1,72 @@
-"""Transaction options: asynchronous commit, pipelined statements, and dry runs."""
+"""Statements that the ORM cannot say, and options of transactions: asynchronous commit, pipelines, dry runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from django.db import connection, transaction
+from psycopg import sql
+
+Statement = str | sql.Composed
+Parameters = Sequence[Any] | Mapping[str, Any]
 
 _in_dry_run: ContextVar[bool] = ContextVar("in_dry_run", default=False)
+
+
+def fetch_rows(statement: Statement, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+    """All rows of a statement; JSON comes as text."""
+    with connection.cursor() as cursor:
+        cursor.execute(_as_text(statement), parameters or None)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def fetch_row(statement: Statement, parameters: Parameters = ()) -> Any:
+    """The first row of a statement as a tuple, or None."""
+    with connection.cursor() as cursor:
+        cursor.execute(_as_text(statement), parameters or None)
+        return cursor.fetchone()
+
+
+def execute(statement: Statement, parameters: Parameters = ()) -> int:
+    """Execute a statement; return the number of rows that it changed."""
+    with connection.cursor() as cursor:
+        cursor.execute(_as_text(statement), parameters or None)
+        count: int = cursor.rowcount
+    return count
+
+
+def _as_text(statement: Statement) -> str:
+    if isinstance(statement, str):
+        return statement
+    connection.ensure_connection()
+    return statement.as_string(connection.connection)
+
+
+def set_lock_timeout(value: str = "") -> None:
+    """Limit the wait for each lock until the transaction ends, for example to ``2s``; empty: the default again."""
+    execute(
+        sql.SQL("SET LOCAL lock_timeout TO {}").format(
+            sql.Literal(value) if value else sql.SQL("DEFAULT")
+        )
+    )
+
+
+def check_deferred_constraints() -> None:
+    """Check them now rather than at the end: a table with checks that are due cannot be altered."""
+    execute("SET CONSTRAINTS ALL IMMEDIATE")
+    execute("SET CONSTRAINTS ALL DEFERRED")
+
+
+@contextmanager
+def audit_entries_deletable() -> Iterator[None]:
+    """Allow the deletion of audit entries in this block of a transaction; the database refuses every other."""
+    execute("SET LOCAL ninefold.audit_retention TO 'on'")
+    yield
+    execute("SET LOCAL ninefold.audit_retention TO 'off'")
 
 
 @contextmanager
@@ -22,8 +80,7 @@ def dry_run() -> Iterator[None]:
     try:
         with transaction.atomic():
             yield
-            with connection.cursor() as cursor:
-                cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            execute("SET CONSTRAINTS ALL IMMEDIATE")
             transaction.set_rollback(True)
     finally:
         _in_dry_run.reset(token)
@@ -66,5 +123,4 @@ def commit_asynchronously() -> None:
     """
     if not connection.in_atomic_block:
         raise RuntimeError("commit_asynchronously() must be called inside a transaction")
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL synchronous_commit = off")
+    execute("SET LOCAL synchronous_commit = off")

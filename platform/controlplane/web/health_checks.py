@@ -21,6 +21,7 @@ from django.views.decorators.http import require_safe
 
 from controlplane.outbox import broker
 from controlplane.persistence import encryption
+from controlplane.persistence.transactions import execute
 from controlplane.ports.artifacts import ArtifactStore
 from controlplane.web.response_cache import TimedCache
 
@@ -103,8 +104,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 def check_database() -> str:
     """:raises Error: if it does not."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+    execute("SELECT 1")
     return OK
 
 

@@ -25,8 +25,8 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import metric_ingestion
 from apps.monitoring.reconcilers.metric_sources import metric_sources_read, stale_cards_reconcile
 from apps.telemetry.models import CardHistory, CardMetrics, NodeToken, Source
-from apps.telemetry.services.metric_sources import node_token_issue
 from apps.telemetry.services.metric_storage import metric_history_maintain
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.egress import EgressPolicy
 from tests.benchmarks.telemetry.exporters import CARDS_A_NODE, SERIES, exposition, shares
 

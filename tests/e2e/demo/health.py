@@ -15,7 +15,8 @@ from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import isolations_request
 from apps.quotas.models import Allocation, Claim
 from apps.telemetry.models import CardHour, CardMetrics, Source
-from apps.telemetry.services.metric_sources import agent_push_source, node_token_issue
+from apps.telemetry.services.metric_sources import agent_push_source
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.health.decisions import HealthAction

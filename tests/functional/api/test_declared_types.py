@@ -15,7 +15,7 @@ from apps.monitoring.services import alerts
 from apps.monitoring.services.burn_ins import BurnInResult, _burn_in_evidence
 from apps.quotas.models import WhatIf
 from apps.telemetry.models import NodeToken
-from apps.telemetry.services.metric_sources import node_token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.scheduling.what_if import (
     AddGuaranteedCards,
     AddNodes,

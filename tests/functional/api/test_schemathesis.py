@@ -51,7 +51,8 @@ from apps.monitoring.models import Fault, HealthRule, Isolation
 from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange, WhatIf
 from apps.serving.models import ApiKey, Deployment
 from apps.telemetry.models import NodeToken, Source
-from apps.telemetry.services.metric_sources import agent_push_source, node_token_issue
+from apps.telemetry.services.metric_sources import agent_push_source
+from apps.telemetry.services.node_tokens import node_token_issue
 from apps.workflows.models import Pipeline
 from config.wsgi import application
 from controlplane.domain.common.permissions import Scope

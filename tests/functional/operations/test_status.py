@@ -22,7 +22,7 @@ from apps.fleet.services.clusters import LEASE, cluster_remove
 from apps.serving.models import Gateway, GatewaySnapshot
 from apps.serving.selectors import workloads_using_cluster
 from apps.telemetry.models import NodeToken
-from apps.telemetry.services.metric_sources import node_token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from controlplane.domain.common.reasons import Reason
 from controlplane.outbox.models import OutboxMessage

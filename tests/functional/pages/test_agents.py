@@ -11,7 +11,8 @@ from django.utils import timezone
 from apps.fleet.models import Cluster, Node
 from apps.fleet.services import inventory_record
 from apps.telemetry.models import NodeToken, Source
-from apps.telemetry.services.metric_sources import agent_push_source, node_token_issue
+from apps.telemetry.services.metric_sources import agent_push_source
+from apps.telemetry.services.node_tokens import node_token_issue
 from tests import factories
 from tests.functional.pages.reading import CHINESE, text_of
 

@@ -407,7 +407,7 @@ def test_one_click_deploys_on_the_fewest_cards_of_the_fleet_that_hold_the_model(
     assert revision.engine
 
     def created(**given: Any) -> tuple[list[str], int]:
-        body = {"name": f"by-rest-{secrets.token_hex(4)}", "team": version.line.team.slug}
+        body = {"name": f"by-rest-{secrets.token_hex(4)}", "team": filled.team.slug}
         response = caller(filled.user).post(
             "/api/v1/deployments", {**body, "model_version": version.uid, **given}
         )

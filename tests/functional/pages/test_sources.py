@@ -18,8 +18,8 @@ from apps.telemetry.services.metric_batches import MetricBatchResult
 from apps.telemetry.services.metric_sources import (
     metric_source_record_failure,
     metric_source_record_scrape,
-    node_token_issue,
 )
+from apps.telemetry.services.node_tokens import node_token_issue
 from apps.telemetry.web.metric_source_forms import source_form_class
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.egress import EgressPolicy

@@ -30,7 +30,8 @@ from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments, rollouts
 from apps.serving.services.gateways import api_key_create, usage_batch_record
 from apps.telemetry.models import NodeToken
-from apps.telemetry.services.metric_sources import agent_push_source, node_token_issue
+from apps.telemetry.services.metric_sources import agent_push_source
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import (
     NotificationKind,

@@ -14,7 +14,7 @@ from django.core.cache import cache
 from apps.accounts import services as accounts
 from apps.fleet.models import Card, Cluster, Node
 from apps.telemetry.models import CardMetrics
-from apps.telemetry.services.metric_sources import node_token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import Scope, TeamRole
 from tests import factories
 from tests.functional.security.slow_clients import received, slow_clients

@@ -24,7 +24,7 @@ from apps.monitoring.services.metric_ingestion import (
 )
 from apps.telemetry.models import CardHistory, CardHour, CardMetrics, NodeToken, SummedHour
 from apps.telemetry.services import metric_storage as history_service
-from apps.telemetry.services.metric_sources import node_token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.persistence.advisory_locks import AdvisoryLock
 from ninefold_runtime.agent.card_samples import SampleBatch
 from ninefold_runtime.agent.push_client import MetricPushEndpoint

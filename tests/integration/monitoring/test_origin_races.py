@@ -24,7 +24,7 @@ from apps.monitoring.services.metric_ingestion import (
     metric_source_delete,
 )
 from apps.telemetry.models import CardMetrics, NodeToken, Source
-from apps.telemetry.services.metric_sources import node_token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.telemetry import CardMetricsReading
 from tests import factories

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Node
 from apps.telemetry.models import NodeToken
-from apps.telemetry.services.metric_sources import node_token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 
 
 class Command(BaseCommand):

@@ -20,6 +20,12 @@ from controlplane.persistence.backups.tables import (
     truncate_tables,
 )
 from controlplane.persistence.daily_partitions import missing_daily_partitions_create
+from controlplane.persistence.transactions import (
+    check_deferred_constraints,
+    execute,
+    fetch_row,
+    set_lock_timeout,
+)
 from controlplane.ports.artifacts import ArtifactStore
 
 #: Rows that migrations create.
@@ -128,13 +134,10 @@ def _check_empty() -> None:
 
 @transaction.atomic
 def _restore_database(manifest: BackupManifest, *, folder: Path) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL lock_timeout TO '{_LOCK_WAIT}'")
-        cursor.execute("SELECT quote_ident(current_schema())")
-        row = cursor.fetchone()
-        schema = row[0] if row else "public"
-        cursor.execute(f"DROP SCHEMA {schema} CASCADE")
-        cursor.execute(f"CREATE SCHEMA {schema}")
+    set_lock_timeout(_LOCK_WAIT)
+    (schema,) = fetch_row("SELECT quote_ident(current_schema())")
+    execute(f"DROP SCHEMA {schema} CASCADE")
+    execute(f"CREATE SCHEMA {schema}")
     squashed = _squashed_migrations()
     newest = [(app, names[-1]) for app, names in manifest.migrations.items() if names]
     _migrate_to(to=[squashed.get(each, each) for each in newest])
@@ -144,7 +147,7 @@ def _restore_database(manifest: BackupManifest, *, folder: Path) -> int:
     rows = sum(restore_table(table, folder=folder) for table in manifest.tables)
     restore_sequences(manifest.sequences)
     truncate_change_log()
-    _check_deferred_constraints()
+    check_deferred_constraints()
     _migrate_to(to=MigrationExecutor(connection).loader.graph.leaf_nodes())
     return rows
 
@@ -157,14 +160,7 @@ def _migrate_to(*, to: list[tuple[str, str]]) -> None:
 def _check_constraints_after_migration(action: str, *_: object) -> None:
     """In a transaction of its own, each migration would end with this."""
     if action == "apply_success":
-        _check_deferred_constraints()
-
-
-def _check_deferred_constraints() -> None:
-    """Now rather than at the end: a table with checks that are due cannot be altered."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+        check_deferred_constraints()
 
 
 def _undecryptable_secrets() -> list[UndecryptableSecrets]:

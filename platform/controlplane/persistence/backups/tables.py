@@ -13,6 +13,12 @@ from django.db import connection, transaction
 from psycopg import sql
 
 from controlplane.persistence.backups.manifest import BackupTableFile, file_checksum
+from controlplane.persistence.transactions import (
+    audit_entries_deletable,
+    execute,
+    fetch_row,
+    fetch_rows,
+)
 
 #: Positions in it are valid in one database only.
 _CHANGE_LOG = "outbox_resource_change"
@@ -23,12 +29,11 @@ _CHUNK = 1 << 20
 
 def table_names() -> list[str]:
     """Tables of the product, in the order of their names."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relname FROM pg_class WHERE relkind = 'r'"
-            " AND relnamespace = current_schema()::regnamespace ORDER BY relname"
-        )
-        return [name for (name,) in cursor.fetchall() if name not in LEFT_OUT]
+    rows = fetch_rows(
+        "SELECT relname FROM pg_class WHERE relkind = 'r'"
+        " AND relnamespace = current_schema()::regnamespace ORDER BY relname"
+    )
+    return [name for (name,) in rows if name not in LEFT_OUT]
 
 
 def back_up_table(name: str, *, folder: Path) -> BackupTableFile:
@@ -76,54 +81,43 @@ def truncate_tables(names: Sequence[str]) -> None:
     """Empty them all at once, the audit trail too: a backup brings its own."""
     if not names:
         return
-    with transaction.atomic(), _psycopg_cursor() as cursor:
-        cursor.execute("SET LOCAL ninefold.audit_retention TO 'on'")
-        cursor.execute(sql.SQL("TRUNCATE {} CASCADE").format(_identifier_list(names)))
-        cursor.execute("SET LOCAL ninefold.audit_retention TO 'off'")
+    with transaction.atomic(), audit_entries_deletable():
+        execute(sql.SQL("TRUNCATE {} CASCADE").format(_identifier_list(names)))
 
 
 def truncate_change_log() -> None:
     """Delete what triggers have logged while rows were restored."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [_CHANGE_LOG])
-        if cursor.fetchone() == (True,):
-            cursor.execute(f"TRUNCATE {_CHANGE_LOG}")
+    if fetch_row("SELECT to_regclass(%s) IS NOT NULL", [_CHANGE_LOG]) == (True,):
+        execute(f"TRUNCATE {_CHANGE_LOG}")
 
 
 def read_sequences() -> dict[str, tuple[int, bool]]:
     """Last value of each sequence, and whether it has been handed out."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT sequencename, COALESCE(last_value, start_value), last_value IS NOT NULL"
-            " FROM pg_sequences WHERE schemaname = current_schema()"
-        )
-        return {name: (value, called) for name, value, called in cursor.fetchall()}
+    rows = fetch_rows(
+        "SELECT sequencename, COALESCE(last_value, start_value), last_value IS NOT NULL"
+        " FROM pg_sequences WHERE schemaname = current_schema()"
+    )
+    return {name: (value, called) for name, value, called in rows}
 
 
 def restore_sequences(values: Mapping[str, tuple[int, bool]]) -> None:
-    with connection.cursor() as cursor:
-        for name, (value, called) in values.items():
-            cursor.execute(
-                "SELECT setval(quote_ident(%s)::regclass, %s, %s)", [name, value, called]
-            )
+    for name, (value, called) in values.items():
+        execute("SELECT setval(quote_ident(%s)::regclass, %s, %s)", [name, value, called])
 
 
 def _non_generated_columns(table: str) -> list[str]:
     """Without those that the database computes."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT attname FROM pg_attribute WHERE attrelid = quote_ident(%s)::regclass"
-            " AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum",
-            [table],
-        )
-        return [name for (name,) in cursor.fetchall()]
+    rows = fetch_rows(
+        "SELECT attname FROM pg_attribute WHERE attrelid = quote_ident(%s)::regclass"
+        " AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum",
+        [table],
+    )
+    return [name for (name,) in rows]
 
 
 def _has_rows(table: str) -> bool:
-    with _psycopg_cursor() as cursor:
-        cursor.execute(sql.SQL("SELECT EXISTS (SELECT 1 FROM {})").format(sql.Identifier(table)))
-        row = cursor.fetchone()
-    return bool(row and row[0])
+    statement = sql.SQL("SELECT EXISTS (SELECT 1 FROM {})").format(sql.Identifier(table))
+    return bool(fetch_row(statement)[0])
 
 
 def _identifier_list(names: Sequence[str]) -> sql.Composed:

@@ -18,6 +18,7 @@ from controlplane.persistence.advisory_locks import AdvisoryLock, session_lock
 from controlplane.persistence.backups.blobs import back_up_blobs
 from controlplane.persistence.backups.manifest import FORMAT, NAME, BackupManifest, BackupRefused
 from controlplane.persistence.backups.tables import back_up_table, read_sequences, table_names
+from controlplane.persistence.transactions import execute
 from controlplane.ports.artifacts import ArtifactStore
 
 
@@ -86,8 +87,7 @@ def _write_backup(
 ) -> tuple[BackupManifest, int]:
     created_at = datetime.now(UTC)
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         migrations = migrations_applied()
         tables = tuple(back_up_table(name, folder=folder) for name in table_names())
         sequences = read_sequences()

@@ -6,7 +6,7 @@ import pytest
 from django.core.cache import cache
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.telemetry.services.metric_sources import node_token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from apps.monitoring.services import metric_ingestion
 from apps.monitoring.services.metric_ingestion import agent_token_revoke
 from apps.telemetry.models import CardHistory, CardMetrics, NodeToken, Source
 from apps.telemetry.services.metric_batches import card_index_invalidate
-from apps.telemetry.services.metric_sources import node_token_issue
+from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.common.topology import Geometry, choose_cards

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from apps.monitoring.models import Fault
-from apps.monitoring.services import metric_ingestion
 from apps.telemetry.models import CardHistory, CardMetrics, NodeToken, Source
+from apps.telemetry.services import node_tokens
 from tests.functional.api.telemetry.batches import send, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nothing_counted")]
@@ -95,25 +95,25 @@ def test_a_tool_that_was_silent_while_nobody_listened_is_no_fault_now(token: str
 
 
 def test_few_gaps_are_remembered_and_few_numbers_of_each(token: str) -> None:
-    far = metric_ingestion.WIDEST_GAP + 10
+    far = node_tokens.WIDEST_GAP + 10
     send(token, "", sequence=far)
     assert send(token, "", sequence=9).json()["taken"] is False
     assert send(token, "", sequence=10).json()["taken"] is True
-    for step in range(1, metric_ingestion.MOST_GAPS + 1):
+    for step in range(1, node_tokens.MOST_GAPS + 1):
         send(token, "", sequence=far + 3 * step)
-    assert len(NodeToken.objects.get().gaps) == metric_ingestion.MOST_GAPS
+    assert len(NodeToken.objects.get().gaps) == node_tokens.MOST_GAPS
     # The lowest is forgotten, and so what was missing there counts as taken.
     assert send(token, "", sequence=11).json()["taken"] is False
     assert send(token, "", sequence=far + 1).json()["taken"] is True
 
 
 def test_a_gap_that_is_cut_in_two_makes_no_more_of_them_than_are_remembered(token: str) -> None:
-    for step in range(metric_ingestion.MOST_GAPS):
+    for step in range(node_tokens.MOST_GAPS):
         send(token, "", sequence=10 * (step + 1))
-    top = 10 * metric_ingestion.MOST_GAPS
+    top = 10 * node_tokens.MOST_GAPS
     assert send(token, "", sequence=top - 5).json()["taken"] is True
     gaps = NodeToken.objects.get().gaps
-    assert len(gaps) == metric_ingestion.MOST_GAPS
+    assert len(gaps) == node_tokens.MOST_GAPS
     assert gaps[0] == [11, 19]
     assert gaps[-2:] == [[top - 9, top - 6], [top - 4, top - 1]]
 
