@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
-from controlplane.adapters.engines.tool_parsers import FAMILIES
+from controlplane.adapters.engines.tool_parsers import MIN_VERSIONS, ParserKind
 from controlplane.adapters.engines.vllm_omni import (
     ASCEND_PIPELINES,
     NVIDIA_PIPELINES,
@@ -170,28 +171,39 @@ def test_vllm_omni_reads_every_command_and_has_every_pipeline(engine_python: Pat
     assert f'@router.post(\n    "{FORMATS[RouteOperation.VIDEOS].path}"' in server
 
 
+def check_parsers(engine: str, version: str, published_names: dict[ParserKind, set[str]]) -> None:
+    """The package has the parsers of its release and of earlier ones, and none of later ones."""
+    for kind, releases in MIN_VERSIONS[engine].items():
+        expected = {name for name, first in releases.items() if Version(first) <= Version(version)}
+        assert published_names[kind] & set(releases) == expected, (engine, kind)
+
+
 @pytest.mark.parametrize("version", ["0.23.0", "0.33.0"])
-def test_vllm_has_every_parser_that_a_family_is_given(version: str) -> None:
+def test_vllm_has_the_parsers_of_its_release(version: str) -> None:
     root = published.modules(f"vllm=={version}") / "vllm"
-    tools = set(
-        re.findall(r'^    "(.+)": \(', (root / "tool_parsers/__init__.py").read_text(), re.M)
-    )
-    reasoning = set(
-        re.findall(r'^    "(.+)": \(', (root / "reasoning/__init__.py").read_text(), re.M)
-    )
-    assert {family.vllm.tools for family in FAMILIES} - {""} <= tools
-    assert {family.vllm.reasoning for family in FAMILIES} - {""} <= reasoning
+    files = {
+        ParserKind.TOOLS: root / "tool_parsers/__init__.py",
+        ParserKind.REASONING: root / "reasoning/__init__.py",
+    }
+    names = {
+        kind: set(re.findall(r'^    "(.+)": \(', file.read_text(), re.M))
+        for kind, file in files.items()
+    }
+    check_parsers("vllm", version, names)
 
 
-@pytest.mark.parametrize("version", ["0.5.14", "0.5.23"])
-def test_sglang_has_every_parser_that_a_family_is_given(version: str) -> None:
+@pytest.mark.parametrize("version", ["0.5.14", "0.5.17", "0.5.23"])
+def test_sglang_has_the_parsers_of_its_release(version: str) -> None:
     root = published.modules(f"sglang=={version}") / "sglang" / "srt"
-    tools = set(
-        re.findall(r'"(.+)": ', (root / "function_call/function_call_parser.py").read_text())
-    )
-    reasoning = set(re.findall(r'"(.+)": ', (root / "parser/reasoning_parser.py").read_text()))
-    assert {family.sglang.tools for family in FAMILIES} - {""} <= tools
-    assert {family.sglang.reasoning for family in FAMILIES} - {""} <= reasoning
+    files = {
+        ParserKind.TOOLS: root / "function_call/function_call_parser.py",
+        ParserKind.REASONING: root / "parser/reasoning_parser.py",
+    }
+    names = {
+        kind: set(re.findall(r'^        "(.+)": \w+Detector', file.read_text(), re.M))
+        for kind, file in files.items()
+    }
+    check_parsers("sglang", version, names)
 
 
 def test_the_older_sglang_of_ascends_image_has_every_option_too() -> None:

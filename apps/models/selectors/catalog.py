@@ -397,6 +397,7 @@ def catalog_model_facts(entry: CatalogEntry) -> ModelFacts:
         parameters=entry.parameters or 0,
         config={**_NOT_IN_CATALOG, **known, "architectures": [architecture]},
         files=frozenset({marker} if marker else ()),
+        catalog_key=entry.key,
     )
 
 

@@ -94,6 +94,7 @@ class SglangEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "sglang"
+    parsers = "sglang"
 
     def profile(self) -> EngineProfile:
         return PROFILE
@@ -206,7 +207,9 @@ def _kind_arguments(settings: ServingSettings) -> list[str]:
         return ["--is-embedding"]
     if kind is ModelKind.RERANKER:
         return []
-    parsers = tool_parsers.parser_names(settings.spec, model=settings.model, engine="sglang")
+    parsers = tool_parsers.parser_names(
+        settings.spec, model=settings.model, engine="sglang", version=settings.version
+    )
     argv = []
     if parsers.tools:
         argv += ["--tool-call-parser", parsers.tools]
