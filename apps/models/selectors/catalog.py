@@ -242,6 +242,7 @@ _MODEL_KINDS: Mapping[Modality, ModelKind] = {
     Modality.EMBEDDING: ModelKind.EMBEDDING,
     Modality.RERANK: ModelKind.RERANKER,
     Modality.ASR: ModelKind.TRANSCRIPTION,
+    Modality.TTS: ModelKind.SPEECH,
     Modality.IMAGE: ModelKind.IMAGE,
     Modality.VIDEO: ModelKind.VIDEO,
 }

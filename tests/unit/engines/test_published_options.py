@@ -193,7 +193,7 @@ def test_vllm_omni_serves_the_pipelines_that_it_names_for_the_chip() -> None:
         ("parallel", {"data": 2}),
     ):
         assert findings("vllm_omni", {field: value}, model=IMAGES), field
-    assert "kinds image, video" in findings("vllm_omni", {})["model"]
+    assert "kinds image, speech, video" in findings("vllm_omni", {})["model"]
     video = replace(IMAGES, architecture="WanPipeline")
     of_video, of_image = (
         rendered("vllm_omni", IMAGE_SPEC, chip="nvidia-h800", model=model)

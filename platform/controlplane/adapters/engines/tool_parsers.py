@@ -511,13 +511,13 @@ def parser_names(
     """
     wanted = _wanted_names(spec, model=model, engine=engine)
     named = {kind: spec[kind] not in (None, AUTO) for kind in ParserKind}
-    kept = {
+    available = {
         kind: wanted.of(kind)
         if named[kind] or not _first_release_after(wanted.of(kind), kind, engine, version)
         else ""
         for kind in ParserKind
     }
-    return ParserNames(tools=kept[ParserKind.TOOLS], reasoning=kept[ParserKind.REASONING])
+    return ParserNames(tools=available[ParserKind.TOOLS], reasoning=available[ParserKind.REASONING])
 
 
 def parser_findings(

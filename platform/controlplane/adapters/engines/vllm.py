@@ -115,6 +115,8 @@ def _kind_arguments(settings: ServingSettings) -> list[str]:
         return ["--runner", "pooling", *_SCORE_ARGUMENTS]
     if kind in (ModelKind.EMBEDDING, ModelKind.RERANKER):
         return ["--runner", "pooling"]
+    if kind is ModelKind.TRANSCRIPTION:
+        return []
     parsers = tool_parsers.parser_names(
         settings.spec, model=settings.model, engine="vllm", version=settings.version
     )
