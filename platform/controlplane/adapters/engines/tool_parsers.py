@@ -14,8 +14,12 @@ separates reasoning where it is told to (MindIE-LLM at 8b4871a).
 Which family has which parser follows the documentation of vLLM (``docs/features/tool_calling.md`` at 0064cc9,
 ``reasoning_outputs.md`` at 00256d5, its recipes for GLM-5 and MiniMax-M3) and SGLang (``advanced_features`` of its
 documentation, ``srt/parser/template_detection.py`` of 0.5.23), and what the parsers themselves search for. It was
-not run on hardware. Not among the families: those whose parser needs a package that the image lacks
-(``cohere_command3``), and those of which no source says by what their models are known.
+not run on hardware.
+
+General knowledge of the published models, with no file read for it, are: the prompts of DeepSeek-R1, its distilled
+models, QwQ, Llama 3.1 and 4, ERNIE 4.5, InternLM2.5 and Qwen3 without reasoning; the type of Kimi K2; the
+vocabulary of Phi-4-mini; the parsers of Nemotron H. Not among the families are those whose parser needs a package
+that the image lacks (``cohere_command3``), and those of which no source says by what their models are known.
 """
 
 from __future__ import annotations
