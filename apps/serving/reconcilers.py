@@ -348,7 +348,7 @@ def _render_launch(replica: Replica) -> Launch:
             placements=quotas_selectors.placements_of_claim(claim),
             inputs=(registry_selectors.input_tree("model", artifact), *adapter_inputs),
             adapters=adapters,
-            model=registry_selectors.engine_model_facts(revision.model_version),
+            model=registry_selectors.served_model_facts(revision.model_version),
             token=selectors.replica_engine_token(replica),
             labels={
                 "team": revision.deployment.team.slug,

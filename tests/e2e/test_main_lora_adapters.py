@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -63,10 +64,22 @@ def test_an_adapter_answers_by_its_own_name_beside_the_base_model(
         known = _logprob(api, name)
         assert _logprob(api, adapter) != pytest.approx(known, abs=1e-3)
         assert _logprob(api, name) == pytest.approx(known, abs=1e-6)
-    usage = client.get("usage", route=adapter)["results"]
-    assert all(each["route"] == adapter for each in usage)
+    for route in (name, adapter):
+        usage = wait_until(
+            partial(_usage, client, route),
+            bool,
+            within=WITHIN,
+            what=f"usage of {route}",
+        )
+        assert {each["route"] for each in usage} == {route}
     client.post(f"{path}/stop")
     _until(client, path, "stopped")
+
+
+def _usage(client: RestClient, route: str) -> list[dict[str, Any]]:
+    """Its usage as the gateway has reported it so far."""
+    found: list[dict[str, Any]] = client.get("usage", route=route)["results"]
+    return found
 
 
 def _logprob(api: OpenAI, model: str) -> float:

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
-from controlplane.adapters.engines.tool_parsers import FAMILIES
+from controlplane.adapters.engines.tool_parsers import MIN_VERSIONS, ParserKind
 from controlplane.adapters.engines.vllm_omni import (
     ASCEND_PIPELINES,
     NVIDIA_PIPELINES,
     NVIDIA_VIDEO_PIPELINES,
+    SPEECH_ARCHITECTURES,
 )
 from controlplane.ports.adapter_registry import engine_by_name
 from controlplane.ports.engines import ArgumentVerification, ServedAdapter
-from controlplane.ports.launches import Launch
+from controlplane.ports.launches import Launch, LaunchPlacement
 from gateway.operations import FORMATS, RouteOperation
 from tests.engine import published
 from tests.unit.engines.serving_requests import (
@@ -31,6 +33,7 @@ from tests.unit.engines.serving_requests import (
     MODELSLIM,
     PLAIN,
     SPECS,
+    SPEECH,
     findings,
     rendered,
 )
@@ -149,11 +152,26 @@ def test_vllm_omni_reads_every_command_and_has_every_pipeline(engine_python: Pat
     assert engine_by_name("vllm_omni").profile().flags is ArgumentVerification.PARSED
     package = published.modules("vllm-omni==0.28.0")
     packages = [package, *map(published.modules, ("vllm==0.23.0", COMPILED))]
-    lines = []
+    lines, speech = [], []
     for chip in ("nvidia-h800", "ascend-910b3"):
         for spec in ({"model_name": "assistant"}, IMAGE_SPEC):
             argv = command(rendered("vllm_omni", spec, chip=chip, model=IMAGES))
             lines.append(argv[argv.index("serve") + 1 :])
+        card = (LaunchPlacement(node="n0", cards=(0,)),)
+        spoken = command(
+            rendered("vllm_omni", IMAGE_SPEC, chip=chip, model=SPEECH, placements=card)
+        )
+        speech.append(spoken[spoken.index("serve") + 1 :])
+    speech_read = published.read(
+        engine_python, "read_serving", "vllm_omni", packages=packages, asked=speech
+    )
+    for values in speech_read:
+        assert (values["model_tag"], values["omni"], values["max_num_seqs"]) == (
+            "/inputs/model",
+            True,
+            2,
+        )
+        assert values["trust_remote_code"] is not True
     read = published.read(
         engine_python, "read_serving", "vllm_omni", packages=packages, asked=lines
     )
@@ -167,31 +185,58 @@ def test_vllm_omni_reads_every_command_and_has_every_pipeline(engine_python: Pat
     known = set(re.findall(r'^    "(.+)": \($', registry, re.M))
     assert {*NVIDIA_PIPELINES, *ASCEND_PIPELINES, *NVIDIA_VIDEO_PIPELINES} <= known
     server = (package / "vllm_omni" / "entrypoints" / "openai" / "api_server.py").read_text()
-    assert f'@router.post(\n    "{FORMATS[RouteOperation.VIDEOS].path}"' in server
-
-
-@pytest.mark.parametrize("version", ["0.23.0", "0.33.0"])
-def test_vllm_has_every_parser_that_a_family_is_given(version: str) -> None:
-    root = published.modules(f"vllm=={version}") / "vllm"
-    tools = set(
-        re.findall(r'^    "(.+)": \(', (root / "tool_parsers/__init__.py").read_text(), re.M)
-    )
-    reasoning = set(
-        re.findall(r'^    "(.+)": \(', (root / "reasoning/__init__.py").read_text(), re.M)
-    )
-    assert {family.vllm.tools for family in FAMILIES} - {""} <= tools
-    assert {family.vllm.reasoning for family in FAMILIES} - {""} <= reasoning
+    for operation in (RouteOperation.VIDEOS, RouteOperation.SPEECH):
+        assert f'@router.post(\n    "{FORMATS[operation].path}"' in server
+    models = (package / "vllm_omni/model_executor/models/registry.py").read_text(encoding="utf-8")
+    assert set(re.findall(r'^    "(\w+)": \($', models, re.M)) >= SPEECH_ARCHITECTURES
 
 
 @pytest.mark.parametrize("version", ["0.5.14", "0.5.23"])
-def test_sglang_has_every_parser_that_a_family_is_given(version: str) -> None:
+def test_sglang_has_the_route_and_the_models_of_transcription(version: str) -> None:
     root = published.modules(f"sglang=={version}") / "sglang" / "srt"
-    tools = set(
-        re.findall(r'"(.+)": ', (root / "function_call/function_call_parser.py").read_text())
-    )
-    reasoning = set(re.findall(r'"(.+)": ', (root / "parser/reasoning_parser.py").read_text()))
-    assert {family.sglang.tools for family in FAMILIES} - {""} <= tools
-    assert {family.sglang.reasoning for family in FAMILIES} - {""} <= reasoning
+    server = (root / "entrypoints/http_server.py").read_text(encoding="utf-8")
+    assert f'@app.post("{FORMATS[RouteOperation.TRANSCRIPTIONS].path}")' in server
+    for file, model in (
+        ("whisper", "WhisperForConditionalGeneration"),
+        ("qwen3_asr", "Qwen3ASRForConditionalGeneration"),
+    ):
+        assert f"class {model}" in (root / f"models/{file}.py").read_text(encoding="utf-8")
+        assert (root / f"entrypoints/openai/transcription_adapters/{file}.py").is_file()
+
+
+def check_parsers(engine: str, version: str, published_names: dict[ParserKind, set[str]]) -> None:
+    """The package has the parsers of its release and of earlier ones, and none of later ones."""
+    for kind, releases in MIN_VERSIONS[engine].items():
+        expected = {name for name, first in releases.items() if Version(first) <= Version(version)}
+        assert published_names[kind] & set(releases) == expected, (engine, kind)
+
+
+@pytest.mark.parametrize("version", ["0.23.0", "0.33.0"])
+def test_vllm_has_the_parsers_of_its_release(version: str) -> None:
+    root = published.modules(f"vllm=={version}") / "vllm"
+    files = {
+        ParserKind.TOOLS: root / "tool_parsers/__init__.py",
+        ParserKind.REASONING: root / "reasoning/__init__.py",
+    }
+    names = {
+        kind: set(re.findall(r'^    "(.+)": \(', file.read_text(), re.M))
+        for kind, file in files.items()
+    }
+    check_parsers("vllm", version, names)
+
+
+@pytest.mark.parametrize("version", ["0.5.14", "0.5.17", "0.5.23"])
+def test_sglang_has_the_parsers_of_its_release(version: str) -> None:
+    root = published.modules(f"sglang=={version}") / "sglang" / "srt"
+    files = {
+        ParserKind.TOOLS: root / "function_call/function_call_parser.py",
+        ParserKind.REASONING: root / "parser/reasoning_parser.py",
+    }
+    names = {
+        kind: set(re.findall(r'^        "(.+)": \w+Detector', file.read_text(), re.M))
+        for kind, file in files.items()
+    }
+    check_parsers("sglang", version, names)
 
 
 def test_the_older_sglang_of_ascends_image_has_every_option_too() -> None:

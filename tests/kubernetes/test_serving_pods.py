@@ -30,6 +30,7 @@ from tests.unit.engines.serving_requests import (
     IMAGE_SPEC,
     IMAGES,
     PLAIN,
+    SPEECH,
     findings,
     rendered,
 )
@@ -49,6 +50,7 @@ MODELS: Mapping[ModelKind, tuple[ModelFacts, Mapping[str, Any]]] = {
     ),
     ModelKind.IMAGE: (IMAGES, IMAGE_SPEC),
     ModelKind.VIDEO: (replace(IMAGES, architecture="WanPipeline"), IMAGE_SPEC),
+    ModelKind.SPEECH: (SPEECH, {"model_name": "assistant"}),
     ModelKind.TRANSCRIPTION: (
         replace(PLAIN, name="qwen3-asr-1.7b", architecture="Qwen3ASRForConditionalGeneration"),
         {"model_name": "assistant"},
@@ -130,6 +132,8 @@ def test_the_server_takes_each_kind_of_model_on_gpus_and_npus_whole(server: Cont
         (ModelKind.RERANKER, "vllm_ascend"): npu,
         (ModelKind.IMAGE, "vllm_omni"): both,
         (ModelKind.VIDEO, "vllm_omni"): both,
+        (ModelKind.SPEECH, "vllm_omni"): both,
+        (ModelKind.TRANSCRIPTION, "sglang"): gpu,
         (ModelKind.TRANSCRIPTION, "vllm"): gpu,
         (ModelKind.TRANSCRIPTION, "vllm_ascend"): npu,
     }

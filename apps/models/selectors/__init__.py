@@ -23,6 +23,7 @@ from apps.models.selectors.model_versions import (
     model_versions_usable,
     model_versions_visible,
     outputs_of_job,
+    served_model_facts,
     training_dataset_version,
 )
 from apps.models.selectors.storage import (
@@ -63,5 +64,6 @@ __all__ = [
     "model_versions_usable",
     "model_versions_visible",
     "outputs_of_job",
+    "served_model_facts",
     "training_dataset_version",
 ]

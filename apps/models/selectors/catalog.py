@@ -242,6 +242,7 @@ _MODEL_KINDS: Mapping[Modality, ModelKind] = {
     Modality.EMBEDDING: ModelKind.EMBEDDING,
     Modality.RERANK: ModelKind.RERANKER,
     Modality.ASR: ModelKind.TRANSCRIPTION,
+    Modality.TTS: ModelKind.SPEECH,
     Modality.IMAGE: ModelKind.IMAGE,
     Modality.VIDEO: ModelKind.VIDEO,
 }
@@ -397,6 +398,7 @@ def catalog_model_facts(entry: CatalogEntry) -> ModelFacts:
         parameters=entry.parameters or 0,
         config={**_NOT_IN_CATALOG, **known, "architectures": [architecture]},
         files=frozenset({marker} if marker else ()),
+        catalog_key=entry.key,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -47,6 +47,7 @@ from controlplane.domain.registry.versions import (
     parse_licence,
     parse_model_shape,
 )
+from controlplane.domain.serving.model_kinds import ModelKind
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import BlobMissing
@@ -65,7 +66,9 @@ def model_lines_visible(user: accounts.RequestUser) -> QuerySet[ModelLine]:
 def model_versions_visible(user: accounts.RequestUser) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.filter(
         shared_or_team_filter(accounts.teams_visible(user), "line__team"), line__deleted_at=None
-    ).select_related("line__team", "base__line", "dataset_version__dataset", "artifact")
+    ).select_related(
+        "line__team", "base__line", "dataset_version__dataset", "artifact", "catalog_model"
+    )
 
 
 def model_versions_usable(user: accounts.RequestUser) -> QuerySet[ModelVersion]:
@@ -93,7 +96,42 @@ def engine_model_facts(version: ModelVersion) -> ModelFacts:
         format=version.format,
         config=version.config or {},
         files=frozenset(version.artifact.tree) if version.artifact is not None else frozenset(),
+        catalog_key=version.catalog_model.key if version.catalog_model is not None else "",
     )
+
+
+#: Where a chat template is, the one that engines prefer first: a file of its own, of a processor, of a tokenizer.
+_TEMPLATE_FILES = ("chat_template.jinja", "chat_template.json", "tokenizer_config.json")
+#: Some tokenizer configurations list each of a hundred thousand added tokens.
+_MAX_TEMPLATE_BYTES = 16 * 1024 * 1024
+
+
+def served_model_facts(version: ModelVersion) -> ModelFacts:
+    """As ``engine_model_facts``, with the chat template from its files; empty if it has none or they are removed.
+
+    :raises ArtifactError: if the store has lost the file or does not answer.
+    """
+    facts = engine_model_facts(version)
+    if facts.kind is not ModelKind.TEXT or version.artifact is None:
+        return facts
+    templates = (_chat_template(version.artifact, path) for path in _TEMPLATE_FILES)
+    return replace(facts, chat_template=next(filter(None, templates), ""))
+
+
+def _chat_template(artifact: Artifact, path: str) -> str:
+    if path not in artifact.tree or artifact.removed_at is not None:
+        return ""
+    content, _ = artifact_file(artifact, path)
+    with content:
+        text = content.read(_MAX_TEMPLATE_BYTES).decode("utf-8", "replace")
+    if not path.endswith(".json"):
+        return text
+    config = parse_json_or_none(text)
+    found = config.get("chat_template") if isinstance(config, dict) else None
+    # A tokenizer may have several, by name: one of them for tools.
+    named = found if isinstance(found, list) else [{"template": found}]
+    written = (each.get("template") for each in named if isinstance(each, dict))
+    return "\n".join(each for each in written if isinstance(each, str))
 
 
 def model_version_ancestors(

@@ -62,7 +62,9 @@ def newest_revision(deployment: Deployment) -> Revision:
     """The revision that the deployment should serve: the newest whose rollout has not failed."""
     return (
         deployment.revisions.filter(failed_at=None)
-        .select_related("model_version__line", "model_version__artifact")
+        .select_related(
+            "model_version__line", "model_version__artifact", "model_version__catalog_model"
+        )
         .order_by("-number")[0]
     )
 
@@ -73,7 +75,9 @@ def routed_revision(deployment: Deployment) -> Revision:
         deployment.revisions.filter(
             backends__in=RouteBackend.objects.filter(route__deployment=deployment).values("backend")
         )
-        .select_related("model_version__line", "model_version__artifact")
+        .select_related(
+            "model_version__line", "model_version__artifact", "model_version__catalog_model"
+        )
         .order_by("-number")[0]
     )
 
@@ -133,7 +137,10 @@ def revisions_of(deployment: Deployment) -> QuerySet[Revision]:
     backends = Prefetch("backends", queryset=Backend.objects.prefetch_related(live))
     return (
         deployment.revisions.select_related(
-            "model_version__line", "model_version__artifact", "created_by"
+            "model_version__line",
+            "model_version__artifact",
+            "model_version__catalog_model",
+            "created_by",
         )
         .prefetch_related(backends, "adapters__model_version__line")
         .order_by("-number")

@@ -81,6 +81,7 @@ def _backends() -> QuerySet[Backend]:
     return Backend.objects.select_related(
         "revision__model_version__line",
         "revision__model_version__artifact",
+        "revision__model_version__catalog_model",
         "revision__deployment",
     ).prefetch_related(ready, "revision__adapters")
 
@@ -251,7 +252,9 @@ def newest_operations(deployments: Sequence[Deployment]) -> dict[int, tuple[Oper
     """The operations of the revision that each should serve, as ``newest_revision``; one query."""
     newest = (
         Revision.objects.filter(deployment__in=deployments, failed_at=None)
-        .select_related("model_version__line", "model_version__artifact")
+        .select_related(
+            "model_version__line", "model_version__artifact", "model_version__catalog_model"
+        )
         .order_by("deployment_id", "-number")
         .distinct("deployment")
     )

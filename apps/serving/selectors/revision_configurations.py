@@ -28,6 +28,7 @@ from controlplane.domain.serving.parallelism import (
     check_replica_parallelism,
 )
 from controlplane.ports import adapter_registry
+from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, ModelFacts
 
 
@@ -309,7 +310,11 @@ def _check_engine_chips(
 
 def _check_spec(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
     engine = adapter_registry.engine_by_name(configuration.engine)
-    facts = registry_selectors.engine_model_facts(configuration.model_version)
+    try:
+        facts = registry_selectors.served_model_facts(configuration.model_version)
+    except ArtifactError:
+        # Replicas need the files too, and report it; the spec can be checked without them.
+        facts = registry_selectors.engine_model_facts(configuration.model_version)
     for chip in _configured_chips(configuration):
         wrong = engine.check(EngineTask.SERVE, configuration.spec, chip=chip, model=facts)
         yield from wrong or _check_parallelism(configuration, engine, chip=chip, model=facts)

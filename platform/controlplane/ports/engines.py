@@ -141,11 +141,15 @@ class ModelFacts:
     config: Mapping[str, Any] = field(default_factory=dict)
     #: Names of its files as far as they are known; an embedding model is told by them.
     files: frozenset[str] = frozenset()
+    #: Key of its entry in the catalog, which a fine-tuned model has from its base; empty if it has none.
+    catalog_key: str = ""
+    #: Its chat template as far as it was read; what it writes tells how the model calls tools.
+    chat_template: str = ""
 
     @property
     def kind(self) -> ModelKind | None:
         """None if it is of no kind that is served."""
-        return model_kind(self.architecture, files=self.files, name=self.name)
+        return model_kind(self.architecture, files=self.files, name=self.catalog_key or self.name)
 
     def check_length(self, spec: Mapping[str, Any], field: str) -> Iterator[FieldFinding]:
         """A finding if the field of the spec is a number of tokens above the context length of the model."""

@@ -19,7 +19,7 @@ def loaded(published_catalog: None) -> None:
 
 def test_the_list_has_every_entry_with_its_matrix(engineer: APIClient) -> None:
     answer = engineer.get(f"{API}/catalog").json()
-    assert len(answer) == 166
+    assert len(answer) == 169
     by_key = {entry["key"]: entry for entry in answer}
     entry = by_key["qwen2-7b-instruct"]
     assert (entry["layers"], entry["kv_heads"], entry["kv_bytes_per_token"]) == (28, 4, 57344)

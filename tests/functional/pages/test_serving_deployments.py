@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -23,6 +24,7 @@ from apps.serving.services import deployments as services
 from apps.serving.services.gateways import usage_batch_record
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
+from gateway.operations import FORMATS, RouteOperation
 from tests.functional.api.callers import caller
 from tests.functional.sample_rows import FilledCompany
 from tests.integration.company import safetensors, stored
@@ -430,3 +432,20 @@ def test_the_form_says_why_a_model_has_no_memory_estimate(
     found = browser.post("/deployments/check", asked(filled, chip="nvidia-h800"))
     assert "No memory estimate: " in found.text
     assert "sized" not in found.context
+
+
+def test_each_operation_has_an_example_with_the_path_of_the_gateway() -> None:
+    examples = {
+        operation: render_to_string(
+            "serving/client_examples.html",
+            {"operation": operation.value, "name": "assistant", "gateway_url": "https://gate"},
+        )
+        for operation in FORMATS
+    }
+    shown = {RouteOperation.CHAT, RouteOperation.EMBEDDINGS, RouteOperation.RERANK}
+    shown |= {RouteOperation.IMAGES, RouteOperation.TRANSCRIPTIONS, RouteOperation.VIDEOS}
+    shown |= {RouteOperation.SPEECH}
+    for operation in shown:
+        assert f"https://gate{FORMATS[operation].path} \\" in examples[operation], operation
+    assert "client.audio.speech.create(" in examples[RouteOperation.SPEECH]
+    assert "chat.completions" not in examples[RouteOperation.SPEECH]

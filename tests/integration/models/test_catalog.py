@@ -17,6 +17,10 @@ from pytest_django import Settings
 from apps.models import reconcilers
 from apps.models.models import CatalogCell, CatalogModel, ModelVersion
 from apps.models.selectors import catalog as selectors
+from apps.models.selectors import (
+    engine_model_facts,
+    served_model_facts,
+)
 from apps.models.services import model_versions
 from apps.models.services.catalog import CatalogLoadChanges, catalog_load
 from apps.models.services.job_outputs import OutputOrigin, model_version_register
@@ -87,7 +91,7 @@ def imported(company: Company, folder: Path) -> ModelVersion:
 
 def test_loaded_rows_equal_the_data_files() -> None:
     diff = load()
-    assert len(diff.added) == 166
+    assert len(diff.added) == 169
     assert selectors.catalog_snapshot().entries == selectors.published_catalog().entries
 
 
@@ -96,18 +100,18 @@ def test_a_second_load_changes_nothing() -> None:
     cells = set(CatalogCell.objects.values_list("pk", flat=True))
     diff = load()
     assert (diff.added, dict(diff.changed), diff.withdrawn, diff.returned) == ((), {}, (), ())
-    assert diff.unchanged == 166
+    assert diff.unchanged == 169
     assert set(CatalogCell.objects.values_list("pk", flat=True)) == cells
 
 
 def test_the_command_prints_what_changed() -> None:
     output = StringIO()
     call_command("catalog_load", stdout=output)
-    assert "166 added, 0 changed, 0 withdrawn" in output.getvalue()
+    assert "169 added, 0 changed, 0 withdrawn" in output.getvalue()
     again = StringIO()
     call_command("catalog_load", stdout=again)
     assert again.getvalue().splitlines() == [
-        "0 added, 0 changed, 0 withdrawn, 0 returned, 166 unchanged; 0 versions linked"
+        "0 added, 0 changed, 0 withdrawn, 0 returned, 169 unchanged; 0 versions linked"
     ]
 
 
@@ -262,3 +266,65 @@ def test_how_weights_are_quantized_is_read_on_import(
 ) -> None:
     version = imported(company, write(root / "small", QWEN | {"quantization_config": quantization}))
     assert (version.scheme, version.format) == (scheme, written)
+
+
+def registered(
+    company: Company, *, base: ModelVersion | None = None, attempt: str, **files: bytes
+) -> ModelVersion:
+    """A version of the company with these files beside its weights, under a name that says nothing."""
+    config = json.dumps(QWEN).encode()
+    contents = {
+        "config.json": config,
+        "model.safetensors": safetensors(),
+        **{name.replace("__", "."): content for name, content in files.items()},
+    }
+    return model_version_register(
+        origin=OutputOrigin(
+            team=company.team, actor=company.engineer, job_uid="", attempt_uid=attempt
+        ),
+        name="assistant",
+        files=[stored(name, content) for name, content in contents.items()],
+        base=base,
+        dataset_version=None,
+        metrics={},
+    )
+
+
+def test_an_engine_is_given_the_chat_template_and_the_entry_of_the_base(company: Company) -> None:
+    load()
+    written = json.dumps({"chat_template": "of the tokenizer", "model_max_length": 1}).encode()
+    several = {"chat_template": [{"name": "default", "template": "a"}, {"template": "b"}, "no"]}
+    base = registered(company, attempt="base", tokenizer_config__json=written)
+    ModelVersion.objects.filter(pk=base.pk).update(
+        catalog_model=CatalogModel.objects.get(key="qwen2.5-7b-instruct")
+    )
+    base.refresh_from_db()
+    tuned = registered(
+        company,
+        attempt="tuned",
+        base=base,
+        tokenizer_config__json=written,
+        chat_template__jinja=b"of its own",
+    )
+    listed = registered(
+        company, attempt="listed", tokenizer_config__json=json.dumps(several).encode()
+    )
+    other = registered(company, attempt="other", tokenizer_config__json=b'{"chat_template": 7}')
+    without = registered(company, attempt="without")
+
+    found = {
+        version.attempt_uid: served_model_facts(version)
+        for version in (base, tuned, listed, other, without)
+    }
+    assert {name: facts.chat_template for name, facts in found.items()} == {
+        "base": "of the tokenizer",
+        "tuned": "of its own",
+        "listed": "a\nb",
+        "other": "",
+        "without": "",
+    }
+    assert found["tuned"].catalog_key == "qwen2.5-7b-instruct"
+    assert engine_model_facts(tuned).chat_template == "", "read only where it is needed"
+    assert tuned.artifact is not None
+    tuned.artifact.removed_at = timezone.now()
+    assert served_model_facts(tuned).chat_template == ""

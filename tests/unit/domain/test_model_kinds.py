@@ -18,6 +18,7 @@ from gateway.operations import RouteOperation
         ("BertModel", (), ModelKind.EMBEDDING),
         ("XLMRobertaForSequenceClassification", ("modules.json",), ModelKind.RERANKER),
         ("WhisperForConditionalGeneration", (), ModelKind.TRANSCRIPTION),
+        ("Qwen3TTSForConditionalGeneration", (), ModelKind.SPEECH),
         ("", ("model_index.json",), ModelKind.IMAGE),
         ("QwenImageTransformer2DModel", ("model_index.json",), ModelKind.IMAGE),
         ("WanPipeline", ("model_index.json",), ModelKind.VIDEO),

@@ -27,6 +27,15 @@ IMAGES = replace(
     config={},
     files=frozenset({"model_index.json"}),
 )
+#: Text to speech.
+SPEECH = replace(
+    PLAIN,
+    name="qwen3-tts",
+    architecture="Qwen3TTSForConditionalGeneration",
+    context_length=0,
+    config={},
+    catalog_key="qwen3-tts-1.7b-customvoice",
+)
 IMAGE_SPEC: Mapping[str, Any] = {"model_name": "assistant", "concurrency": 2, "graphs": "off"}
 
 #: One spec of each kind; what an engine cannot do of one it refuses.

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.adapters.engines.tool_parsers import FAMILIES
+from controlplane.adapters.engines.tool_parsers import MIN_VERSIONS, ParserKind
 from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.launches import Launch, LaunchPlacement
 from tests.golden.launches import compare
@@ -88,9 +88,8 @@ def test_xllm_declares_every_option_and_parser_that_it_is_given() -> None:
         "--no_such=1",
         "--block_size=large",
     ]
-    assert {family.xllm.tools for family in FAMILIES} - {""} <= set(declared["parsers"]["tools"])
-    reasoning = {family.xllm.reasoning for family in FAMILIES} - {""}
-    assert reasoning <= set(declared["parsers"]["reasoning"])
+    for kind, names in (("tools", ParserKind.TOOLS), ("reasoning", ParserKind.REASONING)):
+        assert set(MIN_VERSIONS["xllm"][names]) == set(declared["parsers"][kind])
 
 
 def test_xllm_refuses_what_its_builds_and_its_server_do_not_have() -> None:
@@ -194,7 +193,7 @@ def test_vllm_omni_serves_the_pipelines_that_it_names_for_the_chip() -> None:
         ("parallel", {"data": 2}),
     ):
         assert findings("vllm_omni", {field: value}, model=IMAGES), field
-    assert "kinds image, video" in findings("vllm_omni", {})["model"]
+    assert "kinds image, speech, video" in findings("vllm_omni", {})["model"]
     video = replace(IMAGES, architecture="WanPipeline")
     of_video, of_image = (
         rendered("vllm_omni", IMAGE_SPEC, chip="nvidia-h800", model=model)

@@ -12,6 +12,7 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from controlplane.adapters.engines.mindie import MindieEngine
+from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, ModelFacts
 from controlplane.ports.launches import LaunchPlacement
@@ -22,6 +23,7 @@ from tests.unit.engines.serving_requests import (
     KEY,
     MODELSLIM,
     PLAIN,
+    SPEECH,
     findings,
     quantized,
     rendered,
@@ -183,7 +185,7 @@ def test_an_embedding_model_is_told_by_its_files_and_pooled() -> None:
 
 def test_qwen3_reranker_is_served_with_its_prompt_where_it_is_documented() -> None:
     """As ``docs.vllm.ai`` starts it; other engines say why not."""
-    model = replace(PLAIN, name="Qwen3-Reranker-8B v1", architecture="Qwen3ForCausalLM")
+    model = replace(PLAIN, name="ranking v1", catalog_key="qwen3-reranker-8b")
     for name, chip in (("vllm", "nvidia-h800"), ("vllm_ascend", "ascend-910b3")):
         launch = rendered(name, {"model_name": "assistant"}, chip=chip, model=model)
         argv = list(launch.roles[0].argv)
@@ -225,18 +227,119 @@ def test_vllm_ascend_refuses_the_model_that_its_documentation_marks_as_not_suppo
     assert findings("vllm", {}, model=whisper) == {}
     refused = findings("vllm_ascend", {}, chip="ascend-910b3", model=whisper)
     assert "names it as not supported" in refused["model"]
-    speech = replace(whisper, architecture="Qwen3ASRForConditionalGeneration")
-    assert findings("vllm_ascend", {}, chip="ascend-910b3", model=speech) == {}
+    asr = replace(whisper, architecture="Qwen3ASRForConditionalGeneration")
+    assert findings("vllm_ascend", {}, chip="ascend-910b3", model=asr) == {}
+
+
+def arguments_of_kind(name: str, model: ModelFacts, *, chip: str, **changes: Any) -> list[str]:
+    """What the kind of the model adds to the command of a text model without parsers."""
+
+    def argv(facts: ModelFacts, **spec: Any) -> list[str]:
+        launch = rendered(name, {"model_name": "m", **spec}, chip=chip, model=facts, **changes)
+        if "steps.json" in launch.files:
+            run: list[str] = json.loads(launch.files["steps.json"])["steps"][0]["run"]
+            return run
+        return list(launch.roles[0].argv)
+
+    plain = argv(PLAIN, tool_call_parser="off")
+    own = argv(model)
+    assert own[: len(plain)] == plain, "the rest of the command is that of any model"
+    return own[len(plain) :]
+
+
+def test_a_model_of_transcription_has_neither_parsers_nor_pooling() -> None:
+    whisper = replace(
+        PLAIN,
+        architecture="WhisperForConditionalGeneration",
+        context_length=448,
+        catalog_key="whisper-large-v3",
+    )
+    asr = replace(whisper, architecture="Qwen3ASRForConditionalGeneration", catalog_key="")
+    served = (
+        ("vllm", "nvidia-h800", (whisper, asr)),
+        ("sglang", "nvidia-h800", (whisper, asr)),
+        ("vllm_ascend", "ascend-910b3", (asr,)),
+    )
+    for name, chip, models in served:
+        for model in models:
+            assert findings(name, {}, chip=chip, model=model) == {}, name
+            assert arguments_of_kind(name, model, chip=chip) == [], name
+            operations = engine_by_name(name).profile().operations[ModelKind.TRANSCRIPTION]
+            assert Operation.TRANSCRIPTIONS in operations
+    assert (
+        Operation.TRANSLATIONS
+        not in (engine_by_name("sglang").profile().operations[ModelKind.TRANSCRIPTION])
+    )
+    refused = findings("sglang", {}, chip="ascend-910b3", model=asr)
+    assert "names no model of transcription" in refused["model"]
+    for name in ("mindie", "xllm"):
+        refused = findings(name, {}, chip="ascend-910b3", model=asr)
+        assert "serves models of the kinds" in refused["model"]
+
+
+def test_a_reranker_is_pooled_by_vllm_and_told_by_its_files_in_sglang() -> None:
+    model = replace(
+        PLAIN, architecture="XLMRobertaForSequenceClassification", catalog_key="bge-reranker-v2-m3"
+    )
+    for name, chip, added in (
+        ("vllm", "nvidia-h800", ["--runner", "pooling"]),
+        ("vllm_ascend", "ascend-910b3", ["--runner", "pooling"]),
+        ("sglang", "nvidia-h800", []),
+        ("sglang", "ascend-910b3", []),
+    ):
+        assert findings(name, {}, chip=chip, model=model) == {}, name
+        assert arguments_of_kind(name, model, chip=chip) == added, name
+        assert engine_by_name(name).profile().operations[ModelKind.RERANKER] == {Operation.RERANK}
+    causal = replace(PLAIN, catalog_key="qwen3-reranker-0.6b")
+    added = arguments_of_kind("vllm", causal, chip="nvidia-h800")
+    assert added[::2] == ["--runner", "--hf-overrides", "--chat-template"]
+    assert added[1] == "pooling"
+
+
+@pytest.mark.parametrize("chip", ["nvidia-h800", "ascend-910b3"])
+def test_a_model_of_speech_runs_in_the_stages_that_vllm_omni_configures(chip: str) -> None:
+    """An argument would replace the value of both stages, which share a card."""
+    card = (LaunchPlacement(node="n0", cards=(0,)),)
+
+    def argv(**spec: Any) -> list[str]:
+        launch = rendered(
+            "vllm_omni", {"model_name": "m", **spec}, chip=chip, model=SPEECH, placements=card
+        )
+        assert launch.secrets["VLLM_API_KEY"] == KEY
+        if "steps.json" in launch.files:
+            run: list[str] = json.loads(launch.files["steps.json"])["steps"][0]["run"]
+            return run
+        return list(launch.roles[0].argv)
+
+    command = ["vllm", "serve", "{inputs}/model", "--omni", "--served-model-name", "m"]
+    command += ["--host", "0.0.0.0", "--port", "{port:http}"]
+    assert argv() == command
+    assert argv(precision="float16", concurrency=8, graphs="off") == [
+        *command,
+        *("--dtype", "float16", "--max-num-seqs", "8", "--enforce-eager"),
+    ]
+    profile = engine_by_name("vllm_omni").profile()
+    assert profile.operations[ModelKind.SPEECH] == {Operation.SPEECH}
+    assert findings("vllm_omni", {}, chip=chip, model=SPEECH) == {}
+    for field, spec in (
+        ("memory_fraction", {"memory_fraction": 0.5}),
+        ("parallel.tensor", {"parallel": {"tensor": 2}}),
+        ("tool_call_parser", {"tool_call_parser": "hermes"}),
+    ):
+        assert set(findings("vllm_omni", spec, chip=chip, model=SPEECH)) == {field}
+    with pytest.raises(ValueError, match="uses one card of a replica for speech, got 4"):
+        rendered("vllm_omni", {"model_name": "m"}, chip=chip, model=SPEECH)
+    assert "serves models of the kinds" in findings("vllm", {}, model=SPEECH)["model"]
 
 
 def test_tool_calls_are_parsed_as_the_family_of_the_model_writes_them() -> None:
     tools = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes")
     assert argv_of("vllm", {}, PLAIN)[-3:] == tools
     assert argv_of("sglang", {}, PLAIN)[-2:] == ("--tool-call-parser", "qwen25")
-    coder = replace(PLAIN, name="Qwen3-Coder-30B v1", architecture="Qwen3MoeForCausalLM")
-    assert argv_of("vllm", {}, coder)[-1] == "qwen3_coder"
     newer = replace(PLAIN, name="assistant v1", architecture="Qwen3_5MoeForConditionalGeneration")
     assert argv_of("vllm", {}, newer)[-1] == "qwen3_coder"
+    renamed = replace(newer, name="kimi-coder v1")
+    assert argv_of("vllm", {}, renamed) == argv_of("vllm", {}, newer), "a name decides nothing"
     assert "--tool-call-parser" not in argv_of("vllm", {"tool_call_parser": "off"}, PLAIN)
     spec = {"tool_call_parser": "xlam", "reasoning_parser": "auto"}
     assert argv_of("vllm", spec, PLAIN)[-4:] == (
@@ -344,7 +447,7 @@ def test_mindie_is_told_the_parsers_that_its_documentation_names() -> None:
         found = deploy["ModelConfig"][0]["models"]
         return {name: value for name, value in found.items() if isinstance(value, dict)}
 
-    deepseek = replace(PLAIN, name="DeepSeek-V3.1 v1", architecture="DeepseekV3ForCausalLM")
+    deepseek = replace(PLAIN, architecture="DeepseekV3ForCausalLM", catalog_key="deepseek-v3.1")
     parser = {"tool_call_options": {"tool_call_parser": "deepseek_v31"}}
     assert models(PLAIN) == {}
     assert models(PLAIN, reasoning_parser="auto") == {"qwen3": {"enable_reasoning": True}}

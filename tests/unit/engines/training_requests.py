@@ -28,6 +28,7 @@ QWEN3_8B = ModelFacts(
         "rope_theta": 1_000_000,
         "tie_word_embeddings": False,
     },
+    catalog_key="qwen3-8b",
 )
 NODE = tuple(range(8))
 MODEL_TREE = InputArtifact(name="model", files={"config.json": "sha256:0"})

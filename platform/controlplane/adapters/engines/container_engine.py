@@ -68,6 +68,10 @@ class ContainerEngine(ABC):
         """The image that runs the spec on the chip; empty if none is configured."""
         return engine_image(self.profile(), engine=self.name, chip=chip, spec=spec)
 
+    def version(self, chip: Chip | None, spec: Mapping[str, Any]) -> str:
+        """The version of the engine in the image that runs the spec on the chip."""
+        return running_version(self.profile(), engine=self.name, chip=chip, spec=spec)
+
     def check_version(
         self, spec: Mapping[str, Any], *, chip: Chip | None
     ) -> tuple[FieldFinding, ...]:
@@ -113,6 +117,8 @@ VERSION_FIELD = "engine_version"
 _VERSION_PLACEHOLDER = "{version}"
 #: What a tag may hold; ``Version`` takes a little more, and spaces around.
 _TAG = re.compile(r"[0-9A-Za-z.]+")
+#: A number of a release within a tag, as in ``v0.5.14-cann9.0.0-910b``.
+_TAG_VERSION = re.compile(r"(?<![\d.])\d+(?:\.\d+)+(?![\d.])")
 
 
 def engine_image(
@@ -126,6 +132,20 @@ def engine_image(
 def engine_version(profile: EngineProfile, spec: Mapping[str, Any]) -> str:
     """The spec's version, or the engine's default."""
     return spec.get(VERSION_FIELD) or profile.default_version
+
+
+def running_version(
+    profile: EngineProfile, *, engine: str, chip: Chip | None, spec: Mapping[str, Any]
+) -> str:
+    """The version in the image: the one that its tag bears, if the tag is fixed; else that of the spec."""
+    written = image_template(profile, engine=engine, chip=chip) if chip is not None else ""
+    if _VERSION_PLACEHOLDER not in written and profile.versions:
+        tag = written.rpartition("/")[2].partition(":")[2]
+        known = SpecifierSet(profile.versions, prereleases=True)
+        for each in _TAG_VERSION.findall(tag):
+            if Version(each) in known:
+                return str(each)
+    return engine_version(profile, spec)
 
 
 def check_engine_version(

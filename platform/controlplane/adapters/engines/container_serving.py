@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from controlplane.adapters.engines import container_commands, container_engine
+from controlplane.adapters.engines import container_commands, container_engine, tool_parsers
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
@@ -22,6 +22,7 @@ from controlplane.domain.common.reasons import NONE, UNKNOWN, Reason
 from controlplane.domain.common.spec_fields import FieldFinding, SpecField
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.serving.lifecycle import STOP_GRACE
+from controlplane.domain.serving.model_kinds import ModelKind
 from controlplane.domain.serving.parallelism import (
     architecture_from_config,
     check_replica_parallelism,
@@ -102,6 +103,8 @@ class ServingSettings:
     precision: str
     #: Where the processes of several nodes meet.
     master_port: int
+    #: The version of the engine in the image.
+    version: str
     adapters: tuple[ServedAdapter, ...] = ()
 
     def is_set(self, name: str, value: str = "on") -> bool:
@@ -139,6 +142,8 @@ class ContainerServingEngine(ContainerEngine):
     one_node_because: str = ""
     #: Arguments that a spec must not override, beside those of any engine.
     reserved_arguments: frozenset[str] = frozenset()
+    #: Its key in ``tool_parsers.MIN_VERSIONS``; empty if it has no parsers of tool calls.
+    parsers: str = ""
 
     @abstractmethod
     def translate(self, settings: ServingSettings) -> ServingCommand:
@@ -215,6 +220,7 @@ class ContainerServingEngine(ContainerEngine):
             model=request.model,
             precision=resolve_precision(spec, chip=request.chip),
             master_port=container_commands.master_port(request.name),
+            version=self.version(request.chip, spec),
             adapters=request.adapters,
         )
         translation = self.translate(settings)
@@ -321,6 +327,14 @@ class ContainerServingEngine(ContainerEngine):
             complete, reserved=RESERVED_ARGUMENTS | self.reserved_arguments
         )
         yield from self.check_engine_rules(complete)
+        if self.parsers and (model is None or model.kind is ModelKind.TEXT):
+            yield from tool_parsers.parser_findings(
+                complete,
+                model=model,
+                engine=self.parsers,
+                version=self.version(chip, complete),
+                title=self.profile().title,
+            )
         group = complete["parallel"]
         if group["tensor"]:
             cards = group["tensor"] * group["pipeline"] * group["data"]

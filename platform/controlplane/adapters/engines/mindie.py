@@ -97,7 +97,9 @@ def _model_options(settings: ServingSettings) -> dict[str, Any]:
 
     :raises ValueError: if the type has no such options.
     """
-    names = parser_names(settings.spec, model=settings.model, engine="mindie")
+    names = parser_names(
+        settings.spec, model=settings.model, engine="mindie", version=settings.version
+    )
     options: dict[str, Any] = {}
     if names.tools:
         options["tool_call_options"] = {"tool_call_parser": names.tools}
@@ -264,6 +266,7 @@ class MindieEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "mindie"
+    parsers = "mindie"
     one_node_because = Reason(
         "engine.mindie.rank_table_required",
         "MindIE requires a rank table with the address of every card, which is "

@@ -62,6 +62,8 @@ PROFILE = EngineProfile(
         ),
         ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
         ModelKind.RERANKER: frozenset({Operation.RERANK}),
+        # Both releases have the route and the models; it has no translations.
+        ModelKind.TRANSCRIPTION: frozenset({Operation.TRANSCRIPTIONS}),
     },
     lora=LoraSupport(request_name="{model}:{adapter}"),
     flags=ArgumentVerification.PARSED,
@@ -77,6 +79,11 @@ PROFILE = EngineProfile(
             "engine.sglang.open_endpoints", "Does not require an API key on /health and /metrics."
         ),
         Reason(
+            "engine.sglang.transcription_formats",
+            "Transcriptions are in the formats json, text and verbose_json, of Whisper and Qwen3-ASR on "
+            "NVIDIA. Not run on hardware.",
+        ),
+        Reason(
             "engine.sglang.memory_fraction_meaning",
             "memory_fraction is for weights and KV cache only; unlike in vLLM, it "
             "does not include activations and graphs. With the default value SGLang "
@@ -84,7 +91,8 @@ PROFILE = EngineProfile(
         ),
     ),
     sources=(
-        "SGLang 0.5.14 and 0.5.23: sglang/srt/server_args.py",
+        "SGLang 0.5.14 and 0.5.23: sglang/srt/server_args.py; srt/entrypoints/http_server.py and "
+        "transcription_adapters for transcriptions",
         "https://docs.sglang.io/advanced_features/server_arguments.html",
     ),
 )
@@ -94,6 +102,7 @@ class SglangEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "sglang"
+    parsers = "sglang"
 
     def profile(self) -> EngineProfile:
         return PROFILE
@@ -133,6 +142,11 @@ class SglangEngine(ContainerServingEngine):
             return Reason(
                 "engine.sglang.reranker_not_supported",
                 "rerankers that are causal language models are rendered for vLLM only",
+            )
+        if model.kind is ModelKind.TRANSCRIPTION and chip is not None and chip.torch_device == _NPU:
+            return Reason(
+                "engine.sglang.transcription_not_supported",
+                "the table of models of SGLang for Ascend names no model of transcription",
             )
         return ""
 
@@ -204,9 +218,11 @@ def _kind_arguments(settings: ServingSettings) -> list[str]:
     kind = settings.model.kind if settings.model is not None else None
     if kind is ModelKind.EMBEDDING:
         return ["--is-embedding"]
-    if kind is ModelKind.RERANKER:
+    if kind in (ModelKind.RERANKER, ModelKind.TRANSCRIPTION):
         return []
-    parsers = tool_parsers.parser_names(settings.spec, model=settings.model, engine="sglang")
+    parsers = tool_parsers.parser_names(
+        settings.spec, model=settings.model, engine="sglang", version=settings.version
+    )
     argv = []
     if parsers.tools:
         argv += ["--tool-call-parser", parsers.tools]

@@ -1,23 +1,138 @@
 """Parsers of tool calls and of reasoning, by family of models.
 
-An engine finds tool calls in the text of a model by a parser that fits the model's chat template. The names
-are those of vLLM (``vllm/tool_parsers``, ``vllm/reasoning``; 0.23.0 and 0.33.0) and SGLang
-(``srt/function_call``, ``srt/parser``; 0.5.14 and 0.5.23); a test compares them with these packages. Those of
-xLLM are in ``xllm/function_call`` and ``xllm/parser`` at 87e8d6ed (0.10.0). MindIE takes the parser of the type of
-the model unless another is named, and separates reasoning where it is told to. Which family has which parser
-follows the documentation of the engines and was not run on hardware.
+An engine finds tool calls in the text of a model by a parser that fits the model's chat template. The family of a
+model follows from its own files: its architecture, its ``config.json``, its chat template; where the template is
+not known, from its entry in the catalog, which a fine-tuned version has from its base. Names that users give do
+not count, and where these sources leave more than one format there is no family: a wrong parser loses answers.
+
+Names of parsers and the first release of each are those of the published packages of vLLM 0.23.0 to 0.33.0
+(``vllm/tool_parsers``, ``vllm/reasoning``) and SGLang 0.5.14 to 0.5.23 (``srt/function_call``, ``srt/parser``); a
+test compares the tables with the oldest and the newest. Those of xLLM are in ``xllm/function_call`` and
+``xllm/parser`` at 87e8d6ed (0.10.0). MindIE takes the parser of the type of the model unless another is named, and
+separates reasoning where it is told to (MindIE-LLM at 8b4871a).
+
+Which family has which parser follows the documentation of vLLM (``docs/features/tool_calling.md`` at 0064cc9,
+``reasoning_outputs.md`` at 00256d5, its recipes for GLM-5 and MiniMax-M3) and SGLang (``advanced_features`` of its
+documentation, ``srt/parser/template_detection.py`` of 0.5.23), and what the parsers themselves search for. It was
+not run on hardware.
+
+General knowledge of the published models, with no file read for it, are: the prompts of DeepSeek-R1, its distilled
+models, QwQ, Llama 3.1 and 4, ERNIE 4.5, InternLM2.5 and Qwen3 without reasoning; the type of Kimi K2; the
+vocabulary of Phi-4-mini; the parsers of Nemotron H. Not among the families are those whose parser needs a package
+that the image lacks (``cohere_command3``), and those of which no source says by what their models are known.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
+from packaging.version import Version
+
+from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.ports.engines import ModelFacts
 
 AUTO, OFF = "auto", "off"
+
+
+class ParserKind(StrEnum):
+    """What a parser finds; also the field of a spec that names one."""
+
+    TOOLS = "tool_call_parser"
+    REASONING = "reasoning_parser"
+
+
+def _releases(**names: str) -> Mapping[str, str]:
+    """Parser → the first release with it, from the names of each release: ``v0_24_0="minimax_m3"``."""
+    return {
+        name: release.removeprefix("v").replace("_", ".")
+        for release, each in names.items()
+        for name in each.split()
+    }
+
+
+_VLLM = {
+    ParserKind.TOOLS: _releases(
+        v0_23_0="apertus cohere_command3 cohere_command4 deepseek_v3 deepseek_v31 deepseek_v32 deepseek_v4 "
+        "ernie45 functiongemma gemma4 gigachat3 glm45 glm47 granite granite-20b-fc granite4 hermes "
+        "hunyuan_a13b hy_v3 internlm jamba kimi_k2 lfm2 llama3_json llama4_json llama4_pythonic longcat mimo "
+        "minicpm5 minimax_m2 mistral olmo3 openai phi4_mini_json poolside_v1 pythonic qwen3_coder qwen3_xml "
+        "seed_oss step3 step3p5 xlam",
+        v0_24_0="minimax_m3",
+        v0_26_0="inkling",
+        v0_27_0="kimi_k3",
+        v0_28_0="dots ling3 muse_glimmer",
+        v0_29_0="hy_v4",
+        v0_30_0="deepseek_v41 k2_horizon",
+        v0_32_0="hf plamo3 qwen3_json",
+        v0_33_0="beam muse musespark1x step5",
+    ),
+    ParserKind.REASONING: _releases(
+        v0_23_0="cohere_command3 cohere_command4 deepseek_r1 deepseek_v3 deepseek_v4 ernie45 gemma4 glm45 "
+        "granite holo2 hunyuan_a13b hy_v3 kimi_k2 mimo minimax_m2 minimax_m2_append_think mistral nemotron_v3 "
+        "olmo3 openai_gptoss poolside_v1 qwen3 seed_oss step3 step3p5",
+        v0_24_0="glm47 minimax_m3",
+        v0_26_0="inkling",
+        v0_27_0="kimi_k3",
+        v0_28_0="ling3 muse_glimmer",
+        v0_29_0="hy_v4",
+        v0_30_0="deepseek_v41 k2_horizon",
+        v0_31_0="granite_thinking_parser",
+        v0_32_0="hf minicpmv plamo3",
+        v0_33_0="beam muse musespark1x step5",
+    ),
+}
+_SGLANG = {
+    ParserKind.TOOLS: _releases(
+        v0_5_14="apertus2509 cohere_command4 deepseekv3 deepseekv31 deepseekv32 deepseekv4 gemma4 gigachat3 glm "
+        "glm45 glm47 gpt-oss hermes hunyuan interns1 kimi_k2 lfm2 llama3 mimo minicpm5 minimax-m2 mistral "
+        "poolside_v1 pythonic qwen qwen25 qwen3_coder step3 step3p5 trinity",
+        v0_5_16="inkling minimax-m3",
+        v0_5_17="kimi_k3",
+        v0_5_18="muse",
+        v0_5_19="dots ling3 spark25",
+        v0_5_20="k2_horizon nanbeige",
+        v0_5_21="deepseekv41 gigachat35 iquest_q1",
+        v0_5_23="beam response_template",
+    ),
+    ParserKind.REASONING: _releases(
+        v0_5_14="apertus2509 cohere_command4 deepseek-r1 deepseek-v3 deepseek-v4 gemma4 glm45 gpt-oss hunyuan "
+        "interns1 kimi kimi_k2 mimo minimax minimax-append-think mistral nemotron_3 poolside_v1 qwen3 "
+        "qwen3-thinking step3 step3p5",
+        v0_5_16="inkling minimax-m3",
+        v0_5_17="kimi_k3",
+        v0_5_18="muse",
+        v0_5_19="dots ling3",
+        v0_5_20="granite_thinking_parser k2_horizon nanbeige",
+        v0_5_21="deepseek-v41 gigachat35 iquest_q1",
+        v0_5_23="beam response_template",
+    ),
+}
+_XLLM = {
+    ParserKind.TOOLS: _releases(
+        v0_10_0="deepseekv3 deepseekv32 deepseekv4 glm45 glm47 glm5 kimi_k2 qwen25 qwen3_coder"
+    ),
+    ParserKind.REASONING: _releases(
+        v0_10_0="deepseek-r1 deepseek-v3 deepseek-v4 glm45 glm47 glm5 kimi kimi_k25 qwen3 qwen3-thinking qwen35 "
+        "qwen35-thinking step3"
+    ),
+}
+_MINDIE = {
+    ParserKind.TOOLS: _releases(v2_3_0="deepseek_v31"),
+    ParserKind.REASONING: _releases(v2_3_0="on"),
+}
+#: Engine → kind → parser → its first release (``min_version``). The oldest is the oldest that the plug-in accepts:
+#: the parser may be older. vLLM Ascend has the parsers of the vLLM of its version.
+MIN_VERSIONS: Mapping[str, Mapping[ParserKind, Mapping[str, str]]] = {
+    "vllm": _VLLM,
+    "sglang": _SGLANG,
+    "xllm": _XLLM,
+    "mindie": _MINDIE,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,39 +142,64 @@ class ParserNames:
     tools: str = ""
     reasoning: str = ""
 
+    def of(self, kind: ParserKind) -> str:
+        return self.tools if kind is ParserKind.TOOLS else self.reasoning
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFamily:
-    """Models with the same format of tool calls."""
+    """Models with the same format of tool calls and of reasoning."""
 
     #: The whole architecture, as a regular expression.
     architecture: str
-    #: Part of the model's name where the architecture alone does not tell; in lower case.
-    name: str = ""
+    #: What the chat template contains, each a regular expression; empty where the architecture alone decides.
+    template: tuple[str, ...] = ()
+    #: What it does not contain.
+    template_without: tuple[str, ...] = ()
+    #: Part of the key of the catalog entry, as a regular expression; decides where the template is not known.
+    catalog: str = ""
+    #: Values in ``config.json`` that other models of the architecture do not have.
+    config: Mapping[str, Any] = field(default_factory=dict)
     vllm: ParserNames = ParserNames()
     sglang: ParserNames = ParserNames()
     xllm: ParserNames = ParserNames()
     mindie: ParserNames = ParserNames()
 
-    def includes(self, model: ModelFacts) -> bool:
-        return bool(
-            re.fullmatch(self.architecture, model.architecture)
-            and re.search(self.name, model.name.lower())
+    def may_include(self, model: ModelFacts) -> bool:
+        """Whether architecture and configuration allow it."""
+        return bool(re.fullmatch(self.architecture, model.architecture)) and all(
+            model.config.get(name) == value for name, value in self.config.items()
         )
+
+    def includes(self, model: ModelFacts) -> bool:
+        """Whether a model that it may include is of the family."""
+        if not self.template:
+            return True
+        if model.chat_template:
+            return all(re.search(each, model.chat_template) for each in self.template) and not any(
+                re.search(each, model.chat_template) for each in self.template_without
+            )
+        return bool(self.catalog) and bool(re.search(self.catalog, model.catalog_key))
 
 
 def _family(
     architecture: str,
     *,
+    template: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
+    catalog: str = "",
+    config: Mapping[str, Any] | None = None,
     vllm: tuple[str, str] = ("", ""),
     sglang: tuple[str, str] = ("", ""),
     xllm: tuple[str, str] = ("", ""),
     mindie: tuple[str, str] = ("", ""),
-    name: str = "",
 ) -> ModelFamily:
     return ModelFamily(
         architecture=architecture,
-        name=name,
+        template=template,
+        template_without=without,
+        catalog=catalog,
+        config=config or {},
         vllm=ParserNames(tools=vllm[0], reasoning=vllm[1]),
         sglang=ParserNames(tools=sglang[0], reasoning=sglang[1]),
         xllm=ParserNames(tools=xllm[0], reasoning=xllm[1]),
@@ -67,36 +207,94 @@ def _family(
     )
 
 
+#: How templates write a call: JSON in tags, or one tag a parameter.
+_JSON_CALL, _XML_CALL = "<tool_call>", "<function="
+_DEEPSEEK_CALL, _DEEPSEEK_JSON = "<｜tool▁calls▁begin｜>", "```json"
+_THINK = "<think>"
+_QWEN2 = r"Qwen2\w*For(CausalLM|ConditionalGeneration)"
+_QWEN3 = r"Qwen3\w*For(CausalLM|ConditionalGeneration)"
+_QWEN3_XML = r"Qwen3(Moe|Next)?ForCausalLM"
+_DEEPSEEK_V3 = "DeepseekV3ForCausalLM"
+
 #: The first that includes a model counts.
 FAMILIES = (
+    # Qwen2.5 and Llama 3 that DeepSeek-R1 taught: its prompt, and no tool calls of either.
+    _family(
+        r"(Qwen[23]|Llama)ForCausalLM",
+        template=("<｜Assistant｜>",),
+        catalog=r"^deepseek-r1-distill",
+        vllm=("", "deepseek_r1"),
+        sglang=("", "deepseek-r1"),
+        xllm=("", "deepseek-r1"),
+    ),
     _family(
         r"Qwen3_5\w*For(CausalLM|ConditionalGeneration)",
         vllm=("qwen3_coder", "qwen3"),
         sglang=("qwen3_coder", "qwen3"),
         xllm=("qwen3_coder", "qwen3"),
     ),
+    # Qwen3-Coder does not reason: a parser that expects reasoning would take the whole answer for it.
     _family(
-        r"Qwen3\w*ForCausalLM",
-        name="coder",
+        _QWEN3_XML,
+        template=(_XML_CALL,),
+        without=(_THINK,),
+        catalog=r"^qwen3-coder",
+        vllm=("qwen3_coder", ""),
+        sglang=("qwen3_coder", ""),
+        xllm=("qwen3_coder", ""),
+    ),
+    _family(
+        _QWEN3_XML,
+        template=(_XML_CALL, _THINK),
         vllm=("qwen3_coder", "qwen3"),
         sglang=("qwen3_coder", "qwen3"),
         xllm=("qwen3_coder", "qwen3"),
     ),
     _family(
-        r"Qwen3\w*For(CausalLM|ConditionalGeneration)",
-        vllm=("hermes", "qwen3"),
-        sglang=("qwen25", "qwen3"),
-        xllm=("qwen25", "qwen3"),
-        mindie=("", "on"),
-    ),
-    _family(
-        r"Qwen2\w*For(CausalLM|ConditionalGeneration)",
+        _QWEN3,
+        template=(_JSON_CALL,),
+        without=(_XML_CALL, _THINK),
+        catalog=r"^qwen3-(next|vl)\b.*instruct",
         vllm=("hermes", ""),
         sglang=("qwen25", ""),
         xllm=("qwen25", ""),
     ),
     _family(
-        r"DeepseekV4\w*ForCausalLM",
+        _QWEN3,
+        template=(_JSON_CALL, _THINK),
+        without=(_XML_CALL,),
+        catalog=r"^qwen3-(\d|vl|next)",
+        vllm=("hermes", "qwen3"),
+        sglang=("qwen25", "qwen3"),
+        xllm=("qwen25", "qwen3"),
+        mindie=("", "on"),
+    ),
+    # QwQ: vLLM documents hermes and deepseek_r1.
+    _family(
+        "Qwen2ForCausalLM",
+        template=(_JSON_CALL, _THINK),
+        catalog=r"^qwq",
+        vllm=("hermes", "deepseek_r1"),
+        sglang=("qwen25", "deepseek-r1"),
+        xllm=("qwen25", "deepseek-r1"),
+    ),
+    # The templates of Qwen1.5 and Qwen2 have no tool calls.
+    _family(
+        _QWEN2,
+        template=(_JSON_CALL,),
+        without=(_XML_CALL, _THINK),
+        catalog=r"^qwen2\.5-(\d|coder)",
+        vllm=("hermes", ""),
+        sglang=("qwen25", ""),
+        xllm=("qwen25", ""),
+    ),
+    _family(
+        r"DeepseekV41\w*ForCausalLM",
+        vllm=("deepseek_v41", "deepseek_v41"),
+        sglang=("deepseekv41", "deepseek-v41"),
+    ),
+    _family(
+        r"DeepseekV4\w*For(CausalLM|ConditionalGeneration)",
         vllm=("deepseek_v4", "deepseek_v4"),
         sglang=("deepseekv4", "deepseek-v4"),
         xllm=("deepseekv4", "deepseek-v4"),
@@ -108,79 +306,259 @@ FAMILIES = (
         xllm=("deepseekv32", "deepseek-v3"),
         mindie=("", "on"),
     ),
+    # Kimi K2 has the architecture of DeepSeek-V3 and a type of its own.
     _family(
-        r"DeepseekV3ForCausalLM",
-        name=r"v3\.1",
-        vllm=("deepseek_v31", "deepseek_v3"),
-        sglang=("deepseekv31", "deepseek-v3"),
-        mindie=("deepseek_v31", "on"),
-    ),
-    _family(
-        r"DeepseekV3ForCausalLM",
-        name=r"kimi",
+        _DEEPSEEK_V3,
+        config={"model_type": "kimi_k2"},
         vllm=("kimi_k2", "kimi_k2"),
         sglang=("kimi_k2", "kimi_k2"),
         xllm=("kimi_k2", "kimi"),
     ),
     _family(
-        r"DeepseekV3ForCausalLM",
+        rf"{_DEEPSEEK_V3}|KimiLinearForCausalLM",
+        template=(r"<\|tool_calls_section_begin\|>",),
+        catalog=r"^kimi-k2",
+        vllm=("kimi_k2", "kimi_k2"),
+        sglang=("kimi_k2", "kimi_k2"),
+        xllm=("kimi_k2", "kimi"),
+    ),
+    _family(
+        r"KimiK25ForConditionalGeneration",
+        vllm=("kimi_k2", "kimi_k2"),
+        sglang=("kimi_k2", "kimi_k2"),
+        xllm=("kimi_k2", "kimi_k25"),
+    ),
+    _family(r"KimiK3\w*", vllm=("kimi_k3", "kimi_k3"), sglang=("kimi_k3", "kimi_k3")),
+    _family(
+        _DEEPSEEK_V3,
+        template=(_DEEPSEEK_CALL,),
+        without=(_DEEPSEEK_JSON,),
+        catalog=r"^deepseek-v3\.1",
+        vllm=("deepseek_v31", "deepseek_v3"),
+        sglang=("deepseekv31", "deepseek-v3"),
+        mindie=("deepseek_v31", "on"),
+    ),
+    _family(
+        _DEEPSEEK_V3,
+        template=(_DEEPSEEK_CALL, _DEEPSEEK_JSON, "</think>"),
+        catalog=r"^deepseek-r1$",
         vllm=("deepseek_v3", "deepseek_r1"),
         sglang=("deepseekv3", "deepseek-r1"),
         xllm=("deepseekv3", "deepseek-r1"),
         mindie=("", "on"),
     ),
     _family(
-        r"Glm4Moe\w*ForCausalLM",
-        name=r"4\.7",
+        _DEEPSEEK_V3,
+        template=(_DEEPSEEK_CALL, _DEEPSEEK_JSON),
+        catalog=r"^deepseek-v3$",
+        vllm=("deepseek_v3", ""),
+        sglang=("deepseekv3", ""),
+        xllm=("deepseekv3", ""),
+    ),
+    # From GLM-4.7 on the name of the function follows the tag on the same line. GLM-4-0414 (``Glm4ForCausalLM``)
+    # has a format of its own, for which neither engine has a parser.
+    _family(
+        r"Glm4Moe(Lite)?ForCausalLM",
+        template=("<arg_key>", r"['\"]<tool_call>['\"]\s*[+~]"),
+        catalog=r"^glm-4\.7",
         vllm=("glm47", "glm45"),
         sglang=("glm47", "glm45"),
         xllm=("glm47", "glm47"),
     ),
     _family(
-        r"Glm4(Moe)?\w*ForCausalLM",
+        r"Glm4v?MoeFor(CausalLM|ConditionalGeneration)",
+        template=("<arg_key>",),
+        catalog=r"^glm-4\.[56]",
         vllm=("glm45", "glm45"),
         sglang=("glm45", "glm45"),
         xllm=("glm45", "glm45"),
     ),
-    _family(r"GlmMoeDsaForCausalLM", xllm=("glm5", "glm5")),
+    _family(
+        r"GlmMoeDsaForCausalLM|Glm5\w+",
+        vllm=("glm47", "glm45"),
+        sglang=("glm47", "glm45"),
+        xllm=("glm5", "glm5"),
+    ),
     _family(
         r"MiniMaxM2ForCausalLM",
         vllm=("minimax_m2", "minimax_m2"),
         sglang=("minimax-m2", "minimax"),
     ),
-    _family(r"GptOssForCausalLM", vllm=("openai", "openai_gptoss"), sglang=("gpt-oss", "gpt-oss")),
-    _family(r"Llama4\w*", vllm=("llama4_pythonic", ""), sglang=("pythonic", "")),
-    _family(r"LlamaForCausalLM", name=r"llama-?3", vllm=("llama3_json", ""), sglang=("llama3", "")),
-    _family(r"Mi(s|x)tral\w*For\w+", vllm=("mistral", "mistral"), sglang=("mistral", "mistral")),
-    _family(r"Gemma4\w*", vllm=("gemma4", "gemma4"), sglang=("gemma4", "gemma4")),
-    _family(r"Ernie4_5\w*ForCausalLM", vllm=("ernie45", "ernie45")),
-    _family(r"InternLM[23]\w*", vllm=("internlm", "")),
-    _family(r"InternS1\w*", sglang=("interns1", "interns1")),
     _family(
-        r"HunYuan\w*ForCausalLM",
-        vllm=("hunyuan_a13b", "hunyuan_a13b"),
-        sglang=("hunyuan", "hunyuan"),
+        r"MiniMaxM3\w*For(CausalLM|ConditionalGeneration)",
+        vllm=("minimax_m3", "minimax_m3"),
+        sglang=("minimax-m3", "minimax-m3"),
     ),
-    _family(r"Phi4?3?ForCausalLM", name=r"phi-?4-mini", vllm=("phi4_mini_json", "")),
-    _family(r"Granite\w*ForCausalLM", vllm=("granite", "granite")),
-    _family(r"SeedOssForCausalLM", vllm=("seed_oss", "seed_oss")),
-    _family(r"MiMo\w*ForCausalLM", vllm=("mimo", "mimo"), sglang=("mimo", "mimo")),
-    _family(r"Olmo3ForCausalLM", vllm=("olmo3", "olmo3")),
+    _family(r"GptOssForCausalLM", vllm=("openai", "openai_gptoss"), sglang=("gpt-oss", "gpt-oss")),
+    # The template of Llama 4 asks for calls of Python; one that asks for JSON is a fine-tuned model's.
     _family(
-        r"Step3\w*",
+        r"Llama4\w*",
+        template=(r"\"parameters\"",),
+        without=(r"func_name1\(",),
+        vllm=("llama4_json", ""),
+    ),
+    _family(r"Llama4\w*", vllm=("llama4_pythonic", ""), sglang=("pythonic", "")),
+    # Llama 3.1 and later; Llama 3, Llama 2 and Yi have the architecture and no tool calls.
+    _family(
+        r"LlamaForCausalLM",
+        template=("Environment: ipython",),
+        catalog=r"^llama-3\.[1-9]",
+        vllm=("llama3_json", ""),
+        sglang=("llama3", ""),
+    ),
+    # Models that were fine-tuned to the format of Hermes 2 Pro.
+    _family(
+        r"(Llama|Mistral)ForCausalLM",
+        template=(_JSON_CALL, r"<\|im_start\|>"),
+        without=(_XML_CALL, "<arg_key>", _THINK),
+        vllm=("hermes", ""),
+        sglang=("hermes", ""),
+    ),
+    # Of Mistral only Magistral reasons.
+    _family(
+        r"Mi(s|x)tral\w*For\w+|Ministral3\w*",
+        template=(r"\[TOOL_CALLS\]", r"\[THINK\]"),
+        vllm=("mistral", "mistral"),
+        sglang=("mistral", "mistral"),
+    ),
+    _family(
+        r"Mi(s|x)tral\w*For\w+|Ministral3\w*",
+        template=(r"\[TOOL_CALLS\]",),
+        catalog=r"^(mistral-7b-instruct-v0\.3|mistral-nemo|mistral-small|mixtral-8x22b)",
+        vllm=("mistral", ""),
+        sglang=("mistral", ""),
+    ),
+    _family(r"Gemma3ForCausalLM", template=("<start_function_call>",), vllm=("functiongemma", "")),
+    _family(r"Gemma4\w*", vllm=("gemma4", "gemma4"), sglang=("gemma4", "gemma4")),
+    # ERNIE 4.5 calls tools in its reasoning models only.
+    _family(r"Ernie4_5\w*ForCausalLM", template=(_JSON_CALL, _THINK), vllm=("ernie45", "ernie45")),
+    _family(
+        r"InternLM2ForCausalLM",
+        template=(r"<\|plugin\|>",),
+        catalog=r"^internlm2\.5",
+        vllm=("internlm", ""),
+    ),
+    _family(r"InternS1\w*", sglang=("interns1", "interns1")),
+    _family(r"HunYuanMoEV1ForCausalLM", vllm=("hunyuan_a13b", "hunyuan_a13b")),
+    # SGLang's ``hunyuan`` reads the tokens of Hunyuan 3, not those of Hunyuan A13B.
+    _family(r"HYV3ForCausalLM", vllm=("hy_v3", "hy_v3"), sglang=("hunyuan", "hunyuan")),
+    _family(r"HYV4ForCausalLM", vllm=("hy_v4", "hy_v4")),
+    # Phi-4-mini has the architecture of Phi-3 and a vocabulary of its own.
+    _family(r"Phi3ForCausalLM", config={"vocab_size": 200_064}, vllm=("phi4_mini_json", "")),
+    _family(
+        r"Granite\w*ForCausalLM",
+        template=(r"<\|tool_call\|>",),
+        vllm=("granite", "granite"),
+    ),
+    _family(
+        r"Granite\w*ForCausalLM",
+        template=(_JSON_CALL,),
+        without=(_XML_CALL,),
+        catalog=r"^granite-4",
+        vllm=("granite4", ""),
+    ),
+    _family(r"SeedOssForCausalLM", vllm=("seed_oss", "seed_oss")),
+    _family(r"MiMo(V2(Flash)?)?ForCausalLM", vllm=("mimo", "mimo"), sglang=("mimo", "mimo")),
+    _family(r"Olmo3ForCausalLM", vllm=("olmo3", "olmo3")),
+    _family(r"Step5\w*", vllm=("step5", "step5")),
+    _family(
+        r"Step3p[57]\w*",
+        vllm=("step3p5", "step3p5"),
+        sglang=("step3p5", "step3p5"),
+    ),
+    _family(
+        r"Step3(VL|Text)\w*",
         vllm=("step3", "step3"),
         sglang=("step3", "step3"),
         xllm=("", "step3"),
     ),
+    _family(r"Lfm2\w*", vllm=("lfm2", ""), sglang=("lfm2", "")),
+    _family(
+        r"NemotronH\w*",
+        template=(_XML_CALL, _THINK),
+        vllm=("qwen3_coder", "nemotron_v3"),
+        sglang=("qwen3_coder", "nemotron_3"),
+    ),
+    _family(r"LongcatFlash\w*", vllm=("longcat", "")),
+    _family(r"JambaForCausalLM", vllm=("jamba", "")),
+    _family(r"ApertusForCausalLM", vllm=("apertus", ""), sglang=("apertus2509", "apertus2509")),
+    _family(
+        r"LagunaForCausalLM",
+        vllm=("poolside_v1", "poolside_v1"),
+        sglang=("poolside_v1", "poolside_v1"),
+    ),
+    _family(r"InklingFor\w+", vllm=("inkling", "inkling"), sglang=("inkling", "inkling")),
+    _family(r"BailingMoeV3\w*", vllm=("ling3", "ling3"), sglang=("ling3", "ling3")),
+    _family(
+        r"K2HorizonForCausalLM",
+        vllm=("k2_horizon", "k2_horizon"),
+        sglang=("k2_horizon", "k2_horizon"),
+    ),
 )
 
 
-def parser_names(spec: Mapping[str, Any], *, model: ModelFacts | None, engine: str) -> ParserNames:
-    """The parsers of a spec for an engine of ``ModelFamily``: named in it, or those of the model's family."""
-    family = next((each for each in FAMILIES if model is not None and each.includes(model)), None)
+def model_family(model: ModelFacts) -> ModelFamily | None:
+    """The family of a model; None if its files and the catalog do not name one."""
+    candidates = (each for each in FAMILIES if each.may_include(model))
+    return next((each for each in candidates if each.includes(model)), None)
+
+
+def parser_names(
+    spec: Mapping[str, Any], *, model: ModelFacts | None, engine: str, version: str
+) -> ParserNames:
+    """The parsers that the engine is started with: those of the spec, or those of the model's family.
+
+    A parser of the family that the version does not have is left out, because the engine would not start. A spec
+    that needs one is refused before (``parser_findings``), so this concerns earlier deployments only.
+
+    :param engine: a key of ``MIN_VERSIONS``.
+    """
+    wanted = _wanted_names(spec, model=model, engine=engine)
+    named = {kind: spec[kind] not in (None, AUTO) for kind in ParserKind}
+    available = {
+        kind: wanted.of(kind)
+        if named[kind] or not _first_release_after(wanted.of(kind), kind, engine, version)
+        else ""
+        for kind in ParserKind
+    }
+    return ParserNames(tools=available[ParserKind.TOOLS], reasoning=available[ParserKind.REASONING])
+
+
+def parser_findings(
+    spec: Mapping[str, Any], *, model: ModelFacts | None, engine: str, version: str, title: str
+) -> Iterator[FieldFinding]:
+    """Parsers of a complete spec that a later version of the engine has, but not this one."""
+    wanted = _wanted_names(spec, model=model, engine=engine)
+    for kind in ParserKind:
+        name = wanted.of(kind)
+        if not (first := _first_release_after(name, kind, engine, version)):
+            continue
+        yield FieldFinding(
+            field=kind,
+            message=Reason(
+                "engine.parser.version_too_old",
+                "{field} is {name}, which {engine} has since version {first}, and the image has "
+                "{version}: set engine_version to {first} or later, or change {field}",
+                field=kind,
+                name=repr(name),
+                engine=title,
+                first=first,
+                version=version,
+            ),
+        )
+
+
+def _wanted_names(spec: Mapping[str, Any], *, model: ModelFacts | None, engine: str) -> ParserNames:
+    family = model_family(model) if model is not None else None
     known = getattr(family, engine) if family is not None else ParserNames()
-    tools, reasoning = spec["tool_call_parser"], spec["reasoning_parser"]
+    tools, reasoning = spec[ParserKind.TOOLS], spec[ParserKind.REASONING]
     return ParserNames(
         tools=known.tools if tools is None else "" if tools == OFF else tools,
         reasoning=known.reasoning if reasoning == AUTO else reasoning or "",
     )
+
+
+def _first_release_after(name: str, kind: ParserKind, engine: str, version: str) -> str:
+    """The first release with the parser if it is later than the version; empty if it is not, or is not known."""
+    first = MIN_VERSIONS[engine][kind].get(name, "")
+    return first if first and Version(version) < Version(first) else ""

@@ -115,7 +115,11 @@ def _kind_arguments(settings: ServingSettings) -> list[str]:
         return ["--runner", "pooling", *_SCORE_ARGUMENTS]
     if kind in (ModelKind.EMBEDDING, ModelKind.RERANKER):
         return ["--runner", "pooling"]
-    parsers = tool_parsers.parser_names(settings.spec, model=settings.model, engine="vllm")
+    if kind is ModelKind.TRANSCRIPTION:
+        return []
+    parsers = tool_parsers.parser_names(
+        settings.spec, model=settings.model, engine="vllm", version=settings.version
+    )
     argv = []
     if parsers.tools:
         argv += ["--enable-auto-tool-choice", "--tool-call-parser", parsers.tools]
@@ -241,6 +245,7 @@ class VllmEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "vllm"
+    parsers = "vllm"
 
     def profile(self) -> EngineProfile:
         return VLLM_PROFILE
@@ -339,6 +344,7 @@ class VllmAscendEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "vllm_ascend"
+    parsers = "vllm"
 
     def profile(self) -> EngineProfile:
         return VLLM_ASCEND_PROFILE

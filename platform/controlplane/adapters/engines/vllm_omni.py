@@ -1,7 +1,9 @@
-"""The engine ``vllm_omni``: vLLM-Omni, which generates images and videos with pipelines of diffusers on
-NVIDIA and Ascend.
+"""The engine ``vllm_omni``: vLLM-Omni, which generates images and videos with pipelines of diffusers, and speech,
+on NVIDIA and Ascend.
 
-Its command is ``vllm serve … --omni``: arguments of vLLM that a diffusion pipeline reads, and a few of its own.
+Its command is ``vllm serve … --omni``: arguments of vLLM that a diffusion pipeline reads, and a few of its own. A
+model of speech runs in stages, which a configuration in its package (``vllm_omni/deploy``) places on one card; an
+argument replaces the value of every stage, so only what may be equal in all is given.
 """
 
 from __future__ import annotations
@@ -54,6 +56,9 @@ NVIDIA_VIDEO_PIPELINES = ASCEND_VIDEO_PIPELINES | {
     "LTX2Pipeline": "LTX2VideoTransformer3DModel",
 }
 
+#: Models of speech that its table of models names for NVIDIA and Ascend, and whose stages are in its package.
+SPEECH_ARCHITECTURES = frozenset({"Qwen3TTSForConditionalGeneration"})
+
 PROFILE = EngineProfile(
     title="vLLM-Omni",
     versions=">=0.28,<0.31",
@@ -67,6 +72,7 @@ PROFILE = EngineProfile(
     operations={
         ModelKind.IMAGE: frozenset({Operation.IMAGES}),
         ModelKind.VIDEO: frozenset({Operation.VIDEOS}),
+        ModelKind.SPEECH: frozenset({Operation.SPEECH}),
     },
     metrics={
         "requests_running": "vllm_omni:num_requests_running",
@@ -83,9 +89,9 @@ PROFILE = EngineProfile(
         ),
         Reason(
             "engine.vllm_omni.operations_not_offered",
-            "Generates images and videos from text, a video in one request (/v1/videos/sync). Video "
-            "jobs (/v1/videos), edits of images and speech, which vLLM-Omni has too, are not "
-            "offered. Not run on hardware.",
+            "Generates images, videos and speech from text, a video in one request "
+            "(/v1/videos/sync). Video jobs (/v1/videos), edits of images, and uploads and lists of "
+            "voices (/v1/audio/voices), which vLLM-Omni has too, are not offered. Not run on hardware.",
         ),
     ),
     sources=(
@@ -93,6 +99,7 @@ PROFILE = EngineProfile(
         "vllm_omni/entrypoints/openai/api_server.py",
         "vLLM-Omni at 00218e1c: docs/models/supported_models.md, table of NVIDIA and Ascend; "
         "docs/getting_started/installation for images",
+        "vLLM-Omni 0.28.0 and 0.30.0: vllm_omni/deploy/qwen3_tts.yaml; docs/serving/speech_api.md at 078de2d1",
     ),
 )
 
@@ -122,6 +129,14 @@ _LIMITS = (
     FieldLimit(field="parallel.data", reason=_ONE_LAYOUT),
     FieldLimit(field="parallel.expert", values=("on",), reason=_ONE_LAYOUT),
 )
+_SPEECH_STAGES = Reason(
+    "engine.vllm_omni.speech_stages",
+    "the stages of a model of speech share the first card as vLLM-Omni configures them",
+)
+_SPEECH_LIMITS = (
+    FieldLimit(field="memory_fraction", reason=_SPEECH_STAGES),
+    FieldLimit(field="parallel.tensor", reason=_SPEECH_STAGES),
+)
 
 
 class VllmOmniEngine(ContainerServingEngine):
@@ -138,9 +153,12 @@ class VllmOmniEngine(ContainerServingEngine):
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        return (*_LIMITS, *bfloat16_limits(chip))
+        speech = _SPEECH_LIMITS if model is not None and model.kind is ModelKind.SPEECH else ()
+        return (*_LIMITS, *speech, *bfloat16_limits(chip))
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        if model.kind is ModelKind.SPEECH:
+            return "" if model.architecture in SPEECH_ARCHITECTURES else _unsupported_speech()
         on_ascend = chip is not None and chip.torch_device == "npu"
         if model.kind is ModelKind.VIDEO:
             pipelines = ASCEND_VIDEO_PIPELINES if on_ascend else NVIDIA_VIDEO_PIPELINES
@@ -155,12 +173,26 @@ class VllmOmniEngine(ContainerServingEngine):
         )
 
     def translate(self, settings: ServingSettings) -> ServingCommand:
+        """:raises ValueError: if a model of speech has more than one card."""
         spec = settings.spec
+        is_speech = settings.model is not None and settings.model.kind is ModelKind.SPEECH
+        if is_speech and settings.plan.cards > 1:
+            raise ValueError(
+                Reason(
+                    "engine.vllm_omni.too_many_cards",
+                    "vLLM-Omni uses one card of a replica for speech, got {cards}: set 1 card and "
+                    "increase the replicas of the deployment",
+                    cards=settings.plan.cards,
+                )
+            )
         argv = ["vllm", "serve", MODEL, "--omni", "--served-model-name", spec["model_name"]]
         argv += ["--host", "0.0.0.0", "--port", "{port:http}"]  # noqa: S104 - inside of its container
-        argv += ["--dtype", settings.precision]
-        argv += ["--tensor-parallel-size", str(settings.plan.tensor)]
-        argv += ["--gpu-memory-utilization", f"{spec['memory_fraction']:g}"]
+        if not is_speech:
+            argv += ["--dtype", settings.precision]
+            argv += ["--tensor-parallel-size", str(settings.plan.tensor)]
+            argv += ["--gpu-memory-utilization", f"{spec['memory_fraction']:g}"]
+        elif spec["precision"] != "auto":
+            argv += ["--dtype", settings.precision]
         if spec["concurrency"]:
             argv += ["--max-num-seqs", str(spec["concurrency"])]
         if settings.is_set("graphs", "off"):
@@ -170,3 +202,11 @@ class VllmOmniEngine(ContainerServingEngine):
             environment={**ENVIRONMENT, "VLLM_WORKER_MULTIPROC_METHOD": "spawn"},
             key_variables=(KEY_VARIABLE,),
         )
+
+
+def _unsupported_speech() -> Reason:
+    return Reason(
+        "engine.vllm_omni.speech_not_supported",
+        "of models of speech {architectures} is served",
+        architectures=", ".join(sorted(SPEECH_ARCHITECTURES)),
+    )

@@ -187,6 +187,7 @@ class XllmEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "xllm"
+    parsers = "xllm"
     reserved_arguments = _RESERVED
     one_node_because = Reason(
         "engine.xllm.rank_table_required",
@@ -290,6 +291,8 @@ def _kind_options(settings: ServingSettings) -> dict[str, str]:
     kind = settings.model.kind if settings.model is not None else None
     if kind is ModelKind.EMBEDDING:
         return {"task": "embed"}
-    parsers = tool_parsers.parser_names(settings.spec, model=settings.model, engine="xllm")
+    parsers = tool_parsers.parser_names(
+        settings.spec, model=settings.model, engine="xllm", version=settings.version
+    )
     options = {"tool_call_parser": parsers.tools, "reasoning_parser": parsers.reasoning}
     return {name: value for name, value in options.items() if value}

@@ -15,6 +15,7 @@ class ModelKind(StrEnum):
     EMBEDDING = "embedding"
     RERANKER = "reranker"
     TRANSCRIPTION = "transcription"
+    SPEECH = "speech"
     IMAGE = "image"
     VIDEO = "video"
 
@@ -54,6 +55,8 @@ _VIDEO_PIPELINES = frozenset(
 #: Diffusers names networks that generate videos this way.
 _VIDEO_NETWORK = "Transformer3DModel"
 _TRANSCRIPTION = ("WhisperForConditionalGeneration", "Qwen3ASRForConditionalGeneration")
+#: Text to speech; they are named as models that generate text are.
+_SPEECH = ("Qwen3TTSForConditionalGeneration",)
 _GENERATIVE = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
 #: Architectures that generate although they are named as encoders are.
 _GENERATIVE_MODELS = frozenset({"ChatGLMModel", "InternVLChatModel", "MiniCPMV"})
@@ -82,6 +85,7 @@ def model_kind(
         (is_pipeline and _generates_videos(architecture), ModelKind.VIDEO),
         (is_pipeline, ModelKind.IMAGE),
         (architecture in _TRANSCRIPTION, ModelKind.TRANSCRIPTION),
+        (architecture in _SPEECH, ModelKind.SPEECH),
         (
             architecture.endswith("ForSequenceClassification") or scores_tokens,
             ModelKind.RERANKER,

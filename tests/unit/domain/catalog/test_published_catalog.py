@@ -47,6 +47,10 @@ DIMENSIONS = {
     "context_extended": "context_length_extended",
     "kv_bytes_per_token": "kv_cache_bytes_per_token_16bit",
 }
+#: Entries with a source of their own, which are not in that collection.
+ADDED = frozenset(
+    {"qwen3-tts-1.7b-customvoice", "qwen3-tts-1.7b-voicedesign", "qwen3-tts-1.7b-base"}
+)
 TEXTS = {
     "title": "display_name",
     "family": "family",
@@ -73,13 +77,18 @@ def origin() -> dict[str, dict[str, Any]]:
     return {model["id"]: model for model in document["models"]}
 
 
+def collected_entries(catalog: Catalog) -> dict[str, CatalogEntry]:
+    """The entries that were taken from the collection."""
+    return {key: entry for key, entry in catalog.entries.items() if key not in ADDED}
+
+
 def engines_of_this_release() -> frozenset[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return frozenset(project["entry-points"]["ninefold.engines"])
 
 
 def test_all_entries_are_there(catalog: Catalog) -> None:
-    assert len(catalog.entries) == 166
+    assert len(catalog.entries) == 169
 
 
 def on_both(entries: Iterable[CatalogEntry], task: CatalogTask) -> list[str]:
@@ -135,8 +144,8 @@ def test_the_catalog_speaks_of_chips_only_by_names_of_plug_ins(catalog: Catalog)
 def test_facts_are_those_that_were_collected(
     catalog: Catalog, origin: dict[str, dict[str, Any]]
 ) -> None:
-    assert set(catalog.entries) == set(origin)
-    for key, entry in catalog.entries.items():
+    assert set(catalog.entries) == set(origin) | ADDED
+    for key, entry in collected_entries(catalog).items():
         theirs = origin[key]
         for name, other in DIMENSIONS.items():
             assert getattr(entry, name) == theirs[other], f"{key}: {name}"
@@ -159,7 +168,7 @@ def test_facts_are_those_that_were_collected(
 def test_no_claim_about_serving_is_stronger_than_the_collected_one(
     catalog: Catalog, origin: dict[str, dict[str, Any]]
 ) -> None:
-    for key, entry in catalog.entries.items():
+    for key, entry in collected_entries(catalog).items():
         cells = {(cell.vendor, cell.engine): cell for cell in entry.claims(CatalogTask.SERVE)}
         collected = {
             (vendor, engine): status
@@ -193,7 +202,7 @@ def test_unverified_claims_are_unknown(catalog: Catalog, origin: dict[str, dict[
 def test_training_is_claimed_as_it_was_collected(
     catalog: Catalog, origin: dict[str, dict[str, Any]]
 ) -> None:
-    for key, entry in catalog.entries.items():
+    for key, entry in collected_entries(catalog).items():
         cells = {(cell.vendor, cell.engine): cell for cell in entry.claims(CatalogTask.TRAIN)}
         seen = set()
         for vendor, collected in origin[key]["training"].items():
@@ -222,7 +231,7 @@ def test_schemes_that_follow_from_layers_only_are_no_support(catalog: Catalog) -
 def test_schemes_on_npus_are_those_that_were_verified(
     catalog: Catalog, origin: dict[str, dict[str, Any]]
 ) -> None:
-    for key, entry in catalog.entries.items():
+    for key, entry in collected_entries(catalog).items():
         schemes = [
             scheme
             for cell in entry.claims(CatalogTask.QUANTIZE, vendor="ascend")
