@@ -99,8 +99,8 @@ def test_a_revision_keeps_what_its_request_omits(engineer: APIClient, company: C
     better = ready_model(team=company.team, name="better")
     third = engineer.post(f"{address}/revise", {"model_version": better.uid}).json()["revisions"][0]
     assert third["model_version"]["name"] == "better v1"
-    kept = ("engine", "spec", "chips", "cards")
-    assert [third[name] for name in kept] == [second[name] for name in kept]
+    omitted = ("engine", "spec", "chips", "cards")
+    assert [third[name] for name in omitted] == [second[name] for name in omitted]
 
 
 def test_a_deployment_that_stops_during_its_deletion_is_deleted(
