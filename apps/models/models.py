@@ -11,7 +11,7 @@ from django.db import models
 from apps.accounts.models import Team, User
 from controlplane.domain.catalog import CatalogTask, SupportCaveat, SupportLevel
 from controlplane.domain.registry.versions import GateDecision, ModelState
-from controlplane.domain.storage import StorageKind
+from controlplane.domain.storage.team_storage import StorageKind
 from controlplane.persistence.models import Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
@@ -394,7 +394,7 @@ class StorageQuota(models.Model):
 class RetentionRule(models.Model):
     """Retention rules of a team; the row without a team applies to teams without rules of their own.
 
-    The fields are those of ``controlplane.domain.storage.RetentionRules``.
+    The fields are those of ``controlplane.domain.storage.team_storage.RetentionRules``.
     """
 
     team = models.OneToOneField(

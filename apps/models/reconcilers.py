@@ -13,7 +13,7 @@ from apps.models.services import hub_imports, model_versions
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.registry.versions import ModelRefused, ModelState
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.persistence.state_transitions import LeaseLost
 from controlplane.ports.artifacts import ArtifactError, StorageUnavailable

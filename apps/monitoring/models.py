@@ -19,7 +19,7 @@ from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.maintenance_rollouts import NodeState, RolloutState
-from controlplane.domain.rules import RuleState
+from controlplane.domain.rules.conditions import RuleState
 from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 

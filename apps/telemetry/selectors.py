@@ -39,7 +39,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import is_fleet_operator
 from apps.telemetry.models import CardHistory, CardHour, CardMetrics, NodeToken, Source
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.telemetry import MEASURES, Metric
+from controlplane.domain.telemetry.metrics import MEASURES, Metric
 from controlplane.persistence.encryption import DecryptionFailed, decrypt
 from controlplane.persistence.transactions import fetch_row
 from controlplane.ports import adapter_registry

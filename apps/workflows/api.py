@@ -34,7 +34,7 @@ from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services import MAX_REASON_LENGTH, PipelineRequest, StepRequest
 from controlplane.domain.common.permissions import Scope
-from controlplane.domain.pipelines import Gate, GateFailureAction, PipelineState, StepKind
+from controlplane.domain.pipelines.lifecycle import Gate, GateFailureAction, PipelineState, StepKind
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.ports.engines import EngineTask

@@ -9,13 +9,13 @@ from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from apps.serving.models import Deployment, Revision
-from controlplane.domain.pipelines import Gate, PipelineState, StepKind, StepState
+from controlplane.domain.pipelines.lifecycle import Gate, PipelineState, StepKind, StepState
 from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
 
 class Pipeline(UidModel, LeasedModel):
-    """Several steps submitted together; see ``controlplane.domain.pipelines`` for its states."""
+    """Several steps submitted together; see ``controlplane.domain.pipelines.lifecycle`` for its states."""
 
     STATES = [(state.value, state.value) for state in PipelineState]
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.pipelines import (
+from controlplane.domain.pipelines.lifecycle import (
     FINAL_EVENTS,
     MAX_STEPS,
     NextAction,

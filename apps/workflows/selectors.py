@@ -15,7 +15,7 @@ from apps.models.selectors.storage_consumers import ReferencingConsumer, Storage
 from apps.serving.models import Deployment
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.pipelines import PipelineState, StepKind, StepState
+from controlplane.domain.pipelines.lifecycle import PipelineState, StepKind, StepState
 from controlplane.ports.engines import EngineTask
 
 EVENTS_SHOWN = 200

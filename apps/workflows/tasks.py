@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.workflows import reconcilers
 from apps.workflows.models import Pipeline
 from controlplane.domain.common.reasons import StoredReason
-from controlplane.domain.pipelines import PipelineState
+from controlplane.domain.pipelines.lifecycle import PipelineState
 
 
 @shared_task

@@ -14,7 +14,7 @@ import pytest
 
 from controlplane.adapters.fakes.in_memory import MemoryOutbound, RecordedCall
 from controlplane.adapters.outbound_http import HttpOutbound
-from controlplane.domain.egress import Address, EgressPolicy, EgressRefused
+from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressRefused
 from controlplane.ports.outbound_http import OutboundFailed, OutboundHttpClient
 from tests.contract.web_servers import Request, WebServer, make_certificate, web_server
 

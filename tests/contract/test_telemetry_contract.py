@@ -15,8 +15,8 @@ from controlplane.adapters.fakes.in_memory import MemoryTelemetry
 from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
-from controlplane.domain.egress import EgressPolicy
-from controlplane.domain.telemetry import CardMetricsReading, Metric
+from controlplane.domain.outbound.egress import EgressPolicy
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from controlplane.ports.expositions import ExpositionReader
 from controlplane.ports.telemetry import (
     RejectedReading,

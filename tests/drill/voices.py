@@ -24,7 +24,7 @@ from apps.telemetry.services.metric_batches import MetricBatchResult
 from apps.telemetry.services.metric_sources import metric_source_record_scrape
 from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.adapters.clusters.kubernetes.node_conditions import node_condition_signals
-from controlplane.domain.telemetry import CardMetricsReading
+from controlplane.domain.telemetry.metrics import CardMetricsReading
 from controlplane.ports.clusters import ClusterDiagnosis
 from controlplane.ports.expositions import MalformedExposition, exposition_reader_of_vendor
 from controlplane.ports.telemetry import TelemetryBatch

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.engines.llm_compressor import QUANTIZABLE, LlmCompressorEngine
-from controlplane.domain.quantization import SCHEMES, compare_metrics
+from controlplane.domain.quantization.schemes import SCHEMES, compare_metrics
 from controlplane.domain.registry.versions import GateDecision, parse_model_config
 from controlplane.ports.adapter_registry import all_chips
 from controlplane.ports.engines import EngineTask, RenderRequest

@@ -11,7 +11,7 @@ from apps.jobs.models import Attempt
 from apps.models.models import ModelVersion
 from apps.models.selectors import artifact_store
 from apps.models.services import job_outputs
-from controlplane.domain.quantization import compare_metrics
+from controlplane.domain.quantization.schemes import compare_metrics
 from tests.factories.registry import File, model_files, stored
 
 

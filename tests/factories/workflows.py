@@ -12,7 +12,13 @@ from apps.quotas.models import Queue
 from apps.workflows import services as workflows
 from apps.workflows.models import Pipeline
 from apps.workflows.services.pipelines import step_transition
-from controlplane.domain.pipelines import Gate, PipelineEvent, StepEvent, StepKind, evaluate_gate
+from controlplane.domain.pipelines.lifecycle import (
+    Gate,
+    PipelineEvent,
+    StepEvent,
+    StepKind,
+    evaluate_gate,
+)
 
 
 def pipeline(

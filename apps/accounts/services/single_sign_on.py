@@ -14,7 +14,7 @@ from apps.accounts.models import ExternalIdentity, Team, User
 from apps.accounts.services.audit_log import record_audit_entry
 from apps.accounts.services.teams import memberships_sync, staff_status_update
 from apps.accounts.services.users import company_roles_sync, is_last_administrator
-from controlplane.domain.single_sign_on import (
+from controlplane.domain.accounts.single_sign_on import (
     SsoIdentity,
     SsoProvider,
     company_roles_granted,

@@ -32,7 +32,7 @@ from apps.accounts import services
 from apps.accounts.models import User
 from apps.accounts.services import SignOnRefused
 from apps.accounts.web.http_requests import AuthenticatedRequest, absolute_url
-from controlplane.domain.single_sign_on import (
+from controlplane.domain.accounts.single_sign_on import (
     SsoClaimsRefused,
     SsoIdentity,
     SsoProvider,

@@ -40,7 +40,7 @@ from apps.models.web.model_version_actions import models_tabs
 from apps.serving.selectors import first_available_route_name
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.common.resources import format_bytes
-from controlplane.domain.quantization import MetricComparison
+from controlplane.domain.quantization.schemes import MetricComparison
 from controlplane.domain.registry.versions import GateDecision, ModelState
 from controlplane.web.pages import PageTab, render_page
 from controlplane.web.tables import FilterForm, ListTable, TableColumn

@@ -46,7 +46,7 @@ from controlplane.domain.jobs.lifecycle import (
     JobState,
 )
 from controlplane.domain.jobs.retries import log_shows_out_of_memory
-from controlplane.domain.quantization import QuantizationVerdict, compare_metrics
+from controlplane.domain.quantization.schemes import QuantizationVerdict, compare_metrics
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.specs.evaluation import METRICS

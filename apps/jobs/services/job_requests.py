@@ -32,7 +32,7 @@ from controlplane.domain.datasets.schemas import Schema
 from controlplane.domain.jobs import parallelism
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.jobs.retries import check_policy
-from controlplane.domain.quantization import is_calibrated
+from controlplane.domain.quantization.schemes import is_calibrated
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.specs import training

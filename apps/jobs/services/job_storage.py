@@ -24,7 +24,7 @@ from controlplane.domain.jobs.lifecycle import (
     AttemptState,
     JobState,
 )
-from controlplane.domain.storage import RetentionItem, RetentionItemKind, StorageKind
+from controlplane.domain.storage.team_storage import RetentionItem, RetentionItemKind, StorageKind
 from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.clusters import ClusterAdapter, ClusterError

@@ -58,7 +58,7 @@ from controlplane.domain.jobs.lifecycle import (
 )
 from controlplane.domain.jobs.retries import RetryPolicy
 from controlplane.domain.quotas.claims import GangShape, RoleShape
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.state_transitions import LeaseLost, apply_transition

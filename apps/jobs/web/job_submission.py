@@ -32,7 +32,7 @@ from apps.models.models import Artifact
 from apps.models.services.artifact_storage import RegistrationRefused, code_upload
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import StorageFull, StorageUnavailable
 from controlplane.ports.engines import EngineTask

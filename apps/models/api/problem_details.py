@@ -9,10 +9,10 @@ from apps.models.services.dataset_and_model_changes import ChangeRefused
 from apps.models.services.datasets import DuplicateUpload
 from apps.models.services.model_versions import GateOverrideRefused
 from controlplane.domain.datasets import DatasetRefused
-from controlplane.domain.egress import EgressRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.domain.registry.model_hubs import HubImportRefused
 from controlplane.domain.registry.versions import ModelRefused
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.ports.model_hubs import HubUnreachable
 from controlplane.web.problem_details import ProblemDetails, problem_translator, register_problem
 

@@ -31,7 +31,7 @@ from apps.models.services.storage_cleanup import (
     retention_preview,
 )
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.domain.storage import (
+from controlplane.domain.storage.team_storage import (
     RetentionPlan,
     RetentionRules,
     StorageKind,

@@ -32,7 +32,7 @@ from apps.models.selectors.storage import (
     shared_or_team_filter,
 )
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.quantization import MetricComparison, compare_metrics
+from controlplane.domain.quantization.schemes import MetricComparison, compare_metrics
 from controlplane.domain.registry.lora_configs import (
     ADAPTER_CONFIG,
     LoraConfigFacts,

@@ -29,7 +29,7 @@ from apps.models.models import (
 )
 from apps.models.selectors.storage_consumers import storage_consumers
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.storage import (
+from controlplane.domain.storage.team_storage import (
     RetentionItem,
     RetentionItemKind,
     RetentionRules,

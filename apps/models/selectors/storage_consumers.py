@@ -15,7 +15,7 @@ from typing import Protocol
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from controlplane.domain.storage import RetentionItem, StorageKind
+from controlplane.domain.storage.team_storage import RetentionItem, StorageKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ from apps.models.selectors.storage_consumers import storage_consumers
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import MODEL, ModelEvent
-from controlplane.domain.storage import (
+from controlplane.domain.storage.team_storage import (
     RetentionItem,
     RetentionRules,
     StorageQuotaExceeded,

@@ -32,7 +32,7 @@ from apps.models.services.model_versions import (
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import MIB
-from controlplane.domain.egress import EgressRefused, is_same_origin
+from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
 from controlplane.domain.registry.model_hubs import (
     DigestVerifier,
     HubFile,
@@ -43,7 +43,7 @@ from controlplane.domain.registry.model_hubs import (
     next_range_size,
 )
 from controlplane.domain.registry.versions import MODEL, ModelEvent, ModelRefused, ModelState
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports.artifacts import ArtifactError, BlobMissing, StorageUnavailable
 from controlplane.ports.model_hubs import HubUnreachable

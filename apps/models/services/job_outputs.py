@@ -15,7 +15,7 @@ from apps.models.services.artifact_storage import File, RegistrationRefused, art
 from apps.models.services.catalog import version_columns_from_config
 from apps.models.services.model_versions import read_model_files, reserve_model_version_number
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.quantization import QuantizationVerdict
+from controlplane.domain.quantization.schemes import QuantizationVerdict
 from controlplane.domain.registry.versions import MODEL, ModelEvent, ModelRefused
 
 

@@ -35,7 +35,7 @@ from apps.models.selectors.storage import digests_referenced
 from apps.models.selectors.storage_consumers import storage_consumers
 from apps.models.services.artifact_storage import artifact_bytes_remove, lock_for_removal
 from controlplane.domain.common.reasons import Reason, join_reasons
-from controlplane.domain.storage import (
+from controlplane.domain.storage.team_storage import (
     RetentionItem,
     RetentionItemKind,
     RetentionPlan,

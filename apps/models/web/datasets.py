@@ -38,7 +38,7 @@ from apps.models.web.model_version_actions import artifact_file_response
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.datasets import HISTOGRAM_EDGES, DatasetRefused, Split
 from controlplane.domain.datasets.inspection import LONG_ROW, WarningKind
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.ports.artifacts import BlobMissing, StorageFull, StorageUnavailable
 from controlplane.web.pages import PageTab
 from controlplane.web.tables import ListTable, TableColumn

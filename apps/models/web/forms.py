@@ -27,7 +27,7 @@ from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.sizing import WEIGHT_SCHEMES
 from controlplane.domain.specs.sizing import SIZING, STORED
 from controlplane.domain.specs.training import METHODS
-from controlplane.domain.storage import RetentionRules
+from controlplane.domain.storage.team_storage import RetentionRules
 from controlplane.ports import adapter_registry as ports
 from controlplane.web.forms import StyledForm
 

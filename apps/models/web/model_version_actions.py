@@ -28,10 +28,10 @@ from apps.models.selectors.model_versions import hub_endpoint, hub_endpoints
 from apps.models.services import hub_imports, model_versions
 from apps.models.web.forms import FolderImportForm
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.egress import EgressRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.domain.registry.model_hubs import HubImportRefused
 from controlplane.domain.registry.versions import ModelRefused
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.model_hubs import HubUnreachable
 from controlplane.web.downloads import file_download

@@ -32,7 +32,7 @@ from apps.models.services.storage_cleanup import retention_plan, retention_previ
 from apps.models.web.forms import RetentionRulesForm, StorageQuotaForm
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.storage import (
+from controlplane.domain.storage.team_storage import (
     RetentionItemKind,
     RetentionPlan,
     RetentionRemoval,

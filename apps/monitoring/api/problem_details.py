@@ -14,7 +14,7 @@ from apps.monitoring.services.metric_ingestion import (
 )
 from apps.telemetry.services.metric_sources import MetricSourceRefused
 from controlplane.domain.health.rules import HealthRuleInvalid
-from controlplane.domain.rules import RuleInvalid
+from controlplane.domain.rules.conditions import RuleInvalid
 from controlplane.web.problem_details import register_problem
 
 register_problem(AlertSettingsRefused, code="alert-refused")

@@ -32,8 +32,8 @@ from apps.monitoring.services import alerts, health_rules
 from controlplane.domain.alerts.rules import MEASURES, AlertSeverity, parse_rule
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.rules import MetricTransform, parse_health_condition
-from controlplane.domain.rules import Comparison
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.rules.conditions import Comparison
+from controlplane.domain.telemetry.metrics import Metric
 from controlplane.web.rest import (
     M,
     ObjectReference,

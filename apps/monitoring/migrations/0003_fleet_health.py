@@ -10,7 +10,7 @@ import controlplane.domain.alerts.notices
 import controlplane.domain.alerts.rules
 import controlplane.domain.health.isolations
 import controlplane.domain.health.maintenance_rollouts
-import controlplane.domain.rules
+import controlplane.domain.rules.conditions
 import controlplane.persistence.models
 
 
@@ -489,7 +489,7 @@ class Migration(migrations.Migration):
                             ("firing", "firing"),
                             ("resolved", "resolved"),
                         ],
-                        default=controlplane.domain.rules.RuleState["PENDING"],
+                        default=controlplane.domain.rules.conditions.RuleState["PENDING"],
                         max_length=10,
                     ),
                 ),
@@ -1274,7 +1274,7 @@ class Migration(migrations.Migration):
             model_name="alert",
             constraint=models.UniqueConstraint(
                 condition=models.Q(
-                    ("state", controlplane.domain.rules.RuleState["RESOLVED"]),
+                    ("state", controlplane.domain.rules.conditions.RuleState["RESOLVED"]),
                     _negated=True,
                 ),
                 fields=("rule", "key"),

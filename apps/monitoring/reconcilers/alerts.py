@@ -36,7 +36,7 @@ from controlplane.domain.alerts.chat_messages import (
     response_error,
 )
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.rules import RuleInvalid
+from controlplane.domain.rules.conditions import RuleInvalid
 from controlplane.persistence.encryption import DecryptionFailed, decrypt
 from controlplane.persistence.leases import hold_leader_lease
 

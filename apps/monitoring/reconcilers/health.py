@@ -67,7 +67,7 @@ from controlplane.domain.health.rules import (
     evaluate_condition,
     parse_health_condition,
 )
-from controlplane.domain.rules import ConditionStep, RuleInvalid
+from controlplane.domain.rules.conditions import ConditionStep, RuleInvalid
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (

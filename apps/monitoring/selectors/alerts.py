@@ -40,8 +40,8 @@ from controlplane.domain.alerts.rules import (
     parse_matcher,
     parse_rule,
 )
-from controlplane.domain.rules import RuleState
-from controlplane.domain.telemetry import MetricUnit
+from controlplane.domain.rules.conditions import RuleState
+from controlplane.domain.telemetry.metrics import MetricUnit
 from controlplane.web.templatetags.ninefold import duration
 
 

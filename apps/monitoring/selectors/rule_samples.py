@@ -39,8 +39,8 @@ from controlplane.domain.health.rules import (
     dry_run_condition,
 )
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.rules import Comparison, Condition, RuleFiring, dry_run
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.rules.conditions import Comparison, Condition, RuleFiring, dry_run
+from controlplane.domain.telemetry.metrics import Metric
 from controlplane.outbox import messages
 
 #: Maximum number of cards that one rule evaluates in a run.

@@ -38,7 +38,7 @@ from controlplane.domain.alerts.notices import (
     receivers_of,
 )
 from controlplane.domain.alerts.rules import AlertRuleSpec, AlertSample, AlertSeverity
-from controlplane.domain.rules import RuleProgress, RuleState, next_progress
+from controlplane.domain.rules.conditions import RuleProgress, RuleState, next_progress
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.bulk_writes import bulk_update_rows
 

@@ -41,7 +41,7 @@ from controlplane.domain.alerts.rules import (
     parse_rule,
 )
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.egress import EgressRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.encryption import encrypt
 from controlplane.web.outbound_http import configured_outbound

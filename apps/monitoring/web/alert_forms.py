@@ -15,7 +15,7 @@ from apps.monitoring.selectors.alerts import MEASURE_LABELS, SEVERITY_LABELS
 from apps.monitoring.services.alerts import AlertReceiverRequest, AlertRouteRequest
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.rules import AlertSeverity
-from controlplane.domain.rules import Comparison
+from controlplane.domain.rules.conditions import Comparison
 from controlplane.web.forms import StyledForm
 
 RECEIVER_LABELS = {

@@ -51,7 +51,7 @@ from apps.monitoring.web.alert_forms import (
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.rules import parse_rule
 from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.rules import RuleInvalid, RuleState
+from controlplane.domain.rules.conditions import RuleInvalid, RuleState
 from controlplane.web.forms import StyledForm, submitted_data
 from controlplane.web.pages import PageTab, render_page, row_action_view
 from controlplane.web.reasons import render_reason

@@ -29,7 +29,7 @@ from controlplane.domain.alerts.deliveries import (
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationKind
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import NONE, Reason
-from controlplane.domain.egress import EgressRefused, is_same_origin
+from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.encryption import encrypt
 from controlplane.persistence.models import new_uid

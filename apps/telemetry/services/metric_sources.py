@@ -23,7 +23,7 @@ from apps.telemetry.selectors import (
 )
 from apps.telemetry.services.metric_batches import MAX_EXAMPLES, MetricBatchResult
 from controlplane.domain.common.reasons import Reason, truncate_reason
-from controlplane.domain.egress import is_same_origin
+from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.persistence.encryption import DecryptionFailed, decrypt, encrypt
 from controlplane.persistence.models import new_uid
 from controlplane.ports.telemetry import RejectedReading, TelemetryBatch, TelemetryError

@@ -27,7 +27,7 @@ from psycopg import sql
 from psycopg.errors import CheckViolation
 
 from apps.telemetry.models import CardHour, SummedHour
-from controlplane.domain.telemetry import Metric, Numbers
+from controlplane.domain.telemetry.metrics import Metric, Numbers
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.daily_partitions import (
     daily_partition_create,

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from apps.telemetry.models import CardMetrics
 from apps.telemetry.selectors import FRESH
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.telemetry.metrics import Metric
 
 LABELS: Mapping[Metric, Promise] = {
     Metric.UTILIZATION: gettext_lazy("Utilization"),

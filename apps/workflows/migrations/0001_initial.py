@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import controlplane.domain.pipelines
+import controlplane.domain.pipelines.lifecycle
 import controlplane.persistence.models
 
 
@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                             ("failed", "failed"),
                             ("cancelled", "cancelled"),
                         ],
-                        default=controlplane.domain.pipelines.PipelineState["RUNNING"],
+                        default=controlplane.domain.pipelines.lifecycle.PipelineState["RUNNING"],
                         max_length=20,
                     ),
                 ),
@@ -188,7 +188,7 @@ class Migration(migrations.Migration):
                             ("cancelled", "cancelled"),
                             ("skipped", "skipped"),
                         ],
-                        default=controlplane.domain.pipelines.StepState["WAITING"],
+                        default=controlplane.domain.pipelines.lifecycle.StepState["WAITING"],
                         max_length=20,
                     ),
                 ),
@@ -318,7 +318,7 @@ class Migration(migrations.Migration):
             model_name="pipeline",
             index=models.Index(
                 condition=models.Q(
-                    ("state", controlplane.domain.pipelines.PipelineState["RUNNING"])
+                    ("state", controlplane.domain.pipelines.lifecycle.PipelineState["RUNNING"])
                 ),
                 fields=["id"],
                 name="pipeline_running",

@@ -32,7 +32,7 @@ from apps.workflows.services.pipelines import (
 from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES, JOB, JobEvent, JobState
-from controlplane.domain.pipelines import (
+from controlplane.domain.pipelines.lifecycle import (
     DEGRADED_TIMEOUT,
     MODEL_PRODUCING_KINDS,
     STEP,

@@ -32,7 +32,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.pipelines import (
+from controlplane.domain.pipelines.lifecycle import (
     PIPELINE,
     RETRIABLE_STATES,
     STEP,
@@ -46,7 +46,7 @@ from controlplane.domain.pipelines import (
     permissions_for_steps,
     step_order_error,
 )
-from controlplane.domain.quantization import SCHEMES
+from controlplane.domain.quantization.schemes import SCHEMES
 from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent, DeploymentState
 from controlplane.outbox.messages import publish_message

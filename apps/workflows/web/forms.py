@@ -28,7 +28,7 @@ from apps.workflows.selectors import engine_task
 from apps.workflows.services import PipelineRequest, StepRequest
 from controlplane.domain.common.spec_fields import FieldFinding, value_at_path
 from controlplane.domain.datasets.splits import Split
-from controlplane.domain.pipelines import (
+from controlplane.domain.pipelines.lifecycle import (
     ACCEPTED,
     MODEL_PRODUCING_KINDS,
     Gate,

@@ -34,7 +34,7 @@ from apps.workflows.web.forms import (
 )
 from controlplane.domain.common.permissions import roles_grant
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.pipelines import PipelineState, permissions_for_steps
+from controlplane.domain.pipelines.lifecycle import PipelineState, permissions_for_steps
 from controlplane.web.forms import has_only_required_errors
 from controlplane.web.pages import PageTab, render_page, row_action_view, run_action
 from controlplane.web.state_badges import state_badge

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 from config.settings.environment import env, read_comma_separated
-from controlplane.domain.single_sign_on import SsoProvider, parse_groups
+from controlplane.domain.accounts.single_sign_on import SsoProvider, parse_groups
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 from config.settings.environment import env, read_comma_separated
-from controlplane.domain.egress import EgressMisconfigured, EgressPolicy
+from controlplane.domain.outbound.egress import EgressMisconfigured, EgressPolicy
 
 _MAIL_SCHEMES = ("smtp", "smtps", "smtp+tls", "smtp+ssl")
 

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urljoin
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.egress import is_same_origin
+from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.domain.registry.model_hubs import (
     MAX_FILES,
     HubFile,

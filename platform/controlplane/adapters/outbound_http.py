@@ -24,7 +24,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.response import HTTPResponse
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.egress import Address, EgressPolicy, EgressTarget, parse_target
+from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressTarget, parse_target
 from controlplane.ports.outbound_http import OutboundFailed, OutboundResponse
 
 AGENT = "Ninefold"

@@ -16,7 +16,7 @@ from typing import Any, cast
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.topology import Geometry, InvalidCardGroups
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.ports.adapter_options import AdapterOptions, InvalidOption, adapter_options
 from controlplane.ports.artifacts import ArtifactStore
 from controlplane.ports.chips import ChipPlugin, chip_geometry_on_node

@@ -44,7 +44,7 @@ class ExporterSeries:
 class Exporter:
     """The exporter of a vendor's card metrics.
 
-    Keys of ``series`` are the values of ``controlplane.domain.telemetry.Metric``, and ``fault``: a code
+    Keys of ``series`` are the values of ``controlplane.domain.telemetry.metrics.Metric``, and ``fault``: a code
     of the vendor's fault map as a number, 0 where there is none; of several series each may bear one.
     """
 

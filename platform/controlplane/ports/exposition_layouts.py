@@ -22,7 +22,7 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.domain.telemetry import CardIdentity, Metric, MetricBatch, Numbers
+from controlplane.domain.telemetry.metrics import CardIdentity, Metric, MetricBatch, Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
 """The outbound port: calls from the product to user-configured addresses.
 
 Everything that calls a URL from a form goes through here, so that one policy
-(``controlplane.domain.egress``) decides where the product may reach.
+(``controlplane.domain.outbound.egress``) decides where the product may reach.
 """
 
 from __future__ import annotations

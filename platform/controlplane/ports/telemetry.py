@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from controlplane.domain.egress import parse_target
-from controlplane.domain.telemetry import CardMetricsReading
+from controlplane.domain.outbound.egress import parse_target
+from controlplane.domain.telemetry.metrics import CardMetricsReading
 
 if TYPE_CHECKING:
     # It imports numpy, which code that only names a source does not need.
-    from controlplane.domain.telemetry import MetricBatch
+    from controlplane.domain.telemetry.metrics import MetricBatch
 
 
 class TelemetryError(Exception):

@@ -27,7 +27,7 @@ from apps.monitoring.reconcilers.metric_sources import metric_sources_read, stal
 from apps.telemetry.models import CardHistory, CardMetrics, NodeToken, Source
 from apps.telemetry.services.metric_storage import metric_history_maintain
 from apps.telemetry.services.node_tokens import node_token_issue
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from tests.benchmarks.telemetry.exporters import CARDS_A_NODE, SERIES, exposition, shares
 
 PUSHES, _AGENTS = 400, 50

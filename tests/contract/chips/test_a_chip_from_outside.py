@@ -33,7 +33,7 @@ from controlplane.domain.common.accelerators import Dtype
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.telemetry.metrics import Metric
 from controlplane.ports import adapter_registry
 from controlplane.ports.chips import discover_cards
 from controlplane.ports.clusters import ObservedCard, ObservedNode

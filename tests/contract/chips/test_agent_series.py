@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from controlplane.domain.telemetry import CardMetricsReading, Metric
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from controlplane.ports.expositions import exposition_reader_of_vendor
 from ninefold_runtime.agent.card_samples import format_exposition
 from ninefold_runtime.agent.readers import vendor_tools

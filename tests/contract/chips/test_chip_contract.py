@@ -16,7 +16,7 @@ from controlplane.domain.common.accelerators import (
 from controlplane.domain.common.resources import GIB
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.health.faults import FaultLevel
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.telemetry.metrics import Metric
 from controlplane.ports import adapter_registry
 from controlplane.ports.chips import ChipPlugin, discover_cards
 from controlplane.ports.expositions import FAULT

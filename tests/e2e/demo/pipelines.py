@@ -12,7 +12,7 @@ from apps.serving.models import Deployment
 from apps.workflows import services
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services.pipelines import step_transition
-from controlplane.domain.pipelines import (
+from controlplane.domain.pipelines.lifecycle import (
     ACCEPTED,
     Gate,
     GateFailureAction,

@@ -17,7 +17,7 @@ from apps.models.services.storage_cleanup import (
     run_retention,
 )
 from controlplane.domain.jobs.lifecycle import ENDED_ATTEMPT_STATES
-from controlplane.domain.storage import RetentionRules, StorageKind
+from controlplane.domain.storage.team_storage import RetentionRules, StorageKind
 from tests import factories
 from tests.e2e.demo.users import Users
 

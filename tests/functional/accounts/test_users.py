@@ -15,8 +15,8 @@ from pytest_django import Settings
 
 from apps.accounts.models import AuditEntry, User
 from apps.accounts.services import user_sign_in
+from controlplane.domain.accounts.single_sign_on import SsoIdentity, SsoProvider
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.single_sign_on import SsoIdentity, SsoProvider
 from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, problem
 

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from apps.notifications.models import Notification, Webhook, WebhookDelivery
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany
 from tests.integration.monitoring.notifications import notify

@@ -22,8 +22,8 @@ from apps.telemetry.services.metric_sources import (
 from apps.telemetry.services.node_tokens import node_token_issue
 from apps.telemetry.web.metric_source_forms import source_form_class
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.egress import EgressPolicy
-from controlplane.domain.telemetry import CardMetricsReading, Metric
+from controlplane.domain.outbound.egress import EgressPolicy
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from controlplane.persistence.encryption import decrypt
 from controlplane.ports.telemetry import RejectedReading, TelemetryBatch
 from tests import factories

@@ -15,7 +15,7 @@ from apps.telemetry.models import Source
 from controlplane.adapters.model_hubs import HuggingFaceHub
 from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.domain.common.permissions import Scope, TeamRole
-from controlplane.domain.egress import EgressPolicy, is_same_origin
+from controlplane.domain.outbound.egress import EgressPolicy, is_same_origin
 from controlplane.persistence.encryption import decrypt
 from controlplane.ports.model_hubs import HubUnreachable
 from tests import factories

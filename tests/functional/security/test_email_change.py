@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.models import AuditEntry, User
-from controlplane.domain.single_sign_on import SsoProvider
+from controlplane.domain.accounts.single_sign_on import SsoProvider
 from tests import factories
 
 OLD, NEW = "mei@acme.example", "mei@new.example"

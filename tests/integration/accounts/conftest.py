@@ -18,8 +18,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.models import Team
+from controlplane.domain.accounts.single_sign_on import GroupGrant, SsoProvider
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.single_sign_on import GroupGrant, SsoProvider
 from tests import factories
 
 

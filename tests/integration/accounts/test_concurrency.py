@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from apps.accounts import services
 from apps.accounts.models import Membership, Team, User
+from controlplane.domain.accounts.single_sign_on import SsoIdentity, SsoProvider
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.single_sign_on import SsoIdentity, SsoProvider
 from tests import factories
 from tests.contract.waiting import until
 from tests.integration.threads import PATIENCE

@@ -31,10 +31,10 @@ from apps.models.services.hub_imports import (
 from apps.models.services.model_versions import model_version_retry
 from config.settings.outbound import HubAccess
 from controlplane.domain.common.resources import MIB
-from controlplane.domain.egress import EgressPolicy, EgressRefused
+from controlplane.domain.outbound.egress import EgressPolicy, EgressRefused
 from controlplane.domain.registry.model_hubs import HubImportRefused
 from controlplane.domain.registry.versions import ModelState
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.ports.model_hubs import HubUnreachable
 from tests.hubs import COMMIT, LocalHub, local_hub
 from tests.integration.company import Company, model_contents, safetensors

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from apps.accounts.models import Team, User
 from apps.quotas.models import Queue
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from tests import factories
 from tests.contract.web_servers import WebServer, web_server
 

@@ -20,7 +20,7 @@ from apps.monitoring.selectors.rule_samples import alert_rule_dry_run, rule_aler
 from apps.monitoring.services import alert_evaluation, alerts
 from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.alerts.rules import DEFAULTS, MEASURES, parse_rule
-from controlplane.domain.rules import RuleState
+from controlplane.domain.rules.conditions import RuleState
 from tests import factories
 from tests.integration.monitoring.alerts import (
     HOT,

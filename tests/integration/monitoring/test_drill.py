@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.ports import adapter_registry
 from tests.drill import company as companies
 from tests.drill.asking import Asked

@@ -26,7 +26,7 @@ from apps.monitoring.services.metric_ingestion import (
 from apps.telemetry.models import CardMetrics, NodeToken, Source
 from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.telemetry import CardMetricsReading
+from controlplane.domain.telemetry.metrics import CardMetricsReading
 from tests import factories
 from tests.contract.waiting import until
 from tests.integration.monitoring.wards import NOON, seconds_later, sign, ward

@@ -18,7 +18,7 @@ from apps.notifications.services import webhooks
 from controlplane.domain.alerts.deliveries import MOST_GIVEN_UP, PAUSES, DeliveryState
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from tests.contract.web_servers import WebServer, web_server
 from tests.integration.monitoring.conftest import Office
 from tests.integration.monitoring.notifications import notify

@@ -15,7 +15,11 @@ from apps.models.selectors.storage import storage_usage_of_team
 from apps.models.services.artifact_storage import code_upload
 from apps.models.services.datasets import dataset_upload
 from apps.models.services.model_versions import model_version_import
-from controlplane.domain.storage import StorageKind, StorageQuotaExceeded, StorageQuotaLevel
+from controlplane.domain.storage.team_storage import (
+    StorageKind,
+    StorageQuotaExceeded,
+    StorageQuotaLevel,
+)
 from tests.integration.company import Company, rows, write_model
 from tests.integration.threads import at_once, raised
 

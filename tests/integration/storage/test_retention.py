@@ -30,7 +30,7 @@ from apps.models.services.storage_cleanup import (
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.domain.storage import (
+from controlplane.domain.storage.team_storage import (
     RetentionItemKind,
     RetentionRemoval,
     RetentionRules,

@@ -21,7 +21,7 @@ from apps.workflows.models import Pipeline
 from config import simulated_clusters
 from config.demo.simulated_day import InProcessAttemptReporter
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
-from controlplane.domain.pipelines import PipelineState, StepState
+from controlplane.domain.pipelines.lifecycle import PipelineState, StepState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.serving.lifecycle import ReplicaState

@@ -10,7 +10,7 @@ from apps.jobs.models import Attempt
 from apps.workflows import services
 from apps.workflows.models import Pipeline, Step
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.pipelines import Gate, PipelineState, StepKind
+from controlplane.domain.pipelines.lifecycle import Gate, PipelineState, StepKind
 from controlplane.ports.clusters import ReplicaPhase
 from tests.integration.company import ENGINE, Company, model_contents, quantized_contents
 

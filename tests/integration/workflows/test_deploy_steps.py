@@ -8,7 +8,7 @@ from apps.serving.models import Deployment
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments
 from apps.workflows import services
-from controlplane.domain.pipelines import (
+from controlplane.domain.pipelines.lifecycle import (
     DEGRADED_TIMEOUT,
     PipelineState,
 )

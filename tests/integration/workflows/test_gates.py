@@ -11,7 +11,7 @@ from apps.jobs.models import Job
 from apps.jobs.services import SpecRefused
 from apps.workflows import services
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.pipelines import (
+from controlplane.domain.pipelines.lifecycle import (
     ACCEPTED,
     Gate,
     GateFailureAction,

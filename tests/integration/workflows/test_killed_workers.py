@@ -14,7 +14,7 @@ from apps.serving.models import Deployment, Revision
 from apps.serving.services import deployments
 from apps.workflows import services
 from apps.workflows.models import Pipeline
-from controlplane.domain.pipelines import PipelineState
+from controlplane.domain.pipelines.lifecycle import PipelineState
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company

@@ -15,7 +15,7 @@ from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline
 from apps.workflows.selectors import WorkflowStorageConsumer
 from config.tasks import TOPICS
-from controlplane.domain.pipelines import (
+from controlplane.domain.pipelines.lifecycle import (
     Gate,
     StepState,
 )

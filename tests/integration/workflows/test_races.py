@@ -14,7 +14,7 @@ from apps.serving.services import deployments
 from apps.workflows import services
 from apps.workflows.models import Pipeline
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.pipelines import PipelineState
+from controlplane.domain.pipelines.lifecycle import PipelineState
 from controlplane.persistence.leases import lease_rows
 from controlplane.persistence.state_transitions import LeaseLost
 from tests.integration.company import ENGINE, Company

@@ -14,7 +14,7 @@ from apps.workflows import services
 from apps.workflows.models import Pipeline
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.pipelines import (
+from controlplane.domain.pipelines.lifecycle import (
     PipelineState,
     StepState,
 )

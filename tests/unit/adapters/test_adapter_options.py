@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.ports import adapter_registry
 from controlplane.ports.adapter_options import InvalidOption, adapter_options
 from controlplane.ports.clusters import InvalidClusterOption

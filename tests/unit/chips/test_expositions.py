@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.domain.common.resources import GIB, MIB
 from controlplane.domain.health.faults import FaultLevel
-from controlplane.domain.telemetry import CardMetricsReading, Metric
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from controlplane.ports import adapter_registry
 from controlplane.ports.chips import Exporter, ExporterSeries
 from controlplane.ports.expositions import (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.provisional import urls
 
-from controlplane.domain.egress import (
+from controlplane.domain.outbound.egress import (
     Address,
     EgressMisconfigured,
     EgressPolicy,

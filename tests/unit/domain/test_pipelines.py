@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.pipelines import (
+from controlplane.domain.pipelines.lifecycle import (
     ACCEPTED,
     FINAL_EVENTS,
     GATE_METRICS,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain import quantization
-from controlplane.domain.quantization import SCHEMES, compare_metrics
+from controlplane.domain.quantization import schemes as quantization
+from controlplane.domain.quantization.schemes import SCHEMES, compare_metrics
 from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.specs import evaluation
 

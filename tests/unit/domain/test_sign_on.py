@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.single_sign_on import (
+from controlplane.domain.accounts.single_sign_on import (
     GroupGrant,
     SsoClaimsRefused,
     SsoProvider,
@@ -16,6 +15,7 @@ from controlplane.domain.single_sign_on import (
     parse_groups,
     roles_granted,
 )
+from controlplane.domain.common.permissions import TeamRole
 
 PROVIDER = SsoProvider(
     issuer="https://id.acme.example",

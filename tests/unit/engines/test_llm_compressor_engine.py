@@ -11,7 +11,7 @@ import pytest
 from controlplane.adapters.chips.cpu import CPU
 from controlplane.adapters.engines.llm_compressor import LlmCompressorEngine
 from controlplane.adapters.engines.transformers import TransformersEngine
-from controlplane.domain.quantization import SCHEMES
+from controlplane.domain.quantization.schemes import SCHEMES
 from controlplane.ports.adapter_registry import all_chips
 from controlplane.ports.engines import Engine, EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import InputArtifact, Launch, LaunchPlacement

@@ -21,8 +21,8 @@ from controlplane.domain.health.rules import (
     parse_health_condition,
     parse_health_rule,
 )
-from controlplane.domain.rules import Comparison
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.rules.conditions import Comparison
+from controlplane.domain.telemetry.metrics import Metric
 
 HOT: dict[str, Any] = {"metric": "temperature", "op": "≥", "value": 90, "for": "1m"}
 ECC: dict[str, Any] = {

@@ -16,8 +16,8 @@ from controlplane.domain.health.rules import (
     dry_run_condition,
     evaluate_condition,
 )
-from controlplane.domain.rules import Comparison, RuleState
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.rules.conditions import Comparison, RuleState
+from controlplane.domain.telemetry.metrics import Metric
 from tests.unit.health.snapshots import NOW
 
 HOT = MetricCondition(

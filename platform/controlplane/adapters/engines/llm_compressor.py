@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from controlplane.adapters.engines import runtime_launches
-from controlplane.domain import quantization
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
+from controlplane.domain.quantization import schemes as quantization
 from controlplane.domain.specs.evaluation import QUANTIZE, SCHEMES
 from controlplane.ports.engines import (
     ArgumentVerification,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from controlplane.domain.egress import Address, EgressPolicy, EgressTarget, parse_target
+from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressTarget, parse_target
 from controlplane.ports.artifacts import ArtifactError, Blob, BlobMissing, StorageFull, StoredBlob
 from controlplane.ports.outbound_http import OutboundFailed, OutboundHttpClient, OutboundResponse
 from controlplane.ports.telemetry import TelemetryBatch, TelemetryFailed

@@ -16,7 +16,7 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.egress import EgressRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.ports import adapter_registry
 from controlplane.ports.exposition_layouts import ExpositionLayout
 from controlplane.ports.expositions import MalformedExposition, exposition_reader_of_vendor

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.egress import EgressRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.ports import adapter_registry
 from controlplane.ports.expositions import ExpositionSample, exposition_reader_of_vendor
 from controlplane.ports.outbound_http import OutboundFailed, OutboundHttpClient

@@ -15,9 +15,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from controlplane.domain.common.reasons import NONE, Reason
-from controlplane.domain.rules import Condition, RuleReader
-from controlplane.domain.telemetry import MEASURES as METRIC_MEASURES
-from controlplane.domain.telemetry import MetricUnit
+from controlplane.domain.rules.conditions import Condition, RuleReader
+from controlplane.domain.telemetry.metrics import MEASURES as METRIC_MEASURES
+from controlplane.domain.telemetry.metrics import MetricUnit
 
 Labels = Mapping[str, str]
 

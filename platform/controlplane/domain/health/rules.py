@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import FaultLevel
-from controlplane.domain.rules import (
+from controlplane.domain.rules.conditions import (
     Comparison,
     Condition,
     ConditionStep,
@@ -32,7 +32,7 @@ from controlplane.domain.rules import (
     condition_steps,
     dry_run,
 )
-from controlplane.domain.telemetry import MEASURES, Metric, is_metric_value_possible
+from controlplane.domain.telemetry.metrics import MEASURES, Metric, is_metric_value_possible
 
 #: Between measurements that are further apart, the value is unknown.
 GAP = timedelta(minutes=5)

@@ -16,7 +16,7 @@ from apps.monitoring.reconcilers.metric_sources import metric_sources_read
 from apps.telemetry.models import NodeToken, Source
 from apps.telemetry.services.metric_sources import agent_push_source
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from apps.monitoring.services.metric_ingestion import readings_record
 from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.services.metric_batches import MetricBatchResult
 from controlplane.domain.health.faults import SignalOrigin
-from controlplane.domain.telemetry import CardMetricsReading, Metric
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 
 AT = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 VALUES: Mapping[Metric, float] = {

@@ -19,7 +19,12 @@ from apps.telemetry.services.metric_batches import (
     card_index,
     card_index_invalidate,
 )
-from controlplane.domain.telemetry import CardIdentity, CardMetricsReading, Metric, MetricBatch
+from controlplane.domain.telemetry.metrics import (
+    CardIdentity,
+    CardMetricsReading,
+    Metric,
+    MetricBatch,
+)
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
     cluster_of,

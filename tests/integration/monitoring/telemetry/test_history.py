@@ -14,7 +14,7 @@ from apps.telemetry.services.metric_storage import (
     history_partitions_create,
     metric_history_maintain,
 )
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.telemetry.metrics import Metric
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
     cluster_of,

@@ -10,7 +10,7 @@ from django.db import connection
 
 from apps.fleet.models import Card
 from apps.telemetry.models import CardHistory, CardMetrics
-from controlplane.domain.telemetry import Metric
+from controlplane.domain.telemetry.metrics import Metric
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
     VALUES,

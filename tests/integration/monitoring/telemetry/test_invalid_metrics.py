@@ -10,7 +10,7 @@ import pytest
 from apps.fleet.models import Card
 from apps.telemetry.models import CardHistory, CardMetrics, Source
 from apps.telemetry.services.metric_sources import metric_source_record_scrape
-from controlplane.domain.telemetry import MEASURES, Metric
+from controlplane.domain.telemetry.metrics import MEASURES, Metric
 from controlplane.ports.telemetry import TelemetryBatch
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,

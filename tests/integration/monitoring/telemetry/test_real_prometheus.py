@@ -11,8 +11,8 @@ import pytest
 from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
-from controlplane.domain.egress import EgressPolicy
-from controlplane.domain.telemetry import CardMetricsReading
+from controlplane.domain.outbound.egress import EgressPolicy
+from controlplane.domain.telemetry.metrics import CardMetricsReading
 from tests.contract.web_servers import WebServer, web_server
 from tests.prometheus_servers import PROGRAM, prometheus
 

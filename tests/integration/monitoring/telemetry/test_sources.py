@@ -26,7 +26,7 @@ from apps.telemetry.services.metric_sources import (
     metric_source_test,
 )
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.persistence.leases import lease_rows
 from tests import factories
 from tests.contract.web_servers import WebServer, web_server

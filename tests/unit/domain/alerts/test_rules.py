@@ -13,7 +13,7 @@ from controlplane.domain.alerts.rules import (
     parse_matcher,
     parse_rule,
 )
-from controlplane.domain.rules import Comparison, RuleInvalid
+from controlplane.domain.rules.conditions import Comparison, RuleInvalid
 
 HOT: dict[str, Any] = {
     "name": "hot",

@@ -20,7 +20,7 @@ from controlplane.domain.alerts.notices import (
     receivers_of,
 )
 from controlplane.domain.alerts.rules import AlertSeverity, parse_matcher
-from controlplane.domain.rules import RuleProgress, RuleState, next_progress
+from controlplane.domain.rules.conditions import RuleProgress, RuleState, next_progress
 from tests.properties import examples
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

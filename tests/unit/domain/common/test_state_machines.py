@@ -14,7 +14,7 @@ import pytest
 
 from controlplane.domain.common.state_machine import IllegalTransition, StateMachine
 from controlplane.domain.jobs.lifecycle import ATTEMPT, ENDED_JOB_STATES, JOB, LIVE_ATTEMPT_STATES
-from controlplane.domain.pipelines import PIPELINE, STEP
+from controlplane.domain.pipelines.lifecycle import PIPELINE, STEP
 from controlplane.domain.quotas.claims import CLAIM
 from controlplane.domain.registry.versions import MODEL
 from controlplane.domain.serving.lifecycle import DEPLOYMENT, REPLICA

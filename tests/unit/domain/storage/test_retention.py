@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.storage import (
+from controlplane.domain.storage.team_storage import (
     RetentionItem,
     RetentionItemKind,
     RetentionPlan,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.domain.storage import (
+from controlplane.domain.storage.team_storage import (
     StorageKind,
     StorageQuotaExceeded,
     StorageQuotaLevel,

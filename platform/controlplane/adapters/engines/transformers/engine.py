@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 from controlplane.adapters.engines import runtime_launches
-from controlplane.domain import quantization
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import Reason
@@ -22,6 +21,7 @@ from controlplane.domain.common.spec_fields import (
     SpecField,
     fields_named,
 )
+from controlplane.domain.quantization import schemes as quantization
 from controlplane.domain.serving.model_kinds import LOGIT_SCORE_MODULE, ModelKind, Operation
 from controlplane.domain.sizing import EngineMemory, MixedPrecision, ServingTraits
 from controlplane.domain.specs import training
