@@ -45,7 +45,7 @@ MODELS: Mapping[ModelKind, tuple[ModelFacts, Mapping[str, Any]]] = {
         {"model_name": "assistant"},
     ),
     ModelKind.RERANKER: (
-        replace(PLAIN, name="qwen3-reranker-8b"),
+        replace(PLAIN, catalog_key="qwen3-reranker-8b"),
         {"model_name": "assistant"},
     ),
     ModelKind.IMAGE: (IMAGES, IMAGE_SPEC),
