@@ -17,6 +17,7 @@ IGNORED = frozenset(
         "metadata",
         "prediction",
         "prompt_cache_key",
+        "prompt_cache_options",
         "prompt_cache_retention",
         "reasoning_effort",
         "safety_identifier",

@@ -27,7 +27,10 @@ _GRANULARITIES = "timestamp_granularities[]"
 _FIELDS = frozenset(
     {"model", "language", "prompt", "response_format", "temperature", _GRANULARITIES}
 )
-_NEUTRAL: Mapping[str, tuple[Any, ...]] = {"stream": ("false",)}
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "chunking_strategy": ("auto",),
+    "stream": ("false",),
+}
 #: As in OpenAI's interface.
 _LARGEST_FILE = 25 * 1024 * 1024
 _LARGEST_BODY = _LARGEST_FILE + 64 * 1024

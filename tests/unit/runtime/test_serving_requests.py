@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from openai.types import (
+    completion_create_params as completion_parameters,
+)
+from openai.types import embedding_create_params, image_generate_params
+from openai.types.audio import transcription_create_params
+from openai.types.chat import completion_create_params as chat_parameters
 
 from ninefold_runtime.serving import (
     embeddings,
@@ -107,6 +114,57 @@ def test_fields_that_official_clients_send_for_the_provider_are_ignored() -> Non
         prompt_cache_key="k",
     )
     assert request == _chat()
+
+
+#: Parameters of the official client that are refused whatever their value, because the response would not be what
+#: they ask for.
+REFUSED_PARAMETERS: Mapping[Any, tuple[Callable[[dict[str, Any]], object], set[str]]] = {
+    chat_parameters.CompletionCreateParamsBase: (
+        lambda fields: generation_requests.parse_chat_request(json.dumps(fields).encode()),
+        {"audio", "moderation", "web_search_options"},
+    ),
+    completion_parameters.CompletionCreateParamsBase: (
+        lambda fields: generation_requests.parse_completion_request(json.dumps(fields).encode()),
+        set(),
+    ),
+    embedding_create_params.EmbeddingCreateParams: (
+        lambda fields: embeddings.parse_embedding_request(json.dumps(fields).encode()),
+        set(),
+    ),
+    image_generate_params.ImageGenerateParamsBase: (
+        lambda fields: images.parse_image_request(json.dumps(fields).encode()),
+        {"complexity", "frame_count", "frame_duration_ms", "output_compression", "style", "svg"},
+    ),
+    transcription_create_params.TranscriptionCreateParamsBase: (
+        lambda fields: transcriptions.parse_transcription_request(fields, b"RIFF"),
+        {
+            "include[]",
+            "keywords[]",
+            "known_speaker_names[]",
+            "known_speaker_references[]",
+            "languages[]",
+        },
+    ),
+}
+
+
+def test_every_parameter_of_the_official_client_is_supported_ignored_or_refused_on_purpose() -> (
+    None
+):
+    """A parameter that a new version of the client brings is decided on before it is used."""
+    for parameters, (parse, refused_parameters) in REFUSED_PARAMETERS.items():
+        refused = set()
+        for name in parameters.__annotations__:
+            is_list = f"{name}[]" in refused_parameters or name == "timestamp_granularities"
+            field = f"{name}[]" if is_list else name
+            try:
+                parse({field: "a value of no field"})
+            except RequestRejected as error:
+                # One that is refused for its value names the value.
+                if f"the field {field!r} is not supported" in str(error):
+                    refused.add(field)
+        # The file of a form is not among its fields.
+        assert refused - {"file"} == refused_parameters, parameters
 
 
 @pytest.mark.parametrize(
@@ -334,7 +392,8 @@ def test_a_rerank_request_takes_texts_and_objects() -> None:
         ({"temperature": "hot"}, "temperature"),
         ({"temperature": "nan"}, "temperature"),
         ({"stream": "true"}, "stream"),
-        ({"chunking_strategy": "auto"}, "chunking_strategy"),
+        ({"chunking_strategy": "auto"}, None),
+        ({"chunking_strategy": "server_vad"}, "chunking_strategy"),
         ({"model": ""}, "model"),
     ],
 )
