@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,12 @@ WITHIN = 120.0
 HEADERS = f"Host: gateway\r\nAuthorization: Bearer {SECRET}\r\n"
 JSON = f"{HEADERS}Content-Type: application/json\r\n"
 HEAD = f"POST {PATH} HTTP/1.1\r\n{JSON}"
+FORM_HEAD = f"POST /v1/audio/transcriptions HTTP/1.1\r\n{HEADERS}Content-Type: multipart/form-data; boundary=b\r\n"
+#: A form up to the beginning of its file.
+FORM = (
+    '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nlistener\r\n'
+    '--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\nRIFF'
+)
 
 Connect = Callable[[bytes], socket.socket]
 
@@ -99,7 +106,12 @@ def hostile_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attack
     """One gateway with short limits for all tests; in the end not even idle connections are left."""
     engine = FakeEngine(credential=CREDENTIAL).start()
     control = FakeControl().start()
-    control.publish(routes=[route_of("parser", backend_of(engine.url))], keys=[key_of(SECRET)])
+    backend = backend_of(engine.url)
+    routes = [
+        route_of("parser", backend),
+        route_of("listener", backend, operations=["transcriptions"]),
+    ]
+    control.publish(routes=routes, keys=[key_of(SECRET)])
     process = GatewayProcess(
         home=tmp_path_factory.mktemp("gateway"), control_url=control.url, **LIMITS
     )
@@ -189,6 +201,45 @@ def test_a_body_that_stalls(attacked: AttackedGateway, connect: Connect) -> None
     for client in (*clients, chunked):
         status, error = response(client)
         assert (status, error["code"]) == (408, "request_timeout")
+
+
+def test_a_body_that_drips(attacked: AttackedGateway, connect: Connect) -> None:
+    """A byte now and then does not extend the time that a body has."""
+    clients = [
+        connect(f"{head}Content-Length: 100000\r\n\r\n{begin}".encode())
+        for head, begin in ((HEAD, '{"model": "'), (FORM_HEAD, FORM))
+        for _ in range(20)
+    ]
+    refused: set[socket.socket] = set()
+
+    def drip() -> bool:
+        for client in clients:
+            if client not in refused:
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    client.sendall(b"a")
+        refused.update(select.select(clients, [], [], 0)[0])
+        return len(refused) == len(clients)
+
+    wait_until(drip, seconds=WITHIN, what="a response to each client that drips")
+    for client in clients:
+        status, error = response(client)
+        assert (status, error["code"]) == (408, "request_timeout")
+    assert attacked.engine.bodies == []
+
+
+def test_a_form_that_is_too_large_or_ends_early(
+    attacked: AttackedGateway, connect: Connect
+) -> None:
+    for framing in (f"Content-Length: {MAX_BODY + MIB}", "Transfer-Encoding: chunked"):
+        content = FORM.encode() + b"x" * (MAX_BODY + MIB - len(FORM))
+        if "chunked" in framing:
+            content = f"{len(content):x}\r\n".encode() + content
+        status, error = response(connect(f"{FORM_HEAD}{framing}\r\n\r\n".encode() + content))
+        assert (status, error["code"]) == (413, "request_too_large")
+        assert str(MAX_BODY) in error["message"]
+    for _ in range(50):
+        connect(f"{FORM_HEAD}Content-Length: 100000\r\n\r\n{FORM}".encode()).close()
+    assert attacked.engine.bodies == []
 
 
 def test_a_client_that_leaves_in_the_middle_of_its_body(
