@@ -42,7 +42,8 @@ from apps.telemetry.services.metric_storage import hours_lock_against_aggregatio
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.topology import SERIES, card_locality
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
-from controlplane.domain.telemetry.metrics import CardMetricsReading, MetricBatch
+from controlplane.domain.telemetry.metric_batches import MetricBatch
+from controlplane.domain.telemetry.metrics import CardMetricsReading
 from controlplane.persistence.transactions import fetch_rows, set_lock_timeout
 from controlplane.ports import adapter_registry
 from controlplane.ports.expositions import MalformedExposition, exposition_reader_of_vendor

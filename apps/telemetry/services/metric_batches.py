@@ -45,13 +45,8 @@ from apps.telemetry.services.metric_storage import (
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
-from controlplane.domain.telemetry.metrics import (
-    MEASURES,
-    CardMetricsReading,
-    Metric,
-    MetricBatch,
-    Numbers,
-)
+from controlplane.domain.telemetry.metric_batches import MetricBatch, Numbers
+from controlplane.domain.telemetry.metrics import MEASURES, CardMetricsReading, Metric
 from controlplane.ports import adapter_registry
 from controlplane.ports.telemetry import RejectedReading
 

@@ -27,7 +27,8 @@ from psycopg import sql
 from psycopg.errors import CheckViolation
 
 from apps.telemetry.models import CardHour, SummedHour
-from controlplane.domain.telemetry.metrics import Metric, Numbers
+from controlplane.domain.telemetry.metric_batches import Numbers
+from controlplane.domain.telemetry.metrics import Metric
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.daily_partitions import (
     daily_partition_create,

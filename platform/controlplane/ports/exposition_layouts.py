@@ -22,7 +22,8 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.domain.telemetry.metrics import CardIdentity, Metric, MetricBatch, Numbers
+from controlplane.domain.telemetry.metric_batches import CardIdentity, MetricBatch, Numbers
+from controlplane.domain.telemetry.metrics import Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

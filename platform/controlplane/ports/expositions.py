@@ -25,7 +25,8 @@ from functools import cache
 import numpy as np
 
 from controlplane.domain.common.reasons import NONE, Reason
-from controlplane.domain.telemetry.metrics import CardIdentity, CardMetricsReading, Metric
+from controlplane.domain.telemetry.metric_batches import CardIdentity
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from controlplane.ports import adapter_registry
 from controlplane.ports.chips import Exporter, ExporterSeries
 from controlplane.ports.exposition_layouts import ExpositionLayout, MetricColumn, line_layout_of

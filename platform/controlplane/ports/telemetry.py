@@ -16,7 +16,7 @@ from controlplane.domain.telemetry.metrics import CardMetricsReading
 
 if TYPE_CHECKING:
     # It imports numpy, which code that only names a source does not need.
-    from controlplane.domain.telemetry.metrics import MetricBatch
+    from controlplane.domain.telemetry.metric_batches import MetricBatch
 
 
 class TelemetryError(Exception):

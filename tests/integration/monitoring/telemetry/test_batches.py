@@ -19,12 +19,8 @@ from apps.telemetry.services.metric_batches import (
     card_index,
     card_index_invalidate,
 )
-from controlplane.domain.telemetry.metrics import (
-    CardIdentity,
-    CardMetricsReading,
-    Metric,
-    MetricBatch,
-)
+from controlplane.domain.telemetry.metric_batches import CardIdentity, MetricBatch
+from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from tests.integration.monitoring.telemetry.metric_scenarios import (
     AT,
     cluster_of,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.telemetry.metrics import MetricBatch
+from controlplane.domain.telemetry.metric_batches import MetricBatch
 from controlplane.ports.chips import Exporter, ExporterSeries
 from controlplane.ports.expositions import ExpositionReader, MalformedExposition
 from tests.properties import examples
