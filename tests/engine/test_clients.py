@@ -148,6 +148,52 @@ def test_openai_chats_and_calls_tools(served_gateway: ServedGateway) -> None:
         assert text.usage.completion_tokens == 4
 
 
+def test_openai_asks_for_choices_stops_probabilities_and_the_prompt(
+    served_gateway: ServedGateway,
+) -> None:
+    known = served_gateway.expected["text"]
+    asked: dict[str, Any] = {"model": "text", "prompt": known["prompt"], "temperature": 0}
+    with served_gateway.client() as client:
+        several = client.chat.completions.create(
+            model="text",
+            messages=[{"role": "user", "content": "你好"}],
+            n=2,
+            max_tokens=4,
+            logprobs=True,
+            top_logprobs=3,
+        )
+        assert [choice.index for choice in several.choices] == [0, 1]
+        for choice in several.choices:
+            assert choice.logprobs is not None
+            tokens = choice.logprobs.content or []
+            assert 1 <= len(tokens) <= 4
+            assert all(len(token.top_logprobs) == 3 and token.logprob <= 0 for token in tokens)
+        whole = client.completions.create(**asked, max_tokens=8).choices[0].text
+        assert len(whole) > 2
+        (stopped,) = client.completions.create(**asked, max_tokens=8, stop=[whole[2:]]).choices
+        assert (stopped.text, stopped.finish_reason) == (whole[: whole.index(whole[2:])], "stop")
+        echoed = client.completions.create(**asked, max_tokens=2, echo=True, logprobs=1)
+        (choice,) = echoed.choices
+        assert choice.text.startswith(known["prompt"])
+        assert choice.logprobs is not None
+        assert echoed.usage is not None
+        probabilities = choice.logprobs.token_logprobs or []
+        assert (len(probabilities), probabilities[0]) == (echoed.usage.total_tokens, None)
+
+
+def test_openai_chooses_whether_a_tool_is_called(served_gateway: ServedGateway) -> None:
+    known = served_gateway.expected["text"]
+    named = {"type": "function", "function": {"name": "get_weather"}}
+    with served_gateway.client() as client:
+        for tool_choice, calls in (("none", 0), ("required", 1), (named, 1)):
+            asked: dict[str, Any] = {
+                "model": "text", "messages": known["messages"], "tools": known["tools"],
+                "tool_choice": tool_choice, "temperature": 0, "max_tokens": 64,
+            }  # fmt: skip
+            message = client.chat.completions.create(**asked).choices[0].message
+            assert len(message.tool_calls or []) == calls, tool_choice
+
+
 def test_openai_sends_an_image(served_gateway: ServedGateway) -> None:
     known = served_gateway.expected["vision"]
     with served_gateway.client() as client:

@@ -69,6 +69,11 @@ def test_messages_streams_and_batches() -> None:
     assert [each.content for each in asyncio.run(together())] == [whole.content] * 2
     scored = chat(max_tokens=2, logprobs=True, top_logprobs=2).invoke("你好")
     assert len(scored.response_metadata["logprobs"]["content"]) == 2
+    several = chat(max_tokens=4, n=2).generate([[HumanMessage("你好")]])
+    assert len(several.generations[0]) == 2
+    end = str(whole.content)[2:]
+    stopped = chat(temperature=0, max_tokens=8, stop_sequences=[end]).invoke("你好")
+    assert stopped.content == str(whole.content)[: str(whole.content).index(end)]
 
 
 def test_a_tool_is_called_and_its_result_is_read() -> None:

@@ -63,6 +63,21 @@ def test_text_completion() -> None:
     assert isinstance(answer.choices[0].text, str)
 
 
+def test_choices_a_stop_probabilities_and_the_prompt() -> None:
+    several = litellm.completion(
+        **of(TEXT), messages=HELLO, n=2, max_tokens=4, logprobs=True, top_logprobs=3
+    )
+    assert [choice.index for choice in several.choices] == [0, 1]
+    for choice in several.choices:
+        assert all(len(token.top_logprobs) == 3 for token in choice.logprobs.content)
+    asked: dict[str, Any] = {**of(TEXT), "prompt": KNOWN["prompt"], "temperature": 0}
+    whole = litellm.text_completion(**asked, max_tokens=8).choices[0].text
+    (stopped,) = litellm.text_completion(**asked, max_tokens=8, stop=[whole[2:]]).choices
+    assert (stopped.text, stopped.finish_reason) == (whole[: whole.index(whole[2:])], "stop")
+    (echoed,) = litellm.text_completion(**asked, max_tokens=2, echo=True, logprobs=1).choices
+    assert echoed.text.startswith(KNOWN["prompt"])
+
+
 def test_a_tool_is_called_and_its_result_is_read() -> None:
     asked: dict[str, Any] = {**of(TEXT), "tools": KNOWN["tools"], "temperature": 0}
     message = litellm.completion(**asked, messages=KNOWN["messages"]).choices[0].message

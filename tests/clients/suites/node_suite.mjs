@@ -87,6 +87,25 @@ test("completions", async () => {
   assert.equal(answer.usage.completion_tokens, 4);
 });
 
+test("several choices, a stop, probabilities and the prompt", async () => {
+  const several = await client.chat.completions.create({
+    model: "text", messages: hello, n: 2, max_tokens: 4, logprobs: true, top_logprobs: 3,
+  });
+  assert.deepEqual(several.choices.map((choice) => choice.index), [0, 1]);
+  for (const { logprobs } of several.choices) {
+    for (const token of logprobs.content) assert.equal(token.top_logprobs.length, 3);
+  }
+  const asked = { model: "text", prompt: expected.text.prompt, temperature: 0 };
+  const whole = (await client.completions.create({ ...asked, max_tokens: 8 })).choices[0].text;
+  const end = whole.slice(2);
+  const [stopped] = (await client.completions.create({ ...asked, max_tokens: 8, stop: [end] })).choices;
+  assert.equal(stopped.text, whole.slice(0, whole.indexOf(end)));
+  assert.equal(stopped.finish_reason, "stop");
+  const echoed = await client.completions.create({ ...asked, max_tokens: 2, echo: true, logprobs: 1 });
+  assert.ok(echoed.choices[0].text.startsWith(asked.prompt));
+  assert.equal(echoed.choices[0].logprobs.token_logprobs.length, echoed.usage.total_tokens);
+});
+
 test("embeddings", async () => {
   const { texts, vectors } = expected.embedding;
   const answer = await client.embeddings.create({ model: "embedding", input: texts });
