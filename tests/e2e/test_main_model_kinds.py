@@ -1,4 +1,4 @@
-"""Models that do not chat: imported from a folder, deployed with defaults, and used through the gateway."""
+"""A model of each kind: imported from a folder, deployed with defaults, and used through the gateway."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.product, pytest.mark.engine]
 #: A guard against hanging, in seconds.
 WITHIN = 900.0
 KINDS = {
+    "text": ["chat", "completions"],
     "embedding": ["embeddings"],
     "reranking": ["rerank"],
     "transcription": ["transcriptions"],
@@ -55,6 +56,7 @@ def test_each_kind_is_deployed_with_defaults_and_answers_through_the_gateway(
     team = client.get("teams")["results"][0]["uid"]
     key = client.post("keys", {"team": team, "name": "kinds of models"})["text"]
     checks: dict[str, Callable[[OpenAI, str], None]] = {
+        "text": partial(_check_tool_calls, expected["text"]),
         "embedding": partial(_check_embeddings, expected["embedding"]),
         "reranking": partial(_check_reranking, expected["reranking"]),
         "transcription": partial(_check_transcription, model_root / "tone.wav"),
@@ -68,6 +70,21 @@ def test_each_kind_is_deployed_with_defaults_and_answers_through_the_gateway(
             check(api, deployment["name"])
         client.post(f"{path}/stop")
         _until(client, path, "stopped")
+
+
+def _check_tool_calls(expected: Mapping[str, Any], api: OpenAI, model: str) -> None:
+    asked: dict[str, Any] = {"model": model, "tools": expected["tools"], "temperature": 0}
+    message = api.chat.completions.create(**asked, messages=expected["messages"]).choices[0].message
+    (call,) = message.tool_calls or []
+    assert call.type == "function"
+    assert (call.function.name, json.loads(call.function.arguments)) == (
+        "get_weather",
+        {"city": "西宁"},
+    )
+    result = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}
+    conversation = [*expected["messages"], message.model_dump(exclude_none=True), result]
+    after = api.chat.completions.create(**asked | {"messages": conversation, "max_tokens": 4})
+    assert after.usage is not None
 
 
 def _check_embeddings(expected: Mapping[str, Any], api: OpenAI, model: str) -> None:
