@@ -171,7 +171,6 @@ def _team_member_json(user: User, current: list[Membership]) -> dict[str, Any]:
 class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
     """Roles in the whole company, such as operator of the fleet."""
 
-    watchable = False
     token_scope = Scope.ADMIN
     serializer_class = CompanyRolesSerializer
 
@@ -210,7 +209,8 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
 class AuditViewSet(mixins.ListModelMixin, ResourceViewSet[AuditEntry]):
     """The audit trail. Nothing here can be changed."""
 
-    watchable = False
+    watch_key = "pk"
+    append_only = True
     token_scope = Scope.ADMIN
     serializer_class = AuditSerializer
     queries = {"list": AuditFilters}
