@@ -183,7 +183,6 @@ def _team_member_json(user: User, current: list[Membership]) -> dict[str, Any]:
 class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
     """Roles in the whole company, such as operator of the fleet."""
 
-    watchable = False
     token_scope = Scope.ADMIN
     serializer_class = CompanyRolesSerializer
 
@@ -223,7 +222,8 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
 class AuditViewSet(mixins.ListModelMixin, ResourceViewSet[AuditEntry]):
     """The audit trail. Nothing here can be changed."""
 
-    watchable = False
+    watch_key = "pk"
+    append_only = True
     token_scope = Scope.ADMIN
     serializer_class = AuditSerializer
     queries = {"list": AuditFilters}

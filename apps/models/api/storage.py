@@ -415,7 +415,7 @@ class StoredArtifactViewSet(
         summary="Delete an object",
         description="Refused while another object depends on it. It can be restored for 7 days.",
         tags=["storage"],
-        responses=StoredArtifactSerializer,
+        responses={200: StoredArtifactSerializer},
     )
     def destroy(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()

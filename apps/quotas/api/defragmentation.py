@@ -28,7 +28,7 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationPurpose,
     DefragmentationState,
 )
-from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
+from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import ListFilters, ResourceViewSet, StrictSerializer, VisibleUidField
 
 MAX_NODES = 16
@@ -132,7 +132,7 @@ def defragmentation_json(
         "uid": row.uid,
         "purpose": row.purpose,
         "state": row.state,
-        "state_reason": reason_as_response_data(row.state_reason),
+        "state_reason": row.state_reason,
         **_defragmentation_plan_values(row),
         "whole_found": row.whole_found,
         "fragments_found": row.fragments_found,
@@ -165,7 +165,7 @@ def defragmentation_proposal_json(
         "uid": None,
         "purpose": purpose.value,
         "state": None,
-        "state_reason": reason_as_response_data(""),
+        "state_reason": "",
         **_defragmentation_plan_values(plan),
         "whole_found": None,
         "fragments_found": None,
@@ -189,7 +189,7 @@ def defragmentation_proposal_json(
 
 def _defragmentation_plan_values(plan: Defragmentation | DefragmentationPlan) -> dict[str, Any]:
     return {
-        "reason": reason_as_response_data(plan.reason),
+        "reason": plan.reason,
         "whole_before": plan.whole_before,
         "whole_after": plan.whole_after,
         "fragments_before": plan.fragments_before,

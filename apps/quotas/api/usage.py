@@ -256,7 +256,8 @@ class CSVRenderer(BaseRenderer):
 class UsageRecordViewSet(ResourceViewSet[UsageRecord]):
     """What the caller's teams held, and others in queues that the caller looks after."""
 
-    watchable = False
+    watch_key = "pk"
+    append_only = True
     token_scope = Scope.ADMIN
     serializer_class = UsageRecordSerializer
     queries = {"list": UsageRecordFilters}

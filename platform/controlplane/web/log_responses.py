@@ -32,8 +32,9 @@ class PlainTextRenderer(BaseRenderer):
         data: Any,
         accepted_media_type: str | None = None,
         renderer_context: Mapping[str, Any] | None = None,
-    ) -> bytes:
-        return str(data).encode()
+    ) -> str:
+        # Of empty bytes, REST framework would remove the Content-Type.
+        return str(data)
 
 
 class LogQuery(QuerySerializer):

@@ -314,8 +314,12 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
     parser_classes: tuple[type[BaseParser], ...] = (BoundedJSONParser,)
     pagination_class = KeysetPagination
     queries: ClassVar[Mapping[str, type[QuerySerializer]]] = {}
-    #: Whether the list can be watched: its rows have a uid, and a trigger logs their changes.
+    #: Whether the list can be watched: a trigger logs the changes of its rows.
     watchable: ClassVar[bool] = True
+    #: Field that the log of changes identifies a row by.
+    watch_key: ClassVar[str] = "uid"
+    #: Whether rows are only added, so that a watch need not remember which ones there are.
+    append_only: ClassVar[bool] = False
     #: The parameters of this request, checked.
     query: dict[str, Any]
 

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from django.contrib import auth
 from django.db.models import Model, QuerySet
@@ -128,6 +128,8 @@ class WatchedView(Protocol):
     """What a stream needs of ``ResourceViewSet``."""
 
     request: Request
+    watch_key: ClassVar[str]
+    append_only: ClassVar[bool]
 
     def get_authenticators(self) -> list[Any]: ...
     def check_permissions(self, request: Request) -> None: ...
@@ -169,6 +171,8 @@ def watch_response(view: WatchedView) -> StreamingHttpResponse:
     :raises TooManyWatches: if no stream is free.
     """
     request = view.request
+    # Some views check permissions with their rows: refuse before the stream begins.
+    view.filter_queryset(view.get_queryset())
     initial = _boolean(request, "send_initial_events", default=True)
     text = request.headers.get("Last-Event-ID", "")
     horizon = change_horizon()
@@ -294,7 +298,9 @@ class ListWatchStream:
         return self._view.filter_queryset(self._view.get_queryset())
 
     def _know_existing(self) -> None:
-        self._sent = dict.fromkeys(self._rows().order_by().values_list("uid", flat=True), b"")
+        if not self._view.append_only:
+            keys = self._rows().order_by().values_list(self._view.watch_key, flat=True)
+            self._sent = dict.fromkeys(map(str, keys), b"")
 
     def _initial_events(self) -> Iterator[bytes]:
         after = 0
@@ -325,7 +331,8 @@ class ListWatchStream:
         ]
         for start in range(0, len(found), _CHUNK):
             changes = found[start : start + _CHUNK]
-            rows = list(self._rows().filter(uid__in=[change.uid for change in changes]))
+            keys = [change.uid for change in changes]
+            rows = list(self._rows().filter(**{f"{self._view.watch_key}__in": keys}))
             shown = dict(self._serialized(rows))
             for change in changes:
                 yield from self._event_of_change(
@@ -355,7 +362,7 @@ class ListWatchStream:
 
     def _serialized(self, rows: list[Any]) -> Iterable[tuple[str, Any]]:
         data = self._view.get_serializer(rows, many=True).data
-        return zip([str(row.uid) for row in rows], data, strict=True)
+        return zip([str(getattr(row, self._view.watch_key)) for row in rows], data, strict=True)
 
     def _authentication_problem(self) -> ProblemDetails | None:
         """Authenticate the request again, and let the view act as the user of now.
@@ -373,14 +380,20 @@ class ListWatchStream:
             if not request.user.is_authenticated:
                 raise exceptions.NotAuthenticated
             self._view.check_permissions(request)
+            for name in (
+                "accepted_renderer",
+                "accepted_media_type",
+                "version",
+                "versioning_scheme",
+            ):
+                setattr(request, name, getattr(self._view.request, name, None))
+            self._view.request = request
+            self._rows()
         except Exception as error:
             problem = problem_of_exception(error)
             if problem is None:
                 raise
             return problem
-        for name in ("accepted_renderer", "accepted_media_type", "version", "versioning_scheme"):
-            setattr(request, name, getattr(self._view.request, name, None))
-        self._view.request = request
         return None
 
 

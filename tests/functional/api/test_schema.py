@@ -186,10 +186,8 @@ def test_constraints_are_in_the_schema(schema: dict[str, Any]) -> None:
 
 #: Lists that cannot be watched, and why; ``docs/rest-api.md`` names them.
 UNWATCHED = {
-    "/api/v1/audit": "entries are only added: read those after the newest",
     "/api/v1/catalog": "changes by a load only",
     "/api/v1/chips": "of the installed plug-ins",
-    "/api/v1/company-roles": "a few rows",
     "/api/v1/deployments/{uid}/events": "watch the deployment",
     "/api/v1/engines": "of the installed plug-ins",
     "/api/v1/jobs/{uid}/attempts": "watch the job",
@@ -202,7 +200,6 @@ UNWATCHED = {
     "/api/v1/usage": "computed",
     "/api/v1/usage/days": "computed",
     "/api/v1/usage/rates": "a document",
-    "/api/v1/usage/records": "entries are only added",
 }
 
 

@@ -8,8 +8,9 @@ is answered.
 from __future__ import annotations
 
 import json
+import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -34,30 +35,40 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from apps.accounts import services as accounts
-from apps.accounts.models import Team
+from apps.accounts.models import ApplySet, PersonalToken, Team, User
 from apps.fleet.models import Card, Cluster, Node
-from apps.jobs.models import Job
+from apps.jobs.models import Attempt, Job
 from apps.models.models import (
+    Artifact,
     CatalogModel,
     Dataset,
     DatasetVersion,
     Evaluation,
     ModelLine,
     ModelVersion,
+    StorageRun,
+    StorageRunKind,
 )
-from apps.models.selectors.catalog import published_catalog as catalog_published
-from apps.models.services.catalog import catalog_load
-from apps.monitoring.models import Fault, HealthRule, Isolation
-from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange, WhatIf
-from apps.serving.models import ApiKey, Deployment
+from apps.monitoring.models import (
+    AlertGroup,
+    AlertReceiver,
+    AlertRoute,
+    AlertRule,
+    AlertSilence,
+    Fault,
+    HealthRule,
+    Isolation,
+    Rollout,
+)
+from apps.notifications.models import Notification, Webhook, WebhookDelivery
+from apps.quotas.models import Claim, Defragmentation, PriorityClass, Queue, QueueChange, WhatIf
+from apps.serving.models import ApiKey, Deployment, Replica, Route
 from apps.telemetry.models import NodeToken, Source
-from apps.telemetry.services.metric_sources import agent_push_source
-from apps.telemetry.services.node_tokens import node_token_issue
 from apps.workflows.models import Pipeline
 from config.wsgi import application
 from controlplane.domain.common.permissions import Scope
-from tests import factories
-from tests.functional.sample_rows import EmptyCompany, fill
+from controlplane.persistence.models import new_uid
+from tests.functional.roles import team_data
 
 EXAMPLES = 6
 CHECKS = [
@@ -66,34 +77,68 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-#: Collections whose rows go by a name that is no uid, and the parameter that takes it.
-NAMED: dict[str, tuple[type[models.Model], str]] = {"catalog": (CatalogModel, "key")}
-#: Where the uids of a collection are found.
-REAL: dict[str, type[models.Model]] = {
-    "jobs": Job,
-    "pipelines": Pipeline,
-    "deployments": Deployment,
-    "keys": ApiKey,
-    "model-versions": ModelVersion,
-    "models": ModelLine,
-    "datasets": Dataset,
-    "dataset-versions": DatasetVersion,
-    "evaluations": Evaluation,
-    "claims": Claim,
-    "queues": Queue,
-    "queue-changes": QueueChange,
-    "what-ifs": WhatIf,
-    "priority-classes": PriorityClass,
-    "clusters": Cluster,
-    "nodes": Node,
-    "cards": Card,
-    "faults": Fault,
-    "isolations": Isolation,
-    "health-rules": HealthRule,
-    "teams": Team,
-    "telemetry-sources": Source,
-    "node-tokens": NodeToken,
+#: Where the values of a path parameter are found, by the beginning of the path and the parameter. Those of objects
+#: that only their owner may see are the administrator's.
+REAL: dict[tuple[str, str], Callable[[], models.QuerySet[Any]]] = {
+    (beginning, "uid"): model._default_manager.all
+    for beginning, model in {
+        "alert-receivers": AlertReceiver,
+        "alert-routes": AlertRoute,
+        "alert-rules": AlertRule,
+        "alert-silences": AlertSilence,
+        "alerts": AlertGroup,
+        "apply-sets": ApplySet,
+        "artifacts": Artifact,
+        "attempts": Attempt,
+        "cards": Card,
+        "claims": Claim,
+        "clusters": Cluster,
+        "company-roles": User,
+        "dataset-versions": DatasetVersion,
+        "datasets": Dataset,
+        "defragmentation-plans": Defragmentation,
+        "deliveries": WebhookDelivery,
+        "deployments": Deployment,
+        "evaluations": Evaluation,
+        "faults": Fault,
+        "health-rules": HealthRule,
+        "isolations": Isolation,
+        "jobs": Job,
+        "keys": ApiKey,
+        "model-versions": ModelVersion,
+        "models": ModelLine,
+        "node-tokens": NodeToken,
+        "nodes": Node,
+        "pipelines": Pipeline,
+        "priority-classes": PriorityClass,
+        "queue-changes": QueueChange,
+        "queues": Queue,
+        "replicas": Replica,
+        "rollouts": Rollout,
+        "routes": Route,
+        "storage/artifacts": Artifact,
+        "storage/runs": StorageRun,
+        "teams": Team,
+        "telemetry-sources": Source,
+        "users": User,
+        "webhooks": Webhook,
+    }.items()
+} | {
+    ("catalog", "key"): CatalogModel.objects.all,
+    ("notifications", "uid"): lambda: Notification.objects.filter(recipient__username="root"),
+    ("storage/quotas", "team"): Team.objects.all,
+    ("storage/rules", "team"): Team.objects.all,
+    ("teams", "user_uid"): User.objects.all,
+    ("tokens", "uid"): lambda: PersonalToken.objects.filter(user__username="root"),
+    ("what-ifs", "uid"): WhatIf.objects.all,
 }
+#: Parameters without rows, and why.
+WITHOUT_ROWS = {
+    "/api/v1/chips/{name}": "of the installed plug-ins",
+    "/api/v1/usage/rates/{chip}": "any name of a chip has a rate",
+}
+#: Other parameters beside one of a row.
+BESIDE = {"path"}
 
 
 @pytest.fixture(scope="module")
@@ -123,19 +168,15 @@ def authorization(
         patch("controlplane.web.watch.WATCH_WITHIN", timedelta(seconds=-1)),
         transaction.atomic(),
     ):
-        catalog_load(catalog=catalog_published(), at=timezone.now())
-        team = factories.team()
-        queue = factories.queue()
-        fill(EmptyCompany(team=team, user=factories.user(team=team), queue=queue))
-        root = factories.user("root", admin=True)
-        factories.queue_change(queue, actor=root)
+        company = team_data.shared()
+        root, own = company.root, team_data.side("maps", company)
+        team_data.company_names()
         # The document says of a local cluster that it has a folder.
         Cluster.objects.filter(kind="local").update(options={"home": str(home)})
-        node = Node.objects.latest("id")
-        agent_push_source(node.cluster)
-        node_token_issue(node=node, actor=root)
-        WhatIf.objects.create(user=root, queue=queue, changes=[])
-        factories.ailing_card(actor=root, at=timezone.now())
+        StorageRun.objects.create(kind=StorageRunKind.GARBAGE, started_at=timezone.now())
+        notification = Notification.objects.get(uid=own.names["notification"])
+        notification.pk, notification.uid, notification.recipient = None, new_uid(), root
+        notification.save()
         _, token = accounts.token_create(
             user=root,
             name="schemathesis",
@@ -206,14 +247,35 @@ def _call_with_examples(
     call()
 
 
+def _rows_of(path: str, parameter: str) -> Callable[[], models.QuerySet[Any]] | None:
+    collection = path.removeprefix("/api/v1/").partition("/{")[0]
+    return REAL.get((collection, parameter))
+
+
 def _name_something_real(case: schemathesis.Case[Any]) -> None:
-    """Put the uid of a row there in half of the cases, chosen by what was made up."""
-    collection = case.path.removeprefix("/api/v1/").partition("/")[0]
-    kind, name = NAMED.get(collection) or (REAL.get(collection), "uid")
-    given = (case.path_parameters or {}).get(name)
-    if kind is None or not isinstance(given, str) or not given:
-        return
-    names = list(kind._default_manager.order_by("pk").values_list(name, flat=True))
-    place = zlib.crc32(given.encode()) % (2 * len(names))
-    if place < len(names):
-        case.path_parameters[name] = names[place]
+    """Put the uids of rows there in half of the cases, chosen by what was made up."""
+    for parameter, generated in (case.path_parameters or {}).items():
+        rows = _rows_of(case.path, parameter)
+        if rows is None or not isinstance(generated, str) or not generated:
+            continue
+        column = parameter if parameter == "key" else "uid"
+        names = list(rows().order_by("pk").values_list(column, flat=True))
+        place = zlib.crc32(generated.encode()) % (2 * len(names))
+        if place < len(names):
+            case.path_parameters[parameter] = names[place]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+def test_every_object_of_a_path_is_a_real_one_in_some_cases(authorization: str) -> None:
+    """An operation on objects that never exist would be answered by 404 only."""
+    paths = {
+        result.ok().path for result in published().get_all_operations() if isinstance(result, Ok)
+    }
+    lacking = {
+        f"{path} {parameter}"
+        for path in paths - WITHOUT_ROWS.keys()
+        for parameter in set(re.findall(r"{(\w+)}", path)) - BESIDE
+        if (rows := _rows_of(path, parameter)) is None or not rows().exists()
+    }
+    assert lacking == set()

@@ -16,9 +16,13 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from rest_framework.test import APIClient, APIRequestFactory
 
-from apps.accounts.models import PersonalToken
+from apps.accounts.models import PersonalToken, User
+from apps.accounts.services.audit_log import record_audit_entry
+from apps.accounts.services.users import company_roles_set
 from apps.models.models import Dataset, ModelLine
 from apps.models.services.dataset_and_model_changes import dataset_delete
+from apps.quotas.models import Claim, Queue, UsageRecord
+from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from controlplane.outbox.models import ResourceChange
 from controlplane.outbox.resource_changes import change_horizon, delete_expired_changes
 from controlplane.web import watch
@@ -155,6 +159,89 @@ def test_a_watch_shows_nothing_of_other_teams(committed_company: Company) -> Non
         assert models.quiet()
 
 
+def test_entries_that_are_only_added_follow_and_stay_in_their_team(
+    committed_company: Company,
+) -> None:
+    company = committed_company
+    administrators = {
+        team: caller(factories.user(f"head-of-{team.slug}", team=team, role=TeamRole.ADMINISTRATOR))
+        for team in (company.team, factories.team("elsewhere"))
+    }
+    root = caller(factories.user("root", admin=True))
+    path, own = f"{API}/audit", administrators.pop(company.team)
+    (other,) = administrators.values()
+    with watching(own, path) as events, watching(other, path) as foreign:
+        for each in (events, foreign):
+            while each.next()[0] != "BOOKMARK":
+                pass
+        seen = events.position
+        record_audit_entry(actor=None, action="job.cancel", team=company.team, name="one")
+        record_audit_entry(actor=None, action="cluster.change", name="of the company")
+        kind, shown = events.next()
+        assert (kind, shown["object_name"]) == ("ADDED", "one")
+        assert events.quiet()
+        assert foreign.quiet()
+    record_audit_entry(actor=None, action="job.cancel", team=company.team, name="two")
+    with watching(own, path, last_event_id=seen) as events:
+        added = events.several(2)
+        assert [(kind, shown["object_name"]) for kind, shown in added] == [
+            ("ADDED", "one"),
+            ("ADDED", "two"),
+        ]
+        assert events.quiet()
+    with watching(other, path, last_event_id=seen) as foreign:
+        assert foreign.quiet()
+    with watching(root, path, last_event_id=seen) as events:
+        names = [shown["object_name"] for _, shown in events.several(3)]
+        assert names == ["one", "of the company", "two"]
+
+
+def test_usage_records_follow_and_stay_in_their_team(committed_company: Company) -> None:
+    company = committed_company
+    path = f"{API}/usage/records"
+    job = factories.job(
+        actor=company.engineer, team=company.team, queue=Queue.objects.get(name="default"),
+        model=company.model, dataset=company.dataset, name="metered",
+    )  # fmt: skip
+    factories.schedule()
+    with (
+        watching(caller(company.engineer), path) as events,
+        watching(caller(company.stranger), path) as foreign,
+    ):
+        assert [events.next()[0], foreign.next()[0]] == ["BOOKMARK", "BOOKMARK"]
+        claim = Claim.objects.get(owner_uid=job.attempts.get().uid)
+        at = timezone.now()
+        UsageRecord.objects.create(
+            claim=claim, queue=claim.queue, team=claim.team, chip="cpu", cards=1,
+            since=at - timedelta(seconds=60), until=at, card_microseconds=60_000_000,
+        )  # fmt: skip
+        kind, shown = events.next()
+        assert (kind, shown["claim"], shown["cards"]) == ("ADDED", claim.uid, 1)
+        assert events.quiet()
+        assert foreign.quiet()
+
+
+def test_company_roles_follow_for_administrators_only(committed_company: Company) -> None:
+    path, user = f"{API}/company-roles", committed_company.engineer
+    problem(caller(user).get(f"{path}?watch=true"), 403, "permission-refused")
+    root = caller(factories.user("root", admin=True))
+    with watching(root, path) as events:
+        while events.next()[0] != "BOOKMARK":
+            pass
+        company_roles_set(user=user, roles=frozenset({CompanyRole.OPERATOR}), actor=None)
+        kind, shown = events.next()
+        assert (kind, shown["username"], shown["roles"]) == ("ADDED", user.username, ["operator"])
+        seen = events.position
+        company_roles_set(user=user, roles=frozenset(), actor=None)
+        assert events.next() == ("DELETED", {"uid": user.uid})
+    with watching(root, path, last_event_id=seen) as events:
+        assert events.next() == ("DELETED", {"uid": user.uid})
+        User.objects.filter(username="root").update(is_superuser=False)
+        kind, shown = events.next()
+        assert (kind, shown["status"]) == ("ERROR", 403)
+        assert events.next() == ("END", None)
+
+
 def test_a_watch_ends_when_its_token_is_revoked(committed_company: Company) -> None:
     with watching(caller(committed_company.engineer)) as events:
         assert [kind for kind, _ in events.several(2)] == ["ADDED", "BOOKMARK"]
@@ -178,7 +265,7 @@ def test_invalid_and_expired_positions_are_refused(engineer: APIClient, company:
     assert "watch" in wrong_fields(engineer.get(f"{DATASETS}?watch=maybe"))
     problem(engineer.get(address, headers={"accept": "application/xml"}), 406, "not-acceptable")
     problem(
-        engineer.get(f"{API}/audit", headers={"accept": "text/event-stream"}), 406, "not-acceptable"
+        engineer.get(f"{API}/usage", headers={"accept": "text/event-stream"}), 406, "not-acceptable"
     )
 
 

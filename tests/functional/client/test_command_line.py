@@ -122,8 +122,8 @@ def test_a_job_is_submitted_shown_watched_and_cancelled(
         assert (changed.type, changed.object["priority"]) == ("MODIFIED", 7)
         Job.objects.update(priority=0)
         assert next(one for one in events if one.type != "BOOKMARK").object["priority"] == 0
-        with pytest.raises(WatchUnsupported, match="audit cannot be watched"):
-            next(watch(client, "audit"))
+        with pytest.raises(WatchUnsupported, match="usage/days cannot be watched"):
+            next(watch(client, "usage/days"))
 
     company.schedule()
     company.turn_jobs()

@@ -1,16 +1,15 @@
 from typing import Any
 from urllib.parse import quote
 
-import httpx
-
 from ...client import AuthenticatedClient
+from ...models.stored_artifact import StoredArtifact
 
 
 def storage_artifacts_destroy(
     uid: str,
     *,
     client: AuthenticatedClient,
-) -> httpx.Response:
+) -> StoredArtifact:
     """Delete an object.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
@@ -24,4 +23,6 @@ def storage_artifacts_destroy(
     }
 
     response = client.get_httpx_client().request(**_kwargs)
-    return response
+    response_200 = StoredArtifact.from_dict(response.json())
+
+    return response_200
