@@ -86,7 +86,7 @@ def _group(test: str) -> str:
     for group, files in GROUPS.items():
         if file.startswith(files):
             return group
-    return file
+    return _folder_or_file(test)
 
 
 @pytest.hookimpl(trylast=True)

@@ -25,6 +25,8 @@ from controlplane.ports.artifacts import (
 from tests import s3_servers
 from tests.s3_servers import PART, FaultyProxy
 
+pytestmark = pytest.mark.slow
+
 SMALL = b"config" * 100
 LARGE = bytes(range(256)) * (PART // 256) * 2 + b"the last part"
 

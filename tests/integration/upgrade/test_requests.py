@@ -10,6 +10,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from apps.jobs.models import Attempt
 from apps.serving.models import Gateway, GatewayCall, UsageBatch
 from apps.serving.services import gateways
@@ -20,6 +22,8 @@ from ninefold_runtime.agent.sender import BatchSequence
 from tests.integration.upgrade.old_database import Upgraded
 from tests.integration.upgrade.recorded import FIXTURE, INSTALLATION, Exchange, exchanges
 from tests.integration.upgrade.replaying import Clock, send
+
+pytestmark = pytest.mark.slow
 
 _TOKEN = INSTALLATION["secrets"]["gateway_token"]
 

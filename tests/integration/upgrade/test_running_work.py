@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from apps.fleet.selectors import cluster_adapter
 from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers import attempts, launches
@@ -30,6 +32,8 @@ from tests.integration.upgrade.local_machine import Machine
 from tests.integration.upgrade.old_database import Upgraded
 from tests.integration.upgrade.recorded import INSTALLATION, exchanges, read
 from tests.integration.upgrade.replaying import Clock, send
+
+pytestmark = pytest.mark.slow
 
 _RUNNING = INSTALLATION["running"]
 _DEPLOYMENT = INSTALLATION["deployment"]
