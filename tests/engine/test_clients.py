@@ -187,8 +187,10 @@ def test_openai_chooses_whether_a_tool_is_called(served_gateway: ServedGateway) 
     with served_gateway.client() as client:
         for tool_choice, calls in (("none", 0), ("required", 1), (named, 1)):
             asked: dict[str, Any] = {
-                "model": "text", "messages": known["messages"], "tools": known["tools"],
-                "tool_choice": tool_choice, "temperature": 0, "max_tokens": 64,
+                "model": "text", "messages": [{"role": "user", "content": "hello"}],
+                "tools": known["tools"], "tool_choice": tool_choice, "parallel_tool_calls": False,
+                # Otherwise a city may have a name without an end.
+                "temperature": 1.5, "seed": 0,
             }  # fmt: skip
             message = client.chat.completions.create(**asked).choices[0].message
             assert len(message.tool_calls or []) == calls, tool_choice
