@@ -29,6 +29,7 @@ from gateway.errors import (
     internal_error,
     invalid_api_key_error,
     model_not_found_error,
+    shutting_down_error,
     unavailable_error,
 )
 from gateway.http_exchange import ClientAborted, HttpExchange, Receive, Scope, Send
@@ -227,6 +228,9 @@ class GatewayApp:
             return
         except ApiError as error:
             await self._send_error(exchange, error)
+        except asyncio.CancelledError:
+            # By the server, at the end of its shutdown time; no later request runs in this task.
+            await self._send_error(exchange, shutting_down_error())
         except Exception:
             logger.exception("a request failed", extra={"request_id": exchange.request_id})
             await self._send_error(exchange, internal_error())

@@ -138,6 +138,18 @@ def unavailable_error(message: str, *, code: str, retry_after_seconds: float) ->
     )
 
 
+def shutting_down_error() -> ApiError:
+    """For requests that are open when the time of the shutdown is over."""
+    return unavailable_error(
+        Reason(
+            "gateway.shutting_down",
+            "The gateway is shutting down and ended this request. Send it again.",
+        ),
+        code="gateway_shutting_down",
+        retry_after_seconds=1.0,
+    )
+
+
 def upstream_failure_error(
     message: str, *, status: int = 502, code: str = "upstream_error"
 ) -> ApiError:

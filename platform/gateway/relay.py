@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,13 @@ from gateway.engine_streams import (
     StreamSummary,
     error_event,
 )
-from gateway.errors import ApiError, internal_error, unavailable_error, upstream_failure_error
+from gateway.errors import (
+    ApiError,
+    internal_error,
+    shutting_down_error,
+    unavailable_error,
+    upstream_failure_error,
+)
 from gateway.http_exchange import ClientAborted, HttpExchange
 from gateway.load_balancing import (
     EJECTION_SECONDS,
@@ -253,6 +259,9 @@ class EngineRelay:
     ) -> None:
         """Serve the request and account for it, however it ends.
 
+        A request that is still open at the end of the server's shutdown time fails; a stream then ends
+        with that error as its last event.
+
         :raises ApiError: if it failed before a response was started.
         :raises ClientAborted: if the client disconnected before the end.
         """
@@ -281,9 +290,20 @@ class EngineRelay:
         except ApiError as error:
             progress.fail(error)
             raise
-        except (ClientAborted, asyncio.CancelledError):
+        except ClientAborted:
             progress.status, progress.outcome = STATUS_CLIENT_CLOSED_REQUEST, RequestOutcome.ABORTED
             raise
+        except asyncio.CancelledError:
+            if exchange.finished:
+                return
+            ended = shutting_down_error()
+            progress.fail(ended)
+            if not (request.stream and exchange.started):
+                raise ended from None
+            # A client that does not read its stream must not delay the shutdown.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await self._abort_stream(exchange, progress, ended)
         except Exception:
             progress.fail(internal_error())
             raise

@@ -11,6 +11,7 @@ world by these variables and folders alone.
 ``NINEFOLD_REPORT_URL``    where progress, files and the manifest go; absent: to nowhere
 ``NINEFOLD_ATTEMPT_TOKEN`` the bearer token for that address
 ``NINEFOLD_ENGINE_KEY``    the bearer token that ``serve`` demands of its callers
+``NINEFOLD_DRAIN_SECONDS`` how long open requests of ``serve`` may take to end after SIGTERM
 ``NINEFOLD_LISTEN``        the address on which ``serve`` answers; absent: loopback
 =========================  ==================================================================
 """

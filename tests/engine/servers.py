@@ -62,7 +62,12 @@ class Server:
 
 @contextmanager
 def running_server(
-    python: Path, model: Path, *, folder: Path, adapters: Mapping[str, Path] = MappingProxyType({})
+    python: Path,
+    model: Path,
+    *,
+    folder: Path,
+    adapters: Mapping[str, Path] = MappingProxyType({}),
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Server]:
     """A server of the model and LoRA adapters that is ready; one request may wait beside the one that runs."""
     work, inputs = folder / "work", folder / "inputs"
@@ -80,7 +85,9 @@ def running_server(
         python,
         task="serve",
         arguments=["--spec", str(spec), "--port", str(port)],
-        environment=runtime_environment(work, inputs) | {"NINEFOLD_ENGINE_KEY": KEY},
+        environment=runtime_environment(work, inputs)
+        | {"NINEFOLD_ENGINE_KEY": KEY}
+        | dict(environment),
     )
     server = Server(run=Run(process=process, work=work), port=port)
     try:

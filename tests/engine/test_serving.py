@@ -7,15 +7,20 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 
 from controlplane.ports.engines import EngineTask
 from ninefold_runtime.exit_codes import ExitCode
 from tests.engine.conftest import LIMIT_SECONDS, Start, complete_spec
 from tests.engine.servers import KEY, MODEL, Server, running_server
+from tests.integration.gateway.conftest import SECRET, backend_of
+from tests.integration.gateway.control_planes import FakeControl, key_of, route_of
+from tests.integration.gateway.processes import GatewayProcess
 
 PROMPT = "青海省西宁市城北区朝阳街道人民路12号"
 CHAT: dict[str, Any] = {
@@ -142,6 +147,53 @@ def test_nothing_is_served_without_a_key(start: Start, inputs: Path) -> None:
     )
     assert run.finish() == ExitCode.BAD_INPUT
     assert "NINEFOLD_ENGINE_KEY is not set" in run.lines[-1]
+
+
+def test_a_rolling_update_ends_a_stream_that_takes_longer_than_the_grace_period(
+    server: Server, engine_python: Path, built_models: Path, tmp_path: Path
+) -> None:
+    """Its client gets an error, the usage counts it, and further requests go to the new replica."""
+
+    def backend(of: Server) -> dict[str, Any]:
+        found = backend_of(f"http://127.0.0.1:{of.port}", model=MODEL)
+        for endpoint in found["endpoints"]:
+            endpoint["credential"] = KEY
+        return found
+
+    with ExitStack() as stack:
+        old = stack.enter_context(
+            running_server(
+                engine_python,
+                built_models / "ninefold-tiny-qwen2",
+                folder=tmp_path / "old",
+                environment={"NINEFOLD_DRAIN_SECONDS": "1"},
+            )
+        )
+        control = FakeControl().start()
+        stack.callback(control.stop)
+        control.publish(routes=[route_of("parser", backend(old))], keys=[key_of(SECRET)])
+        gateway = GatewayProcess(home=tmp_path, control_url=control.url)
+        stack.callback(gateway.stop)
+        gateway.start()
+        client = gateway.client(SECRET).with_options(timeout=LIMIT_SECONDS)
+        # One after the other: millions of tokens.
+        stream = client.completions.create(
+            model="parser", prompt=[PROMPT] * 64, n=128, max_tokens=400, stream=True
+        )
+        next(iter(stream))
+        version = control.publish(routes=[route_of("parser", backend(server))])
+        installed = f"ninefold_gateway_snapshot_version {version}\n"
+        _until(lambda: installed in gateway.get("/metrics")[1])
+        old.run.process.send_signal(signal.SIGTERM)
+        assert client.completions.create(model="parser", prompt=PROMPT).choices
+        with pytest.raises(openai.APIError, match="The server is shutting down"):
+            list(stream)
+        assert old.run.finish() == ExitCode.FINISHED
+        assert old.run.lines[-1] == "drained"
+        _until(lambda: len(control.records) == 2)
+        (failed,) = [record for record in control.records if record["outcome"] != "ok"]
+        assert (failed["outcome"], failed["status"]) == ("error", 502)
+        assert failed["completion_tokens"] >= 1
 
 
 def test_sigterm_lets_an_open_answer_end(server: Server) -> None:

@@ -61,6 +61,12 @@ class EngineApp:
             await response.json(503, busy.body(), headers=((b"retry-after", b"1"),))
         except HttpDisconnected:
             response.status = 499
+        except asyncio.CancelledError:
+            # By uvicorn, at the end of the shutdown time. A response that has begun is cut off.
+            if response.status is not None:
+                raise
+            ended = request_fields.shutting_down_error()
+            await response.json(ended.status, ended.body())
         finally:
             known = request.path in self._model.operations
             operation = request.path.removeprefix("/v1/") if known else "other"

@@ -159,6 +159,16 @@ def is_token_list(value: Any) -> bool:
     )
 
 
+def shutting_down_error() -> RequestRejected:
+    """For requests that are open when the time of the shutdown is over."""
+    return RequestRejected(
+        "The server is shutting down, and the request did not end in time. Send it again.",
+        status=503,
+        kind="server_error",
+        code="server_shutting_down",
+    )
+
+
 def unknown_model_error(name: str, *, served: Sequence[str]) -> RequestRejected:
     return RequestRejected(
         f"The model {name!r} does not exist here; this server has {', '.join(served)}.",

@@ -19,12 +19,14 @@ from ninefold_runtime.serving.work_queue import WorkQueue
 from ninefold_runtime.specs import ServeSpec
 from ninefold_runtime.task_folders import TaskFolders
 
-#: How long requests in progress may take to end after a stop request; less than a replica has until it is killed.
+#: Of a server that was not started by the control plane.
 _DRAIN_SECONDS = 115
 
 
 def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) -> None:
-    """Serve until SIGTERM, then let the requests in progress end.
+    """Serve until SIGTERM, then let the requests in progress end within ``NINEFOLD_DRAIN_SECONDS``.
+
+    A stream that takes longer ends with an error as its last event.
 
     :raises InvalidTaskInput: if there is no key, or the model cannot be loaded, is of a kind that is not
         served, or does not answer the warm-up request.
@@ -58,7 +60,7 @@ def serve_model(*, spec: ServeSpec, folders: TaskFolders, host: str, port: int) 
         access_log=False,
         log_level="warning",
         server_header=False,
-        timeout_graceful_shutdown=_DRAIN_SECONDS,
+        timeout_graceful_shutdown=int(os.environ.get("NINEFOLD_DRAIN_SECONDS") or _DRAIN_SECONDS),
     )
     print(
         f"{model.description} on {model_loading.current_device()}, listening on {host}:{port}",

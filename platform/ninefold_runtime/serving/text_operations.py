@@ -8,12 +8,12 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ninefold_runtime.serving import generation_requests
+from ninefold_runtime.serving import generation_requests, request_fields
 from ninefold_runtime.serving.asgi import AsgiRequest, AsgiResponse
 from ninefold_runtime.serving.generation_requests import TextRequest
 from ninefold_runtime.serving.metrics import EngineMetrics
@@ -159,6 +159,13 @@ async def _stream_response(
     except RequestRejected as rejected:
         # The stream has begun: the error can only be its last event.
         await response.event(rejected.body())
+    except asyncio.CancelledError:
+        # By uvicorn, at the end of the shutdown time. A client that does not read must not delay it.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                await response.event(request_fields.shutting_down_error().body())
+                await response.end()
+        return
     await response.end()
 
 

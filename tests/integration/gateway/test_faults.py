@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -168,7 +169,7 @@ def test_shutdown_drains_streams_and_posts_usage(
     assert (record["outcome"], record["completion_tokens"]) == ("ok", 4)
 
 
-def test_stream_beyond_drain_is_cancelled_and_recorded(
+def test_requests_beyond_drain_end_with_an_error_and_are_recorded(
     control: FakeControl, engine: FakeEngine, stopped_gateway: GatewayProcess
 ) -> None:
     gateway = GatewayProcess(
@@ -180,12 +181,28 @@ def test_stream_beyond_drain_is_cancelled_and_recorded(
             model="parser", prompt="endless", stream=True
         )
         next(iter(stream))
-        gateway.terminate()
-        gateway.wait(seconds=10)
-        (record,) = control.records
-        assert record["outcome"] == "aborted"
-        wait_until(lambda: engine.cancelled == 1, what="the engine to be left")
-        stream.close()
+        with ThreadPoolExecutor() as threads:
+            whole = threads.submit(
+                gateway.client(SECRET).completions.create, model="parser", prompt="silent"
+            )
+            wait_until(lambda: len(engine.bodies) == 2, what="both requests")
+            gateway.terminate()
+            with pytest.raises(openai.APIError, match="is shutting down") as ended:
+                list(stream)
+            assert ended.value.code == "gateway_shutting_down"
+            with pytest.raises(openai.InternalServerError) as refused:
+                whole.result()
+        assert (refused.value.status_code, refused.value.code) == (503, "gateway_shutting_down")
+        assert refused.value.response.headers["retry-after"] == "1"
+        gateway.wait()
+        streamed, silent = sorted(
+            control.records, key=lambda record: -int(record["completion_tokens"])
+        )
+        assert (streamed["outcome"], streamed["status"]) == ("error", 503)
+        assert streamed["completion_tokens"] >= 1
+        assert (silent["outcome"], silent["status"]) == ("error", 503)
+        wait_until(lambda: engine.cancelled == 2, what="the engine to be left")
+        assert "Traceback" not in gateway.log.read_text()
     finally:
         gateway.stop()
 

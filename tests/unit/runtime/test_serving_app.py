@@ -269,6 +269,29 @@ def test_a_client_that_leaves_cancels_the_generation(stream: bool) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_beyond_the_shutdown_time_ends_with_an_error(stream: bool) -> None:
+    """The server cancels the tasks of open requests."""
+
+    async def scenario() -> None:
+        generator = ScriptedGenerator(TextDelta(text="x"))
+        client = Client(generator)
+        call = asyncio.create_task(client.call("POST", "/v1/chat/completions", chat(stream=stream)))
+        await asyncio.to_thread(generator.began.wait, 120)
+        while stream and b'"x"' not in client.body():
+            await asyncio.sleep(0.001)
+        call.cancel()
+        # The guard of the test against hanging is cancelled too, after the application.
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert await asyncio.to_thread(generator.was_cancelled.wait, 120)
+        last = client.events()[-1] if stream else client.json()
+        assert last["error"]["code"] == "server_shutting_down"
+        assert client.sent[0]["status"] == (200 if stream else 503)
+
+    run(scenario)
+
+
 def test_a_failure_before_the_answer_is_an_error_and_within_it_the_last_event() -> None:
     async def scenario() -> None:
         whole = Client(ScriptedGenerator(FAILURE))

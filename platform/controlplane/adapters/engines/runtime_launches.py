@@ -16,7 +16,7 @@ from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.serving.lifecycle import STOP_GRACE
+from controlplane.domain.serving.lifecycle import DRAIN_SECONDS, STOP_GRACE
 from controlplane.ports.adapter_registry import plugin_of_chip
 from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
 from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, ReadinessProbe
@@ -120,6 +120,7 @@ def _runtime_role(request: RenderRequest) -> LaunchRole:
     serves = request.task is EngineTask.SERVE
     if serves:
         argv += ["--port", "{port:http}"]
+        variables["NINEFOLD_DRAIN_SECONDS"] = str(DRAIN_SECONDS)
     return LaunchRole(
         name=ROLES[request.task],
         argv=tuple(argv),
