@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import closing
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,8 +21,12 @@ from apps.models.services.storage_cleanup import GARBAGE_GRACE, garbage_collect
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.ports.artifacts import ArtifactStore
+from controlplane.ports.clusters import ExitCause
 from tests import s3_servers
-from tests.integration.company import Company
+from tests.contract.cluster_harness import LocalHarness, ended, python_role
+from tests.contract.waiting import until
+from tests.integration.company import Company, model_contents
+from tests.integration.serving.deployments import create, reconcile
 from tests.s3_servers import FaultyProxy, s3_url
 
 __all__ = ["s3_url"]
@@ -138,3 +145,46 @@ def test_a_store_that_is_away_is_503_and_fails_no_attempt(
         assert all(
             "X-Amz-Signature" in each.url and each.size > 0 for each in launch.downloads.values()
         )
+
+
+def test_two_replicas_of_a_deployment_on_a_node_fetch_its_weights_once(
+    company: Company, bucket: str, s3_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reconciler's launches, prepared at the same time by a real node."""
+    monkeypatch.setattr(FakeCluster, "downloads_inputs", True, raising=False)
+    call_command("migrate_artifacts", "--to", "s3")
+    node, overlap = LocalHarness(), threading.Event()
+    with FaultyProxy(s3_url) as proxy, closing(node):
+        settings.NINEFOLD_S3 = s3_servers.store_options(proxy.url, bucket)
+        settings.NINEFOLD_ARTIFACTS = "s3"
+        create(company, replicas=2)
+        reconcile(company)
+        launches = [company.cluster._launches[name].launch for name in company.cluster.names()]
+        assert len(launches) == 2
+
+        def hold_downloads(method: str, path: str, number: int) -> str:
+            assert overlap.wait(60)
+            return ""
+
+        proxy.fault = hold_downloads
+        proxy.requests.clear()
+        code = (
+            "import os\nfolder = os.environ['NINEFOLD_INPUTS'] + '/model'\n"
+            "print({name: os.stat(f'{folder}/{name}').st_ino for name in os.listdir(folder)})"
+        )
+        for launch in launches:
+            node.cluster.launch(replace(launch, roles=(python_role(code),)))
+        until(
+            lambda: all(b"to download" in node.output(launch.name) for launch in launches),
+            what="both replicas want the weights",
+        )
+        overlap.set()
+        seen = set()
+        for launch in launches:
+            (replica,) = ended(node.cluster, launch.name).replicas
+            assert replica.cause is ExitCause.FINISHED, replica.message
+            seen.add(node.output(launch.name).decode().splitlines()[-1])
+        # The same files: both link those of the cache.
+        assert len(seen) == 1
+        fetched = [path.partition("?")[0] for method, path, _ in proxy.requests if method == "GET"]
+        assert len(fetched) == len(set(fetched)) == len(model_contents())
