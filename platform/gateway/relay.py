@@ -221,6 +221,13 @@ class _RequestProgress:
         # Before a backend was chosen, the gateway itself rejected the request.
         self.outcome = RequestOutcome.REJECTED if self.backend is None else RequestOutcome.ERROR
 
+    def abort(self) -> None:
+        """The client left; one that has read an error of the engine does so at once."""
+        if self.tally.failed:
+            self.fail(_engine_error_in_stream())
+        elif self.outcome is RequestOutcome.OK:
+            self.status, self.outcome = STATUS_CLIENT_CLOSED_REQUEST, RequestOutcome.ABORTED
+
 
 class EngineRelay:
     """Serves validated requests."""
@@ -291,7 +298,7 @@ class EngineRelay:
             progress.fail(error)
             raise
         except ClientAborted:
-            progress.status, progress.outcome = STATUS_CLIENT_CLOSED_REQUEST, RequestOutcome.ABORTED
+            progress.abort()
             raise
         except asyncio.CancelledError:
             if exchange.finished:
@@ -519,13 +526,7 @@ class EngineRelay:
 
     async def _finish_stream(self, exchange: HttpExchange, progress: _RequestProgress) -> None:
         if progress.tally.failed:
-            progress.fail(
-                upstream_failure_error(
-                    Reason(
-                        "gateway.stream.engine_error", "The engine reported an error in its stream."
-                    )
-                )
-            )
+            progress.fail(_engine_error_in_stream())
         marked = not progress.request.format.final_events or progress.tally.done
         await exchange.finish_stream(DONE if marked else b"")
 
@@ -542,6 +543,12 @@ class EngineRelay:
         form = progress.request.format
         event = error_event(error.as_object(form.errors))
         await exchange.finish_stream(event if form.final_events else event + DONE)
+
+
+def _engine_error_in_stream() -> ApiError:
+    return upstream_failure_error(
+        Reason("gateway.stream.engine_error", "The engine reported an error in its stream.")
+    )
 
 
 async def _require_success(
