@@ -183,7 +183,7 @@ def test_requests_beyond_drain_end_with_an_error_and_are_recorded(
         next(iter(stream))
         with ThreadPoolExecutor() as threads:
             whole = threads.submit(
-                gateway.client(SECRET).completions.create, model="parser", prompt="silent"
+                gateway.client(SECRET).completions.create, model="parser", prompt="stalled"
             )
             wait_until(lambda: len(engine.bodies) == 2, what="both requests")
             gateway.terminate()
@@ -195,12 +195,12 @@ def test_requests_beyond_drain_end_with_an_error_and_are_recorded(
         assert (refused.value.status_code, refused.value.code) == (503, "gateway_shutting_down")
         assert refused.value.response.headers["retry-after"] == "1"
         gateway.wait()
-        streamed, silent = sorted(
+        streamed, stalled = sorted(
             control.records, key=lambda record: -int(record["completion_tokens"])
         )
         assert (streamed["outcome"], streamed["status"]) == ("error", 503)
         assert streamed["completion_tokens"] >= 1
-        assert (silent["outcome"], silent["status"]) == ("error", 503)
+        assert (stalled["outcome"], stalled["status"]) == ("error", 503)
         wait_until(lambda: engine.cancelled == 2, what="the engine to be left")
         assert "Traceback" not in gateway.log.read_text()
     finally:
