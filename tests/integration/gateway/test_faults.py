@@ -183,7 +183,7 @@ def test_requests_beyond_drain_end_with_an_error_and_are_recorded(
         next(iter(stream))
         with ThreadPoolExecutor() as threads:
             whole = threads.submit(
-                gateway.client(SECRET).completions.create, model="parser", prompt="stalled"
+                gateway.client(SECRET).completions.create, model="parser", prompt="silent"
             )
             wait_until(lambda: len(engine.bodies) == 2, what="both requests")
             gateway.terminate()
