@@ -36,12 +36,7 @@ from apps.accounts.api.serializers import (
 )
 from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.web.rest import (
-    UID,
-    QuerySerializer,
-    ResourceViewSet,
-    supports_dry_run,
-)
+from controlplane.web.rest import UID, QuerySerializer, ResourceViewSet, supports_dry_run
 
 _USER_PARAMETER = OpenApiParameter(
     name="user_uid", type=str, location=OpenApiParameter.PATH, description="Uid of the user."

@@ -27,10 +27,7 @@ from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problem_details import register_problem
-from controlplane.web.rest import (
-    ResourceViewSet,
-    supports_dry_run,
-)
+from controlplane.web.rest import ResourceViewSet, supports_dry_run
 
 register_problem(gateways.ApiKeyRefused, code="change-refused", status=409)
 

@@ -378,47 +378,37 @@ def default_configuration(
     :param chosen: further fields of the configuration.
     """
     numbers = CARDS_OF_A_NODE if cards is None else (cards,)
-    found: list[tuple[tuple[bool, int, int], RevisionConfiguration]] = []
-    refused: list[RevisionConfiguration] = []
-    for alternatives, free in _acceptable_chips(chips):
-        candidate = RevisionConfiguration(
-            model_version=model_version, chips=alternatives, cards=numbers[0], **chosen
-        ).with_engine()
-        if not candidate.engine or (fitting := _with_fewest_cards(candidate, numbers)) is None:
-            continue
-        if revision_configuration_check(fitting, replicas=1):
-            refused.append(fitting)
-        else:
-            found.append(((free < fitting.cards, fitting.cards, -free), fitting))
-    if found:
-        return min(found, key=lambda each: each[0])[1]
     fallback = RevisionConfiguration(
         model_version=model_version, chips=chips or ("cpu",), cards=numbers[0], **chosen
     )
-    # What the request has wrong is said of a chip that holds the model.
-    if refused and revision_configuration_check(fallback, replicas=1):
-        return refused[0]
-    return fallback
+    # If every one is refused, the request is told what is wrong on a chip that holds the model.
+    found = [((_is_refused(fallback), True, False, 0, 0), fallback)]
+    for alternatives, free in _acceptable_chips(chips):
+        candidate = replace(fallback, chips=alternatives).with_engine()
+        if candidate.engine and (fitting := _with_fewest_cards(candidate, numbers)):
+            refused, best = fitting
+            found.append(((refused, False, free < best.cards, best.cards, -free), best))
+    return min(found, key=lambda each: each[0])[1]
 
 
 def _acceptable_chips(chips: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
     """Alternatives with the number of their free cards: the given ones, or else each chip of the fleet."""
-    free = quotas.count_free_cards()
     if chips:
-        yield chips, free.get(chips[0], 0)
+        # They are the only ones: whether cards are free decides nothing.
+        yield chips, 0
         return
     known = adapter_registry.all_chips()
-    for chip, number in free.items():
+    for chip, free in quotas.count_free_cards().items():
         if chip in known and known[chip].kind is not ChipKind.CPU:
-            yield (chip,), number
+            yield (chip,), free
 
 
 def _with_fewest_cards(
     candidate: RevisionConfiguration, numbers: tuple[int, ...]
-) -> RevisionConfiguration | None:
-    """With the first number of cards that holds one request and that its engine takes.
+) -> tuple[bool, RevisionConfiguration] | None:
+    """Whether it is refused, and the configuration with the first number of cards that holds one request.
 
-    If the engine takes none, the first number that holds one; None if the model fits on none.
+    A number that is not refused comes first; None if the model fits on none.
     """
     holding: list[RevisionConfiguration] = []
     for cards in numbers:
@@ -426,12 +416,16 @@ def _with_fewest_cards(
         try:
             estimate = replica_memory(chosen).estimate
         except sizing.SizingRefused:
-            return candidate
+            return _is_refused(candidate), candidate
         if estimate.fits and estimate.legal:
-            if not revision_configuration_check(chosen, replicas=1):
-                return chosen
+            if not _is_refused(chosen):
+                return False, chosen
             holding.append(chosen)
-    return holding[0] if holding else None
+    return (True, holding[0]) if holding else None
+
+
+def _is_refused(configuration: RevisionConfiguration) -> bool:
+    return bool(revision_configuration_check(configuration, replicas=1))
 
 
 def _sizing_request(chosen: RevisionConfiguration, *, longest: int) -> dict[str, Any]:

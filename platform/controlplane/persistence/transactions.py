@@ -80,7 +80,7 @@ def dry_run() -> Iterator[None]:
     try:
         with transaction.atomic():
             yield
-            execute("SET CONSTRAINTS ALL IMMEDIATE")
+            check_deferred_constraints()
             transaction.set_rollback(True)
     finally:
         _in_dry_run.reset(token)

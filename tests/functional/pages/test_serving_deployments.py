@@ -421,6 +421,20 @@ def test_one_click_deploys_on_the_fewest_cards_of_the_fleet_that_hold_the_model(
     assert created(cards=8) == (["nvidia-h800"], 8)
     assert created(chips=["nvidia-h800", "nvidia-l4"]) == (["nvidia-h800", "nvidia-l4"], 4)
     assert created(chips=["cpu"]) == (["cpu"], 1)
+    # Of the engine of the chip that holds the model, not of the processor's, which has no such field.
+    response = caller(filled.user).post(
+        "/api/v1/deployments",
+        {
+            "name": "by-rest",
+            "team": filled.team.slug,
+            "model_version": version.uid,
+            "spec": {"chunked_prefill": "maybe"},
+        },
+    )
+    assert response.status_code == 422
+    detail = response.json()["detail"]
+    assert detail.startswith("chunked_prefill: ")
+    assert "unknown" not in detail
 
 
 def test_the_form_says_why_a_model_has_no_memory_estimate(
