@@ -344,8 +344,8 @@ NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationKindLabels] = {
         icon="hourglass",
     ),
     NotificationKind.WEBHOOK_GIVEN_UP: NotificationKindLabels(
-        label=_("A delivery to a webhook was given up"),
-        title=_("The webhook %(name)s could not be reached; one delivery was given up"),
+        label=_("Webhook delivery failed"),
+        title=_("Delivery to webhook %(name)s failed"),
         icon="webhook",
     ),
     NotificationKind.WEBHOOK_DISABLED: NotificationKindLabels(
