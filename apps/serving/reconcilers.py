@@ -207,6 +207,9 @@ def _update_deployment_state(
     else:
         return
     if DEPLOYMENT.allows(state, event):
+        if event is DeploymentEvent.BECOME_READY:
+            # Whoever waits for this state sends requests at once, before the next periodic publication.
+            gateways.gateway_snapshot_publish(at=at)
         services.deployment_transition(deployment, event, at=at, reason=reason)
 
 

@@ -19,7 +19,7 @@ from tests.integration.company import Company
 
 
 class StreamingGateway(BaseHTTPRequestHandler):
-    """Responds as the gateway does; learns of a new key only with the second request."""
+    """Responds as the gateway does; learns of a new key and of its endpoint with later requests."""
 
     requests: ClassVar[list[tuple[str, dict[str, Any]]]] = []
 
@@ -31,13 +31,22 @@ class StreamingGateway(BaseHTTPRequestHandler):
                 401, "application/json", b'{"error": {"code": "invalid_api_key", "message": "no"}}'
             )
             return
+        if len(self.requests) == 2:
+            error = {"code": "no_ready_endpoint", "message": "No endpoint is ready."}
+            content = json.dumps({"error": error}).encode()
+            self._send(503, "application/json", content, retry_after=0)
+            return
         parts = ("青海省", " 西宁市")
         events = [{"choices": [{"delta": {"content": part}}]} for part in parts]
         lines = [f"data: {json.dumps(event)}\n\n" for event in events]
         self._send(200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]).encode())
 
-    def _send(self, status: int, content_type: str, content: bytes) -> None:
+    def _send(
+        self, status: int, content_type: str, content: bytes, *, retry_after: int | None = None
+    ) -> None:
         self.send_response(status)
+        if retry_after is not None:
+            self.send_header("Retry-After", str(retry_after))
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -75,7 +84,7 @@ def test_a_dialogue_uses_one_stored_key_that_signing_out_deletes(
     done = signed_in("chat", "parcels", "-m", "where?", "-m", "and then?", "--max-tokens", "8")
     assert (done.exit_code, done.errors) == (0, "")
     assert done.output == "青海省 西宁市\n" * 2
-    assert [len(body["messages"]) for _, body in gateway] == [1, 1, 3]
+    assert [len(body["messages"]) for _, body in gateway] == [1, 1, 1, 3]
     assert gateway[-1][1]["model"] == "parcels"
     assert gateway[-1][1]["max_tokens"] == 8
 

@@ -34,7 +34,6 @@ def test_ready_deployment_is_published_to_gateways(company: Company) -> None:
 
     deployment.refresh_from_db()
     assert (deployment.state, deployment.state_reason) == ("ready", "2 of 2 replicas are ready")
-    gateways.gateway_snapshot_publish(at=company.at)
     replicas = replicas_of(deployment)
     assert endpoints("parser") == [replica.uid for replica in replicas]
     assert all(replica.url.startswith("http://127.0.0.1:") for replica in replicas)

@@ -25,6 +25,8 @@ GATEWAY_VARIABLE = "NINEFOLD_GATEWAY_URL"
 _KEY_LIFETIME = timedelta(days=30)
 #: A gateway accepts a new key after it has fetched the next snapshot.
 _KEY_ACTIVE_WITHIN = 30.0
+#: A gateway that has no ready endpoint yet is asked again this often, as the clients of OpenAI do.
+_RETRIES_WHEN_UNAVAILABLE = 2
 
 
 def deploy(
@@ -219,11 +221,14 @@ def _streamed(
 ) -> Iterator[str]:
     """Iterate over the parts of a streamed response.
 
+    A 503 that names the time of a new attempt is retried.
+
     :param new: wait until the gateway knows the key.
     :raises ApiError: if the gateway refuses the request.
     :raises ConnectionFailed: if it cannot be reached.
     """
     until = time.monotonic() + (_KEY_ACTIVE_WITHIN if new else 0)
+    retries = _RETRIES_WHEN_UNAVAILABLE
     while True:
         try:
             with http.stream(
@@ -231,6 +236,11 @@ def _streamed(
             ) as response:
                 if response.status_code == 401 and time.monotonic() < until:
                     time.sleep(0.5)
+                    continue
+                retry_after = response.headers.get("Retry-After", "")
+                if response.status_code == 503 and retry_after.isdecimal() and retries:
+                    retries -= 1
+                    time.sleep(int(retry_after))
                     continue
                 if response.is_error:
                     response.read()
