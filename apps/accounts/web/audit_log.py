@@ -43,7 +43,7 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "cluster.change": _("%(actor)s changed the cluster %(name)s"),
     "cluster.create": _("%(actor)s added the cluster %(name)s"),
     "cluster.remove": _("%(actor)s removed the cluster %(name)s"),
-    "code.upload": _("%(actor)s uploaded code"),
+    "code.upload": _("%(actor)s uploaded the code of a job"),
     "company_roles.set": _("%(actor)s set the company roles of %(name)s to %(roles)s"),
     "dataset.add_version": _("%(actor)s added a version to the dataset %(name)s"),
     "dataset.change": _("%(actor)s changed the dataset %(name)s"),

@@ -29,7 +29,7 @@ EXPIRIES = (
 )
 
 
-def token_lifetime_of_choice(days: str) -> timedelta | None:
+def token_lifetime_from_choice(days: str) -> timedelta | None:
     """What a choice of :data:`EXPIRIES` means."""
     return timedelta(days=int(days)) if days else None
 

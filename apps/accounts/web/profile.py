@@ -25,7 +25,7 @@ from apps.accounts import selectors, services
 from apps.accounts.models import PersonalToken, User
 from apps.accounts.services.users import PROFILE_FIELDS
 from apps.accounts.web.authentication import mail_is_configured
-from apps.accounts.web.forms import ProfileForm, TokenForm, token_lifetime_of_choice
+from apps.accounts.web.forms import ProfileForm, TokenForm, token_lifetime_from_choice
 from apps.accounts.web.http_requests import AuthenticatedRequest, absolute_url
 from apps.accounts.web.role_labels import SCOPE_LABELS, role_labels, scope_descriptions
 from apps.accounts.web.single_sign_on import identity_link_token
@@ -40,7 +40,7 @@ def profile(request: AuthenticatedRequest) -> HttpResponse:
     form = TokenForm(request.POST if request.method == "POST" else None, user=request.user)
     text = ""
     if form.is_bound and form.is_valid():
-        lifetime = token_lifetime_of_choice(form.cleaned_data["expires"])
+        lifetime = token_lifetime_from_choice(form.cleaned_data["expires"])
         try:
             _token, text = services.token_create(
                 user=request.user,

@@ -34,8 +34,8 @@ _STATES = (
     ("", gettext_lazy("all")),
     ("active", gettext_lazy("active")),
     ("inactive", gettext_lazy("deactivated")),
-    ("admin", gettext_lazy("administrators of the company")),
-    ("operator", gettext_lazy("operators of the company")),
+    ("admin", gettext_lazy("company administrators")),
+    ("operator", gettext_lazy("company operators")),
     ("never", gettext_lazy("never signed in")),
 )
 _STATE_LOOKUPS: dict[str, dict[str, Any]] = {

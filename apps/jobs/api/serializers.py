@@ -33,7 +33,7 @@ from controlplane.web.rest import (
     VisibleUidField,
 )
 from controlplane.web.spec_schemas import EngineSpecField
-from controlplane.web.type_schemas import DeclaredField, ProgressPointField, ScalarsField
+from controlplane.web.type_schemas import DeclaredField, ProgressPointField, ScalarMapField
 
 KINDS = [(kind.value, kind.value) for kind in JobKind]
 TASKS = {kind.value: EngineTask(kind) for kind in JobKind}
@@ -122,7 +122,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         default=None,
         help_text="Attempt whose checkpoints it continues from.",
     )
-    overrides = ScalarsField(
+    overrides = ScalarMapField(
         allow_null=True,
         help_text="Fields of the spec that were changed after an out-of-memory failure.",
     )
@@ -176,7 +176,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
 
 class PendingReasonSerializer(serializers.Serializer[Any]):
     explanation = ReasonSerializerField()
-    numbers = ScalarsField()
+    numbers = ScalarMapField()
 
 
 class JobOutputsSerializer(serializers.Serializer[Any]):

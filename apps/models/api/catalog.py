@@ -29,7 +29,7 @@ from controlplane.domain.catalog.entries import CatalogFacet, SizeClass
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import ObjectReference, QuerySerializer
-from controlplane.web.type_schemas import ScalarsField
+from controlplane.web.type_schemas import ScalarMapField
 
 CHIP_KINDS = [(kind.value, kind.value) for kind in ChipKind]
 _UNKNOWN = "Null where it is not known."
@@ -123,7 +123,7 @@ class CatalogEntrySerializer(serializers.Serializer[Any]):
     attention = serializers.CharField()
     mla = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
     moe = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
-    components = ScalarsField(
+    components = ScalarMapField(
         help_text="Facts of the parts of a pipeline, such as its text encoder."
     )
     context_length = serializers.IntegerField(allow_null=True)

@@ -211,7 +211,7 @@ class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
         )
 
 
-class NodeTokenFilters(ListFilters):
+class NodeTokenListFilters(ListFilters):
     node = VisibleUidField(
         visible=lambda _user: fleet.nodes_with_cluster(),
         required=False,
@@ -469,14 +469,14 @@ class MetricSourceViewSet(
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Node tokens", tags=["fleet"], parameters=[NodeTokenFilters]),
+    list=extend_schema(summary="Node tokens", tags=["fleet"], parameters=[NodeTokenListFilters]),
     retrieve=extend_schema(summary="Get a node token", tags=["fleet"]),
 )
 class NodeTokenViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, EmptyForNonOperatorsViewSet[NodeToken]
 ):
     serializer_class = NodeTokenSerializer
-    queries = {"list": NodeTokenFilters}
+    queries = {"list": NodeTokenListFilters}
 
     def get_queryset(self) -> QuerySet[NodeToken]:
         return selectors.node_tokens_visible(self.request.user)

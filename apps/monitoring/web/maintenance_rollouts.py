@@ -80,7 +80,7 @@ class MaintenanceRolloutForm(StyledForm):
     burn_in = forms.BooleanField(
         label=gettext_lazy("Burn-in before nodes return to service"), required=False, initial=True
     )
-    parallel = forms.IntegerField(label=gettext_lazy("Max parallel nodes"), min_value=1, initial=1)
+    parallel = forms.IntegerField(label=gettext_lazy("Nodes at a time"), min_value=1, initial=1)
     domain_label = forms.CharField(
         label=gettext_lazy("Failure domain label"),
         required=False,

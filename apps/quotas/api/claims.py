@@ -44,7 +44,7 @@ from controlplane.web.rest import (
     StrictSerializer,
     VisibleUidField,
 )
-from controlplane.web.type_schemas import DeclaredField, ScalarsField, list_type, tagged_union
+from controlplane.web.type_schemas import DeclaredField, ScalarMapField, list_type, tagged_union
 
 
 class QueueStatusSerializer(serializers.Serializer[Any]):
@@ -96,7 +96,7 @@ def forecast_json(outlook: VisibleForecast | None) -> dict[str, Any]:
 class ClaimExplanationSerializer(serializers.Serializer[Any]):
     state = serializers.CharField(source="claim.state")
     explanation = ReasonSerializerField(source="claim.explanation")
-    numbers = ScalarsField(source="claim.explanation_numbers")
+    numbers = ScalarMapField(source="claim.explanation_numbers")
     queue = ObjectReference(source="claim.queue")
     shares = QueueChipStatusSerializer(
         many=True, help_text="Quota status of its queue for the requested chips."
@@ -353,7 +353,7 @@ class ClaimSerializer(serializers.ModelSerializer[Claim]):
     chips = serializers.ListField(child=serializers.CharField())
     placement = ReplicaPlacementSerializer(many=True)
     explanation = ReasonSerializerField(help_text="Pending reason or placement.")
-    explanation_numbers = ScalarsField()
+    explanation_numbers = ScalarMapField()
 
     class Meta:
         model = Claim

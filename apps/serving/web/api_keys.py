@@ -20,7 +20,7 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import User
-from apps.accounts.web.forms import token_lifetime_of_choice
+from apps.accounts.web.forms import token_lifetime_from_choice
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.serving import selectors
 from apps.serving.models import ApiKey
@@ -191,7 +191,7 @@ def api_key_new_view(request: AuthenticatedRequest) -> HttpResponse:
         return render(request, "serving/key_new.html", context, status=422 if bound else 200)
     values = form.cleaned_data
     accounts.require_permission(request.user, Permission.MANAGE_KEYS, team=values["team"])
-    now, lifetime = timezone.now(), token_lifetime_of_choice(values["expires"])
+    now, lifetime = timezone.now(), token_lifetime_from_choice(values["expires"])
     new_key, text = services.api_key_create(
         actor=request.user,
         team=values["team"],

@@ -109,7 +109,7 @@ def spec_form_fields(
 _ADAPTER_PREFIX = "adapter_"
 
 
-def adapter_form_fields(
+def lora_adapter_form_fields(
     *, engine: str, base: ModelVersion | None, versions: Sequence[ModelVersion]
 ) -> dict[str, forms.Field]:
     """A field for the name of each LoRA adapter; disabled if the engine serves no adapters."""
@@ -214,7 +214,7 @@ class RevisionConfigurationForm(StyledForm):
         self._adapter_versions = {
             f"{_ADAPTER_PREFIX}{one.uid}": one for one in self._offered_adapters(version)
         }
-        self.fields |= adapter_form_fields(
+        self.fields |= lora_adapter_form_fields(
             engine=engine, base=version, versions=list(self._adapter_versions.values())
         )
         for name in ("engine", *SPEC_FIELD_NAMES, *self._adapter_versions):

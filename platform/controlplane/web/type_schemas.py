@@ -6,7 +6,7 @@ discriminator. The types are those that the code reads and writes, so that no sc
 pydantic is imported when a schema is generated: that takes a fifth of a second, and most processes generate none.
 
 Objects whose keys are not fixed and whose values are of one type have fields of their own: ``NumbersField``,
-``ScalarsField`` and ``ProgressPointField``.
+``ScalarMapField`` and ``ProgressPointField``.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class NumbersField(serializers.DictField):
         "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
     }
 )
-class ScalarsField(serializers.DictField):
+class ScalarMapField(serializers.DictField):
     """Text, numbers and booleans by name."""
 
 

@@ -50,7 +50,7 @@ class RunProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadMix:
+class WorkloadDistribution:
     """Parameters of the distribution of runs in a cluster."""
 
     #: Share of training runs that fail.
@@ -88,7 +88,7 @@ _STEP_SECONDS = (1.5, 6.0)
 _UTILIZATION = (0.28, 0.46)
 
 
-def draw_run_profile(traits: LaunchTraits, *, seed: int, mix: WorkloadMix) -> RunProfile:
+def draw_run_profile(traits: LaunchTraits, *, seed: int, mix: WorkloadDistribution) -> RunProfile:
     """Draw the run profile of a Launch; the same seed gives the same one.
 
     :raises RunProfileRefused: if a label has an invalid value.
@@ -121,7 +121,7 @@ def draw_run_profile(traits: LaunchTraits, *, seed: int, mix: WorkloadMix) -> Ru
     )
 
 
-def _draw_profile(traits: LaunchTraits, rng: Random, mix: WorkloadMix) -> RunProfile:
+def _draw_profile(traits: LaunchTraits, rng: Random, mix: WorkloadDistribution) -> RunProfile:
     seed = f"{rng.getrandbits(64):016x}"
     prepares = rng.uniform(20, 90)
     match traits.role:
@@ -135,7 +135,7 @@ def _draw_profile(traits: LaunchTraits, rng: Random, mix: WorkloadMix) -> RunPro
 
 
 def _draw_training_profile(
-    traits: LaunchTraits, rng: Random, mix: WorkloadMix, *, prepares: float, seed: str
+    traits: LaunchTraits, rng: Random, mix: WorkloadDistribution, *, prepares: float, seed: str
 ) -> RunProfile:
     larger = 1 + 0.25 * math.log2(max(1, traits.cards))
     runs = 3600 * _log_normal(rng, median=mix.hours * larger, spread=mix.spread)

@@ -17,7 +17,7 @@ from tests.unit.domain.simulation.launches import RECORD, after, record
 ASKED = run_profiles.LaunchTraits(
     name="attempt-1", role="trainer", cards=8, peak_tokens=160_000, reports=True, labels={}
 )
-MIX = run_profiles.WorkloadMix()
+MIX = run_profiles.WorkloadDistribution()
 
 
 def text_at(minutes: float) -> bytes:
@@ -133,7 +133,7 @@ def test_the_configured_share_of_trainings_fails() -> None:
                 labels={},
             ),
             seed=1,
-            mix=run_profiles.WorkloadMix(failing=0.1),
+            mix=run_profiles.WorkloadDistribution(failing=0.1),
         )
         for number in range(2000)
     ]

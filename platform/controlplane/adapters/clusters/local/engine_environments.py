@@ -139,11 +139,11 @@ class _EnvironmentBuilder:
         requirements.write_text(self._environment.lock, encoding="utf-8")
         count = len(re.findall(r"^[A-Za-z0-9]", self._environment.lock, re.MULTILINE))
         if count:
-            before = self._installed_count()
+            before = self._installed_package_count()
             self._run_command(
                 [*install, "--no-deps", "--require-hashes", "-r", str(requirements)],
                 saying=lambda: (
-                    f"installing {count} packages: {self._installed_count() - before} done"
+                    f"installing {count} packages: {self._installed_package_count() - before} done"
                 ),
             )
         self._make_world_readable()
@@ -163,7 +163,7 @@ class _EnvironmentBuilder:
         )
         return [f"{folder}/bin/uv"]
 
-    def _installed_count(self) -> int:
+    def _installed_package_count(self) -> int:
         return sum(1 for _ in self._folder.glob("lib/python3*/site-packages/*.dist-info"))
 
     def _run_command(

@@ -89,7 +89,7 @@ class SimulatedCluster:
         self._chips = {name: node.group.chip for name, node in self._nodes.items()}
         self._inventory = {name: observed_node(self._nodes[name]) for name in sorted(self._nodes)}
         self._speed, self._seed = speed, seed
-        self._mix = run_profiles.WorkloadMix(failing=failing, hours=hours)
+        self._mix = run_profiles.WorkloadDistribution(failing=failing, hours=hours)
         self._clock = clock
         self.records = SimulationStore(Path(home).absolute() / "simulated.sqlite3")
         #: Breaks cards and nodes, and repairs them.

@@ -119,7 +119,7 @@ _DEFAULT_RATE = 300e12
 
 
 def sample_run_profile(
-    launch: Launch, *, chips: Mapping[str, Chip], seed: int, mix: run_profiles.WorkloadMix
+    launch: Launch, *, chips: Mapping[str, Chip], seed: int, mix: run_profiles.WorkloadDistribution
 ) -> RunProfile:
     """What its processes will do; ``chips`` are those of the nodes, by node.
 
