@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
-from rest_framework import mixins, serializers
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,9 +17,9 @@ from apps.serving.models import Backend, Deployment, Route, RouteBackend
 from apps.serving.services.routes import MAX_WEIGHT, route_weights_set
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.rest import (
+    CollectionViewSet,
     ListFilters,
     ObjectReference,
-    ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
     supports_dry_run,
@@ -73,11 +73,9 @@ class RouteFilters(ListFilters):
     name = serializers.CharField(required=False, help_text="Exact name.")
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Routes", tags=["serving"], parameters=[RouteFilters]),
-    retrieve=extend_schema(summary="A route with its backends", tags=["serving"]),
-)
-class RouteViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Route]):
+class RouteViewSet(CollectionViewSet[Route]):
+    tag = "serving"
+    summaries = {"list": "Routes", "retrieve": "A route with its backends"}
     token_scope = Scope.SERVING
     serializer_class = RouteSerializer
     queries = {"list": RouteFilters}
@@ -98,13 +96,9 @@ class RouteViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
 
     @extend_schema(
         summary="Set the backends of a route and their weights",
-        description=(
-            "Each deployment serves its newest revision, or the one that the route has already. The "
-            "deployment that the route was created with stays, if only with weight 0."
-        ),
-        tags=["serving"],
+        description="Each deployment serves its newest revision, or the one that the route has already. The "
+        "deployment that the route was created with stays, if only with weight 0.",
         request=RouteChangeSerializer,
-        responses=RouteSerializer,
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
