@@ -20,10 +20,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 
-from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user, require_token_scope
 from apps.accounts.api.idempotency import idempotent, post_action
-from apps.accounts.api.serializers import TeamOwnedSerializer
+from apps.accounts.api.serializers import TeamListFilters, TeamOwnedSerializer
 from apps.accounts.models import Team
 from apps.models import selectors as registry
 from apps.quotas.api.queues import queue_reference_field, require_queue_of_team
@@ -39,7 +38,6 @@ from controlplane.ports.engines import EngineTask
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     CollectionViewSet,
-    ListFilters,
     ObjectReference,
     StrictSerializer,
     VisibleUidField,
@@ -190,7 +188,7 @@ class PipelineEventSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField(source="transition.at")
 
 
-class PipelineFilters(ListFilters):
+class PipelineFilters(TeamListFilters):
     lookups = {
         "state": "state__in",
         "team": "team",
@@ -200,9 +198,6 @@ class PipelineFilters(ListFilters):
 
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in PipelineState], required=False
-    )
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
     text = serializers.CharField(required=False, help_text="Text contained in the name.")

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import post_action
+from apps.accounts.api.serializers import TeamListFilters
 from apps.accounts.models import Team
 from apps.models.models import Artifact, StorageRun
 from apps.models.selectors import artifacts_visible
@@ -43,7 +44,6 @@ from controlplane.web.rest import (
     QuerySerializer,
     StrictSerializer,
     StrictView,
-    VisibleUidField,
     supports_dry_run,
 )
 from controlplane.web.type_schemas import DeclaredField
@@ -207,12 +207,9 @@ class StoredArtifactSerializer(serializers.ModelSerializer[Artifact]):
         return artifact_title(artifact)
 
 
-class StoredArtifactFilters(ListFilters):
+class StoredArtifactFilters(TeamListFilters):
     lookups = {"team": "team", "kind": "kind"}
 
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     kind = serializers.ChoiceField(choices=Artifact.KINDS, required=False)
 
 

@@ -124,13 +124,12 @@ class FaultFilters(ListFilters):
         "cluster": "node__cluster__name",
         "node": "node",
         "card": "card",
+        "standing": "ended_at__isnull",
     }
 
     @classmethod
     def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
         rows = super().apply(rows, given)
-        if "standing" in given:
-            rows = rows.filter(ended_at__isnull=given["standing"])
         if "acknowledged" in given:
             rows = rows.filter(acknowledged_at__isnull=not given["acknowledged"])
         return rows
@@ -199,12 +198,12 @@ class IsolationFilters(ListFilters):
     standing = serializers.BooleanField(
         required=False, help_text="Return only active isolations, or only ended ones."
     )
-    lookups = {"state": "state", "cluster": "node__cluster__name", "node": "node"}
-
-    @classmethod
-    def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
-        rows = super().apply(rows, given)
-        return rows.filter(ended_at__isnull=given["standing"]) if "standing" in given else rows
+    lookups = {
+        "state": "state",
+        "cluster": "node__cluster__name",
+        "node": "node",
+        "standing": "ended_at__isnull",
+    }
 
 
 class IsolationCreateSerializer(StrictSerializer[Any]):
@@ -255,9 +254,7 @@ class FaultViewSet(CollectionViewSet[Fault]):
     token_scope = Scope.ADMIN
     serializer_class = FaultSerializer
     queries = {"list": FaultFilters}
-
-    def get_queryset(self) -> QuerySet[Fault]:
-        return faults_newest_first()
+    visible = staticmethod(lambda _user: faults_newest_first())
 
     @post_action(
         "Acknowledge faults",
@@ -281,9 +278,7 @@ class IsolationViewSet(CollectionViewSet[Isolation]):
     token_scope = Scope.ADMIN
     serializer_class = IsolationSerializer
     queries = {"list": IsolationFilters}
-
-    def get_queryset(self) -> QuerySet[Isolation]:
-        return isolations_newest_first()
+    visible = staticmethod(lambda _user: isolations_newest_first())
 
     @extend_schema(
         summary="Isolate cards and nodes",

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import post_action
+from apps.accounts.api.serializers import TeamListFilters
 from apps.fleet.models import Node
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Queue, WhatIf
@@ -37,7 +38,6 @@ from controlplane.domain.scheduling.what_if import (
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     CollectionViewSet,
-    ListFilters,
     ObjectReference,
     QuerySerializer,
     StrictSerializer,
@@ -369,7 +369,7 @@ class ClaimSerializer(serializers.ModelSerializer[Claim]):
         )
 
 
-class ClaimFilters(ListFilters):
+class ClaimFilters(TeamListFilters):
     lookups = {
         "state": "state__in",
         "team": "team",
@@ -379,9 +379,6 @@ class ClaimFilters(ListFilters):
 
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ClaimState], required=False
-    )
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     queue = serializers.CharField(required=False, help_text="Name of the queue.")
     owner = serializers.CharField(required=False, help_text="Uid of an attempt or a replica.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -55,9 +54,7 @@ class PriorityClassViewSet(CollectionViewSet[PriorityClass]):
     token_scope = Scope.ADMIN
     serializer_class = PriorityClassSerializer
     queries = {"destroy": PriorityDeleteQuery}
-
-    def get_queryset(self) -> QuerySet[PriorityClass]:
-        return PriorityClass.objects.all()
+    visible = staticmethod(lambda _user: PriorityClass.objects.all())
 
     @extend_schema(
         summary="Create a priority class",

@@ -12,13 +12,13 @@ from rest_framework.response import Response
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.serializers import TeamListFilters
 from apps.serving import selectors
 from apps.serving.models import Backend, Deployment, Route, RouteBackend
 from apps.serving.services.routes import MAX_WEIGHT, route_weights_set
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.rest import (
     CollectionViewSet,
-    ListFilters,
     ObjectReference,
     StrictSerializer,
     VisibleUidField,
@@ -64,12 +64,9 @@ class RouteChangeSerializer(StrictSerializer[Any]):
     )
 
 
-class RouteFilters(ListFilters):
+class RouteFilters(TeamListFilters):
     lookups = {"team": "deployment__team", "name": "name"}
 
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     name = serializers.CharField(required=False, help_text="Exact name.")
 
 
