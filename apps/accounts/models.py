@@ -76,9 +76,6 @@ class Team(UidModel):
     class Meta:
         ordering = ("name",)
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class Membership(models.Model):
     """One role of one user in one team."""
@@ -273,9 +270,6 @@ class ApplySet(UidModel):
                 fields=("team", "name"), name="apply_set_once", nulls_distinct=False
             ),
         )
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class ApplySetObject(models.Model):

@@ -13,15 +13,13 @@ from functools import cache
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import Http404, QueryDict
 from django.urls import include, path
 from django.utils import timezone
 from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
 from drf_spectacular.settings import spectacular_settings
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
-from rest_framework import exceptions, mixins, serializers, status
-from rest_framework.decorators import action
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import exceptions, serializers, status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -30,7 +28,7 @@ from rest_framework.routers import SimpleRouter
 from rest_framework.views import APIView
 
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import idempotent, post_action
 from apps.accounts.selectors import has_company_permission
 from apps.console.selectors.system_status import (
     COMPONENT_FACTS,
@@ -66,7 +64,11 @@ from controlplane.web.problem_details import (
     problem_translator,
     register_problem,
 )
-from controlplane.web.rest import QuerySerializer, ResourceViewSet, supports_dry_run
+from controlplane.web.rest import (
+    CollectionViewSet,
+    StrictView,
+    supports_dry_run,
+)
 from controlplane.web.type_schemas import DeclaredByKindField
 
 _PREFIX = "/api/v1/"
@@ -99,20 +101,19 @@ class ApiIndexSerializer(serializers.Serializer[Any]):
     resources = ApiResourceSerializer(many=True, help_text="Collections that you may read.")
 
 
-class ApiIndexView(APIView):
+class ApiIndexView(StrictView):
     """Resources of the API."""
 
+    tag = "operations"
     token_scope = Scope.READ
 
     @extend_schema(
         summary="Index of the API",
         description="Collections that the caller may read, with their URLs, and the documentation.",
-        tags=["operations"],
         operation_id="index_retrieve",
         responses=ApiIndexSerializer,
     )
     def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
         answer = {
             "title": spectacular_settings.TITLE,
             "version": spectacular_settings.VERSION,
@@ -187,22 +188,18 @@ def _may_read(collection: ApiCollection, request: Request) -> bool:
     return True
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Clusters", tags=["fleet"]),
-)
-class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Cluster]):
+class ClusterViewSet(CollectionViewSet[Cluster]):
     """Where work runs. Everybody who is logged in may see the fleet."""
 
+    tag = "fleet"
+    summaries = {"list": "Clusters"}
     token_scope = Scope.ADMIN
     serializer_class = ClusterSerializer
-
-    def get_queryset(self) -> QuerySet[Cluster]:
-        return selectors.clusters_with_counts()
+    visible = staticmethod(lambda _user: selectors.clusters_with_counts())
 
     @extend_schema(
         summary="A cluster",
         description="With its options and connection checks for operators of the fleet.",
-        tags=["fleet"],
         responses={
             (200, "application/json"): {
                 # Not oneOf: a detail is a cluster too.
@@ -223,7 +220,6 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         summary="Register a cluster",
         description="The connection is checked first. The kubeconfig must contain its credentials "
         "inline; exec plug-ins and file paths are refused. For operators.",
-        tags=["fleet"],
         request=ClusterCreateSerializer,
         responses={201: ClusterDetailSerializer},
     )
@@ -237,7 +233,6 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     @extend_schema(
         summary="Change a cluster",
         description="The connection is checked first. For operators.",
-        tags=["fleet"],
         request=ClusterChangeSerializer,
         responses=ClusterDetailSerializer,
     )
@@ -256,12 +251,8 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
     @extend_schema(
         summary="Remove a cluster",
-        description=(
-            "Refused while workloads use cards of the cluster or its nodes are isolated. "
-            "Objects on the cluster are not deleted."
-        ),
-        tags=["fleet"],
-        responses={204: None},
+        description="Refused while workloads use cards of the cluster or its nodes are isolated. "
+        "Objects on the cluster are not deleted.",
     )
     def destroy(self, request: Request, uid: str) -> Response:
         cluster, actor = self.get_object(), acting_user(request)
@@ -270,14 +261,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    @extend_schema(
-        summary="Check the connection to a cluster",
-        tags=["fleet"],
-        request=None,
-        responses=ClusterDetailSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Check the connection to a cluster", responses=ClusterDetailSerializer)
     def check(self, request: Request, uid: str) -> Response:
         cluster, actor = self.get_object(), acting_user(request)
         clusters.cluster_check(cluster=cluster, actor=actor, at=timezone.now())
@@ -374,9 +358,10 @@ class StatusSerializer(serializers.Serializer[ProductStatus]):
     versions: Any = serializers.DictField(child=serializers.CharField())
 
 
-class StatusView(APIView):
+class StatusView(StrictView):
     """For operators and administrators."""
 
+    tag = "operations"
     token_scope = Scope.READ
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -385,13 +370,9 @@ class StatusView(APIView):
         require_permission_to_view_product_status(request.user)
 
     @extend_schema(
-        summary="System status",
-        tags=["operations"],
-        operation_id="status_retrieve",
-        responses=StatusSerializer,
+        summary="System status", operation_id="status_retrieve", responses=StatusSerializer
     )
     def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
         return Response(StatusSerializer(product_status()).data)
 
 

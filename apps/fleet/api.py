@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
 from django.urls import include, path
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
-from rest_framework import mixins, serializers
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
-from rest_framework.views import APIView
 
 from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
@@ -29,11 +27,11 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import CheckVerdict
 from controlplane.web.references import ReferenceNaming, register_reference_naming
 from controlplane.web.rest import (
+    CollectionViewSet,
     ListFilters,
     ObjectReference,
-    QuerySerializer,
-    ResourceViewSet,
     StrictSerializer,
+    StrictView,
     VisibleUidField,
 )
 from controlplane.web.type_schemas import DeclaredByKindField
@@ -295,51 +293,43 @@ class ChipSerializer(serializers.Serializer[Any]):
         return sorted(known.chip.unverified)
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Nodes", tags=["fleet"], parameters=[NodeFilters]),
-    retrieve=extend_schema(summary="A node", tags=["fleet"]),
-)
-class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Node]):
+class NodeViewSet(CollectionViewSet[Node]):
+    tag = "fleet"
+    summaries = {"list": "Nodes", "retrieve": "A node"}
     token_scope = Scope.ADMIN
     serializer_class = NodeSerializer
     queries = {"list": NodeFilters}
-
-    def get_queryset(self) -> QuerySet[Node]:
-        return selectors.nodes_with_cluster()
+    visible = staticmethod(lambda _user: selectors.nodes_with_cluster())
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Cards", tags=["fleet"], parameters=[CardFilters]),
-    retrieve=extend_schema(summary="A card", tags=["fleet"]),
-)
-class CardViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Card]):
+class CardViewSet(CollectionViewSet[Card]):
+    tag = "fleet"
+    summaries = {"list": "Cards", "retrieve": "A card"}
     token_scope = Scope.ADMIN
     serializer_class = CardSerializer
     queries = {"list": CardFilters}
-
-    def get_queryset(self) -> QuerySet[Card]:
-        return selectors.cards_with_node()
+    visible = staticmethod(lambda _user: selectors.cards_with_node())
 
 
-class ChipsView(APIView):
+class ChipsView(StrictView):
     """The chips that the installed plug-ins know."""
 
+    tag = "fleet"
     token_scope = Scope.READ
 
-    @extend_schema(summary="Chips", tags=["fleet"], responses=ChipSerializer(many=True))
+    @extend_schema(summary="Chips", responses=ChipSerializer(many=True))
     def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
         return Response(ChipSerializer(selectors.fleet_chips(), many=True).data)
 
 
-class ChipView(APIView):
+class ChipView(StrictView):
     """One of them, by its name or another that drivers and labels give it."""
 
+    tag = "fleet"
     token_scope = Scope.READ
 
-    @extend_schema(summary="A chip", tags=["fleet"], responses=ChipSerializer)
+    @extend_schema(summary="A chip", responses=ChipSerializer)
     def get(self, request: Request, name: str) -> Response:
-        QuerySerializer.read(request)
         known = selectors.fleet_chip(name)
         if known is None:
             raise NotFound(f"no plug-in knows a chip called {name!r}")

@@ -56,9 +56,6 @@ class Cluster(UidModel):
     class Meta:
         ordering = ("name",)
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class Node(UidModel, VersionedModel):
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
@@ -89,9 +86,6 @@ class Node(UidModel, VersionedModel):
         constraints = (
             models.UniqueConstraint(fields=("cluster", "name"), name="node_once_in_cluster"),
         )
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Card(UidModel, VersionedModel):

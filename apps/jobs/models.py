@@ -69,9 +69,6 @@ class Job(UidModel):
             models.Index(fields=("state", "-id")),
         )
 
-    def __str__(self) -> str:
-        return self.name
-
     @property
     def resolved_retry_policy(self) -> RetryPolicy:
         return RetryPolicy.from_json(self.retry_policy)
@@ -272,6 +269,3 @@ class SavedFilter(UidModel):
                 name="job_filter_default_once",
             ),
         )
-
-    def __str__(self) -> str:
-        return self.name

@@ -181,9 +181,6 @@ class Dataset(UidModel):
             ),
         )
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class DatasetVersion(UidModel):
     """Rows in canonical form, split into training, validation and test."""
@@ -235,9 +232,6 @@ class ModelLine(UidModel):
                 nulls_distinct=False,
             ),
         )
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class ModelVersion(UidModel):

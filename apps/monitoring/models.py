@@ -182,9 +182,6 @@ class HealthRule(UidModel):
     class Meta:
         ordering = ("name",)
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class HealthPolicy(models.Model):
     """The guards and pauses of automatic decisions; one row (``controlplane.domain.health.decisions.Policy``)."""
@@ -234,9 +231,6 @@ class Rollout(UidModel):
 
     class Meta:
         ordering = ("-id",)
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class RolloutNode(UidModel):
@@ -302,9 +296,6 @@ class AlertRule(UidModel):
 
     class Meta:
         ordering = ("name",)
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class AlertGroup(UidModel):
@@ -426,9 +417,6 @@ class AlertReceiver(UidModel):
     class Meta:
         ordering = ("name",)
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class AlertRoute(UidModel):
     """Which alerts go to which receivers; several routes may match the same alert."""
@@ -441,9 +429,6 @@ class AlertRoute(UidModel):
 
     class Meta:
         ordering = ("name",)
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class AlertNotice(UidModel):

@@ -7,15 +7,14 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
-from rest_framework import mixins, serializers, status
-from rest_framework.decorators import action
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import idempotent, post_action
 from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.notifications.models import Notification, Webhook, WebhookDelivery, WebhookTry
 from apps.notifications.selectors import notifications as inbox
@@ -33,10 +32,10 @@ from controlplane.domain.common.permissions import Scope
 from controlplane.web.problem_details import register_problem
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
+    CollectionViewSet,
     ListFilters,
     M,
     ObjectReference,
-    ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
     supports_dry_run,
@@ -193,72 +192,48 @@ class WebhookDeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
         )
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="My notifications",
-        tags=["notifications"],
-        parameters=[NotificationFilters],
-    ),
-    retrieve=extend_schema(summary="A notification", tags=["notifications"]),
-)
-class NotificationViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Notification]
-):
+class NotificationViewSet(CollectionViewSet[Notification]):
     """The caller's own."""
 
+    tag = "notifications"
+    summaries = {"list": "My notifications", "retrieve": "A notification"}
     token_scope = Scope.ALL
     queries = {"list": NotificationFilters}
     serializer_class = NotificationSerializer
+    visible = staticmethod(inbox.notifications_of_user)
 
-    def get_queryset(self) -> QuerySet[Notification]:
-        return inbox.notifications_of_user(self.request.user)
-
-    @extend_schema(
-        summary="Mark a notification as read",
-        tags=["notifications"],
-        request=None,
-        responses=NotificationSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Mark a notification as read")
     def read(self, request: Request, uid: str) -> Response:
         row = self.get_object()
         user = acting_user(request)
         notifications.notifications_mark_read(user=user, uids=[row.uid], at=timezone.now())
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(
-        summary="Mark all of my notifications as read",
-        tags=["notifications"],
-        request=None,
+    @post_action(
+        "Mark all of my notifications as read",
         responses=MarkedReadCountSerializer,
+        detail=False,
+        url_path="read-all",
     )
-    @idempotent
-    @action(detail=False, methods=["post"], url_path="read-all")
     def read_all(self, request: Request) -> Response:
         user = acting_user(request)
         marked = notifications.notifications_mark_read(user=user, uids=None, at=timezone.now())
         return Response({"marked": marked})
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Webhooks of my teams", tags=["notifications"]),
-    retrieve=extend_schema(summary="A webhook", tags=["notifications"]),
-)
-class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Webhook]):
+class WebhookViewSet(CollectionViewSet[Webhook]):
     """Those of teams that the caller may manage."""
 
+    tag = "notifications"
+    summaries = {"list": "Webhooks of my teams", "retrieve": "A webhook"}
     token_scope = Scope.ADMIN
     serializer_class = WebhookSerializer
-
-    def get_queryset(self) -> QuerySet[Webhook]:
-        return selectors.webhooks_visible(self.request.user)
+    visible = staticmethod(selectors.webhooks_visible)
 
     @extend_schema(
         summary="Create a webhook",
         description="The URL is called for each event of the selected kinds. The secret is shown "
         "only in this response.",
-        tags=["notifications"],
         request=WebhookCreateSerializer,
         responses={201: WebhookWithSecretSerializer},
     )
@@ -274,7 +249,6 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         summary="Change, pause or resume a webhook",
         description="If scheme, host or port of the URL change, a new secret is created and shown "
         "only in this response.",
-        tags=["notifications"],
         request=WebhookChangeSerializer,
         responses=WebhookWithNewSecretSerializer,
     )
@@ -286,33 +260,22 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         secret = webhooks.webhook_change(webhook=webhook, actor=actor, active=active, **given)
         return Response({**self.get_serializer(webhook).data, "secret": secret})
 
-    @extend_schema(summary="Delete a webhook", tags=["notifications"], responses={204: None})
+    @extend_schema(summary="Delete a webhook")
     def destroy(self, request: Request, uid: str) -> Response:
         webhooks.webhook_delete(webhook=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    @extend_schema(
-        summary="Rotate the secret of a webhook",
-        tags=["notifications"],
-        request=None,
-        responses=WebhookWithSecretSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Rotate the secret of a webhook", responses=WebhookWithSecretSerializer)
     def rotate(self, request: Request, uid: str) -> Response:
         webhook = self.get_object()
         secret = webhooks.webhook_secret_rotate(webhook=webhook, actor=acting_user(request))
         return Response({**self.get_serializer(webhook).data, "secret": secret})
 
-    @extend_schema(
-        summary="Send a test event to a webhook",
-        description="The result is shown by the delivery.",
-        tags=["notifications"],
-        request=None,
+    @post_action(
+        "Send a test event to a webhook",
+        "The result is shown by the delivery.",
         responses={202: WebhookDeliverySerializer},
     )
-    @idempotent
-    @action(detail=True, methods=["post"])
     def test(self, request: Request, uid: str) -> Response:
         delivery = webhooks.webhook_test(
             webhook=self.get_object(), actor=acting_user(request), at=timezone.now()
@@ -321,37 +284,24 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         return Response(body, status=status.HTTP_202_ACCEPTED)
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="Webhook deliveries",
-        tags=["notifications"],
-        parameters=[WebhookDeliveryFilters],
-    ),
-    retrieve=extend_schema(
-        summary="Get a webhook delivery with all attempts", tags=["notifications"]
-    ),
-)
-class WebhookDeliveryViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[WebhookDelivery]
-):
+class WebhookDeliveryViewSet(CollectionViewSet[WebhookDelivery]):
     """To webhooks of teams that the caller may manage."""
 
+    tag = "notifications"
+    summaries = {
+        "list": "Webhook deliveries",
+        "retrieve": "Get a webhook delivery with all attempts",
+    }
     token_scope = Scope.ADMIN
     queries = {"list": WebhookDeliveryFilters}
     serializer_class = WebhookDeliverySerializer
+    visible = staticmethod(selectors.webhook_deliveries_visible)
 
-    def get_queryset(self) -> QuerySet[WebhookDelivery]:
-        return selectors.webhook_deliveries_visible(self.request.user)
-
-    @extend_schema(
-        summary="Send a delivery again",
-        description="The id and the content are unchanged.",
-        tags=["notifications"],
-        request=None,
+    @post_action(
+        "Send a delivery again",
+        "The id and the content are unchanged.",
         responses={202: WebhookDeliverySerializer},
     )
-    @idempotent
-    @action(detail=True, methods=["post"])
     def again(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
         webhooks.webhook_delivery_retry(delivery=self.get_object(), actor=actor, at=timezone.now())

@@ -167,9 +167,6 @@ class Webhook(UidModel):
             models.UniqueConstraint(fields=("team", "name"), name="webhook_name_once_in_team"),
         )
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class WebhookDelivery(UidModel):
     """The delivery of one event to one webhook, at least once; receivers recognise repetitions by the id."""

@@ -48,9 +48,6 @@ class Deployment(UidModel, LeasedModel):
             ),
         )
 
-    def __str__(self) -> str:
-        return self.name
-
     @property
     def strategy(self) -> RolloutStrategy:
         return RolloutStrategy(max_surge=self.max_surge, max_unavailable=self.max_unavailable)
@@ -175,9 +172,6 @@ class Route(UidModel):
     #: The deployment that it was created and is deleted with.
     deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="route")
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class AdapterRoute(UidModel):
     """The public model name of a LoRA adapter of a deployment; no route and no other adapter has it.
@@ -192,9 +186,6 @@ class AdapterRoute(UidModel):
 
     class Meta:
         ordering = ("name",)
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class RouteBackend(models.Model):

@@ -42,9 +42,6 @@ class Source(UidModel, LeasedModel):
     class Meta:
         ordering = ("name",)
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class AgentReport(TypedDict, total=False):
     """What an agent said of itself with its newest batch."""
@@ -81,20 +78,9 @@ class NodeToken(UidModel):
         return f"token of {self.node}"
 
 
-class CardMetrics(models.Model):
-    """The latest metrics of one card; a column for each metric, null if not measured."""
+class MetricColumns(models.Model):
+    """A column for each metric, null if not measured."""
 
-    card = models.OneToOneField(
-        Card, on_delete=models.CASCADE, primary_key=True, related_name="metrics"
-    )
-    source = models.ForeignKey(
-        Source, on_delete=models.SET_NULL, null=True, related_name="metrics", db_index=False
-    )
-    #: Serial number of the card as the source reported it last; empty if it reports none.
-    serial = models.CharField(max_length=80, blank=True, default="")
-    #: When they were measured, by the source's clock as far as it can be believed; and when they came.
-    at = models.DateTimeField()
-    received_at = models.DateTimeField()
     utilization = models.FloatField(null=True)
     memory_used = models.FloatField(null=True)
     memory_total = models.FloatField(null=True)
@@ -109,6 +95,25 @@ class CardMetrics(models.Model):
     health = models.FloatField(null=True)
 
     class Meta:
+        abstract = True
+
+
+class CardMetrics(MetricColumns):
+    """The latest metrics of one card; a column for each metric, null if not measured."""
+
+    card = models.OneToOneField(
+        Card, on_delete=models.CASCADE, primary_key=True, related_name="metrics"
+    )
+    source = models.ForeignKey(
+        Source, on_delete=models.SET_NULL, null=True, related_name="metrics", db_index=False
+    )
+    #: Serial number of the card as the source reported it last; empty if it reports none.
+    serial = models.CharField(max_length=80, blank=True, default="")
+    #: When they were measured, by the source's clock as far as it can be believed; and when they came.
+    at = models.DateTimeField()
+    received_at = models.DateTimeField()
+
+    class Meta:
         # Written often, and never by an indexed column: updates stay on their page.
         db_table = "telemetry_cardfigures"
         verbose_name_plural = "card metrics"
@@ -117,7 +122,7 @@ class CardMetrics(models.Model):
         return f"figures of {self.card}"
 
 
-class CardHistory(models.Model):
+class CardHistory(MetricColumns):
     """History of the metrics of a card: one row for each measurement.
 
     The table has a partition for each day (``apps.telemetry.services.metric_storage``), unknown to Django:
@@ -133,18 +138,6 @@ class CardHistory(models.Model):
         db_index=False,
     )
     at = models.DateTimeField()
-    utilization = models.FloatField(null=True)
-    memory_used = models.FloatField(null=True)
-    memory_total = models.FloatField(null=True)
-    temperature = models.FloatField(null=True)
-    memory_temperature = models.FloatField(null=True)
-    power = models.FloatField(null=True)
-    clock = models.FloatField(null=True)
-    ecc_corrected = models.FloatField(null=True)
-    ecc_uncorrected = models.FloatField(null=True)
-    link_errors = models.FloatField(null=True)
-    network_errors = models.FloatField(null=True)
-    health = models.FloatField(null=True)
 
     class Meta:
         managed = False

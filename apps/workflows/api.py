@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from django.db.models import QuerySet
 from django.urls import include, path
 from django.utils import timezone
 from drf_spectacular.utils import (
@@ -14,18 +13,16 @@ from drf_spectacular.utils import (
     extend_schema,
     extend_schema_field,
     extend_schema_serializer,
-    extend_schema_view,
 )
-from rest_framework import mixins, serializers, status
+from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 
-from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user, require_token_scope
-from apps.accounts.api.idempotency import idempotent
-from apps.accounts.api.serializers import TeamOwnedSerializer
+from apps.accounts.api.idempotency import idempotent, post_action
+from apps.accounts.api.serializers import TeamListFilters, TeamOwnedSerializer
 from apps.accounts.models import Team
 from apps.models import selectors as registry
 from apps.quotas.api.queues import queue_reference_field, require_queue_of_team
@@ -40,9 +37,8 @@ from controlplane.domain.specs.evaluation import METRICS
 from controlplane.ports.engines import EngineTask
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
-    ListFilters,
+    CollectionViewSet,
     ObjectReference,
-    ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
     supports_dry_run,
@@ -192,7 +188,7 @@ class PipelineEventSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField(source="transition.at")
 
 
-class PipelineFilters(ListFilters):
+class PipelineFilters(TeamListFilters):
     lookups = {
         "state": "state__in",
         "team": "team",
@@ -202,9 +198,6 @@ class PipelineFilters(ListFilters):
 
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in PipelineState], required=False
-    )
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
     text = serializers.CharField(required=False, help_text="Text contained in the name.")
@@ -304,20 +297,13 @@ class GateOverrideSerializer(StrictSerializer[Any]):
     )
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Pipelines", tags=["pipelines"], parameters=[PipelineFilters]),
-    retrieve=extend_schema(
-        summary="A pipeline with its steps, outputs and metrics",
-        tags=["pipelines"],
-    ),
-)
-class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Pipeline]):
+class PipelineViewSet(CollectionViewSet[Pipeline]):
+    tag = "pipelines"
+    summaries = {"list": "Pipelines", "retrieve": "A pipeline with its steps, outputs and metrics"}
     token_scope = Scope.JOBS
     queries = {"list": PipelineFilters}
     serializer_class = PipelineSerializer
-
-    def get_queryset(self) -> QuerySet[Pipeline]:
-        return selectors.pipelines_visible(self.request.user)
+    visible = staticmethod(selectors.pipelines_visible)
 
     def _require_step_permissions(self, kinds: Sequence[StepKind], *, team: Team) -> None:
         """A step that deploys needs what deploying needs, of the person and of the token."""
@@ -336,13 +322,9 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
 
     @extend_schema(
         summary="Submit a pipeline",
-        description=(
-            "Each step uses the latest version that an earlier step created, or model_version. "
-            "Validates the request and returns all errors together (422)."
-        ),
-        tags=["pipelines"],
+        description="Each step uses the latest version that an earlier step created, or model_version. "
+        "Validates the request and returns all errors together (422).",
         request=PipelineSubmitSerializer,
-        responses={201: PipelineSerializer},
     )
     @supports_dry_run
     @idempotent
@@ -356,7 +338,6 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
 
     @extend_schema(
         summary="Check a pipeline without submitting it",
-        tags=["pipelines"],
         request=PipelineSubmitSerializer,
         responses=PipelineCheckSerializer,
     )
@@ -368,42 +349,25 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
             {"accepted": not findings, "findings": [asdict(finding) for finding in findings]}
         )
 
-    @extend_schema(
-        summary="Cancel a pipeline and its running step",
-        tags=["pipelines"],
-        request=None,
-        responses=PipelineSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Cancel a pipeline and its running step")
     def cancel(self, request: Request, uid: str) -> Response:
         services.pipeline_cancel(
             pipeline=self._runnable_pipeline(), actor=acting_user(request), at=timezone.now()
         )
         return self._pipeline_response(uid)
 
-    @extend_schema(
-        summary="Retry a pipeline from its failed or cancelled step",
-        tags=["pipelines"],
-        request=None,
-        responses=PipelineSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Retry a pipeline from its failed or cancelled step")
     def retry(self, request: Request, uid: str) -> Response:
         services.pipeline_retry(
             pipeline=self._runnable_pipeline(), actor=acting_user(request), at=timezone.now()
         )
         return self._pipeline_response(uid)
 
-    @extend_schema(
-        summary="Approve a pipeline that failed a gate",
-        tags=["pipelines"],
+    @post_action(
+        "Approve a pipeline that failed a gate",
         request=GateOverrideSerializer,
-        responses=PipelineSerializer,
+        url_path="gate-override",
     )
-    @idempotent
-    @action(detail=True, methods=["post"], url_path="gate-override")
     def override_gate(self, request: Request, uid: str) -> Response:
         given = self.validated_body(GateOverrideSerializer)
         services.gate_override(
@@ -416,7 +380,6 @@ class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
 
     @extend_schema(
         summary="State transitions of a pipeline and its steps, latest first",
-        tags=["pipelines"],
         responses=PipelineEventSerializer(many=True),
     )
     @action(detail=True, pagination_class=None)

@@ -50,9 +50,6 @@ class Pipeline(UidModel, LeasedModel):
             ),
         )
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class PipelineTransition(Transition):
     entity = models.ForeignKey(Pipeline, on_delete=models.CASCADE, related_name="transitions")

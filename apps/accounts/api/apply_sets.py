@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Q, QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
-from rest_framework import mixins, serializers, status
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -26,9 +26,9 @@ from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.problem_details import register_problem
 from controlplane.web.rest import (
     LARGEST_INTEGER,
+    CollectionViewSet,
     ListFilters,
     ObjectReference,
-    ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
 )
@@ -86,13 +86,11 @@ class ApplySetFilters(ListFilters):
     name = serializers.CharField(required=False, help_text="Exact name.")
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Apply sets", tags=["accounts"], parameters=[ApplySetFilters]),
-    retrieve=extend_schema(summary="An apply set with its objects", tags=["accounts"]),
-)
-class ApplySetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ApplySet]):
+class ApplySetViewSet(CollectionViewSet[ApplySet]):
     """Objects by the set of documents that describes them. Changing a set changes none of its objects."""
 
+    tag = "accounts"
+    summaries = {"list": "Apply sets", "retrieve": "An apply set with its objects"}
     #: What is in a set may be deleted by the next who applies it, whatever kind it is of.
     token_scope = Scope.ALL
     serializer_class = ApplySetSerializer
@@ -108,9 +106,7 @@ class ApplySetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     @extend_schema(
         summary="Create an apply set",
         description="Requires the permission to submit jobs in the team, or to operate the fleet.",
-        tags=["accounts"],
         request=ApplySetCreateSerializer,
-        responses={201: ApplySetSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
@@ -122,9 +118,7 @@ class ApplySetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
     @extend_schema(
         summary="Replace the objects of an apply set",
         description="Refused (409) if the set has another version, or an object is in another set.",
-        tags=["accounts"],
         request=ApplySetChangeSerializer,
-        responses=ApplySetSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         row = self.get_object()
@@ -138,12 +132,7 @@ class ApplySetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         )
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(
-        summary="Delete an apply set",
-        description="Its objects are not changed.",
-        tags=["accounts"],
-        responses={204: None},
-    )
+    @extend_schema(summary="Delete an apply set", description="Its objects are not changed.")
     def destroy(self, request: Request, uid: str) -> Response:
         row = self.get_object()
         self._require_permission(request, row.team)

@@ -18,13 +18,16 @@ from django.db import transaction
 from django.http import QueryDict
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
+from rest_framework.fields import empty
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts import services
 from apps.accounts.api.authentication import acting_user
+from controlplane.web.rest import supports_dry_run
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
@@ -80,6 +83,35 @@ def idempotent(handler: Handler[V, P]) -> Handler[V, P]:
         return response
 
     return idempotency_key_schema(once)
+
+
+def post_action(
+    summary: str,
+    description: str | None = None,
+    *,
+    request: Any = None,
+    responses: Any = empty,
+    detail: bool = True,
+    dry_run: bool = False,
+    **options: Any,
+) -> Callable[[Handler[V, P]], Handler[V, P]]:
+    """An idempotent action of a view set by POST, with its description in the API schema.
+
+    :param request: serializer of the body; None: it has none.
+    :param responses: default: the serializer of the view set.
+    :param detail: whether it is an action on one row.
+    :param dry_run: whether it takes ``?dry_run=true``.
+    :param options: of :func:`rest_framework.decorators.action`.
+    """
+
+    def decorate(handler: Handler[V, P]) -> Handler[V, P]:
+        once = idempotent(action(detail=detail, methods=["post"], **options)(handler))
+        described = extend_schema(
+            summary=summary, description=description, request=request, responses=responses
+        )
+        return described(supports_dry_run(once) if dry_run else once)
+
+    return decorate
 
 
 def request_fingerprint(request: Request) -> str:

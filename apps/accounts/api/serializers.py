@@ -240,6 +240,14 @@ class TeamOwnedSerializer(StrictSerializer[Any]):
         return attrs
 
 
+class TeamListFilters(ListFilters):
+    """Filters of a list of things that teams own; ``lookups`` names the path to the team."""
+
+    team = VisibleUidField(
+        visible=selectors.teams_visible, required=False, help_text="Slug or uid of the team."
+    )
+
+
 class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
     actor = serializers.CharField(source="actor_name")
     team = serializers.SlugRelatedField[Team](slug_field="uid", read_only=True, allow_null=True)

@@ -11,7 +11,6 @@ from rest_framework import mixins, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.accounts import selectors, services
 from apps.accounts.api.authentication import acting_user
@@ -36,25 +35,27 @@ from apps.accounts.api.serializers import (
 )
 from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.web.rest import UID, QuerySerializer, ResourceViewSet, supports_dry_run
+from controlplane.web.rest import (
+    UID,
+    CollectionViewSet,
+    ResourceViewSet,
+    StrictView,
+    supports_dry_run,
+)
 
 _USER_PARAMETER = OpenApiParameter(
     name="user_uid", type=str, location=OpenApiParameter.PATH, description="Uid of the user."
 )
 
 
-class CurrentUserView(APIView):
+class CurrentUserView(StrictView):
     """Who the caller is."""
 
+    tag = "accounts"
     token_scope = Scope.ALL
 
-    @extend_schema(
-        summary="My account, roles and permissions",
-        tags=["accounts"],
-        responses=CurrentUserSerializer,
-    )
+    @extend_schema(summary="My account, roles and permissions", responses=CurrentUserSerializer)
     def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
         user = acting_user(request)
         context = {"roles": selectors.roles_by_team(user)}
         teams = TeamSerializer(selectors.teams_visible(user), many=True, context=context).data
@@ -70,18 +71,14 @@ class CurrentUserView(APIView):
         )
 
 
-@extend_schema_view(
-    list=extend_schema(summary="My teams", tags=["accounts"]),
-    retrieve=extend_schema(summary="A team", tags=["accounts"]),
-)
-class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Team]):
+class TeamViewSet(CollectionViewSet[Team]):
     """Teams whose things the caller may see."""
 
+    tag = "accounts"
+    summaries = {"list": "My teams", "retrieve": "A team"}
     token_scope = Scope.ADMIN
     serializer_class = TeamSerializer
-
-    def get_queryset(self) -> QuerySet[Team]:
-        return selectors.teams_visible(self.request.user)
+    visible = staticmethod(selectors.teams_visible)
 
     def get_serializer_context(self) -> dict[str, Any]:
         roles = selectors.roles_by_team(self.request.user)
@@ -90,9 +87,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     @extend_schema(
         summary="Create a team",
         description="For administrators of the company.",
-        tags=["accounts"],
         request=TeamCreateSerializer,
-        responses={201: TeamSerializer},
     )
     @supports_dry_run
     @idempotent
@@ -105,9 +100,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     @extend_schema(
         summary="Rename a team",
         description="For administrators of the company. The slug and with it all links stay.",
-        tags=["accounts"],
         request=TeamChangeSerializer,
-        responses=TeamSerializer,
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
@@ -116,9 +109,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         services.team_rename(team=team, name=values["name"], actor=acting_user(request))
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(
-        summary="Members of a team", tags=["accounts"], responses=MemberSerializer(many=True)
-    )
+    @extend_schema(summary="Members of a team", responses=MemberSerializer(many=True))
     @action(detail=True, pagination_class=None)
     def members(self, request: Request, uid: str) -> Response:
         members = selectors.memberships_by_team_member(self.get_object())
@@ -170,14 +161,13 @@ def _team_member_json(user: User, current: list[Membership]) -> dict[str, Any]:
 
 @extend_schema_view(
     list=extend_schema(
-        summary="People with a company role",
-        description="For administrators of the company.",
-        tags=["accounts"],
+        summary="People with a company role", description="For administrators of the company."
     )
 )
 class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
     """Roles in the whole company, such as operator of the fleet."""
 
+    tag = "accounts"
     token_scope = Scope.ADMIN
     serializer_class = CompanyRolesSerializer
 
@@ -191,9 +181,7 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
     @extend_schema(
         summary="Set the company roles of a user",
         description="For administrators of the company. An empty list revokes every company role.",
-        tags=["accounts"],
         request=CompanyRolesSetSerializer,
-        responses=CompanyRolesSerializer,
     )
     @supports_dry_run
     def update(self, request: Request, uid: str) -> Response:
@@ -206,46 +194,34 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
 @extend_schema_view(
     list=extend_schema(
         summary="Audit log",
-        description=(
-            "Newest first. Administrators of a team see its events, administrators of the "
-            "company all events, other users none."
-        ),
-        tags=["accounts"],
-        parameters=[AuditFilters],
+        description="Newest first. Administrators of a team see its events, administrators of the "
+        "company all events, other users none.",
     )
 )
 class AuditViewSet(mixins.ListModelMixin, ResourceViewSet[AuditEntry]):
     """The audit trail. Nothing here can be changed."""
 
+    tag = "accounts"
     watch_key = "pk"
     append_only = True
     token_scope = Scope.ADMIN
     serializer_class = AuditSerializer
     queries = {"list": AuditFilters}
-
-    def get_queryset(self) -> QuerySet[AuditEntry]:
-        return selectors.audit_entries_visible(self.request.user)
+    visible = staticmethod(selectors.audit_entries_visible)
 
 
-@extend_schema_view(
-    list=extend_schema(summary="My personal tokens", tags=["accounts"]),
-    retrieve=extend_schema(summary="A personal token", tags=["accounts"]),
-)
-class TokenViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[PersonalToken]
-):
+class TokenViewSet(CollectionViewSet[PersonalToken]):
     """Tokens with which programs act as the caller."""
 
+    tag = "accounts"
+    summaries = {"list": "My personal tokens", "retrieve": "A personal token"}
     #: A token that could make others would have no scope at all.
     token_scope = Scope.ALL
     serializer_class = TokenSerializer
-
-    def get_queryset(self) -> QuerySet[PersonalToken]:
-        return selectors.personal_tokens_visible(self.request.user)
+    visible = staticmethod(selectors.personal_tokens_visible)
 
     @extend_schema(
         summary="Create a personal token",
-        tags=["accounts"],
         request=TokenCreateSerializer,
         responses={201: NewTokenSerializer},
     )
@@ -260,9 +236,7 @@ class TokenViewSet(
     @extend_schema(
         summary="Rename a personal token",
         description="Scopes, team and expiry cannot be changed; create another token instead.",
-        tags=["accounts"],
         request=TokenChangeSerializer,
-        responses=TokenSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         token = self.get_object()
@@ -272,10 +246,7 @@ class TokenViewSet(
         return Response(TokenSerializer(token).data)
 
     @extend_schema(
-        summary="Revoke a personal token",
-        description="Takes effect immediately. Idempotent.",
-        tags=["accounts"],
-        responses={204: None},
+        summary="Revoke a personal token", description="Takes effect immediately. Idempotent."
     )
     def destroy(self, request: Request, uid: str) -> Response:
         services.token_revoke(token=self.get_object(), actor=acting_user(request))
@@ -283,17 +254,11 @@ class TokenViewSet(
 
 
 @extend_schema_view(
-    list=extend_schema(
-        summary="Users",
-        description="For administrators of the company.",
-        tags=["accounts"],
-        parameters=[UserFilters],
-    ),
-    retrieve=extend_schema(
-        summary="A user", description="For administrators of the company.", tags=["accounts"]
-    ),
+    list=extend_schema(summary="Users", description="For administrators of the company."),
+    retrieve=extend_schema(summary="A user", description="For administrators of the company."),
 )
-class UserViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[User]):
+class UserViewSet(CollectionViewSet[User]):
+    tag = "accounts"
     token_scope = Scope.ADMIN
     serializer_class = UserSerializer
     queries = {"list": UserFilters}

@@ -41,7 +41,7 @@ def apply_set_create(*, name: str, team: Team | None, actor: User) -> ApplySet:
         raise ApplySetConflict(
             _("an apply set named %(name)s already exists") % {"name": name}
         ) from None
-    record_audit_entry(actor=actor, action="apply_set.create", team=team, uid=row.uid, name=name)
+    record_audit_entry(row, actor=actor, action="apply_set.create", team=team, name=name)
     return row
 
 
@@ -83,11 +83,9 @@ def apply_set_change(
     row.version += 1
     row.save(update_fields=["version", "changed_at"])
     record_audit_entry(
+        row,
         actor=actor,
         action="apply_set.change",
-        team=row.team,
-        uid=row.uid,
-        name=row.name,
         added=len(wanted.keys() - current.keys()),
         removed=len(current.keys() - wanted.keys()),
     )
@@ -111,11 +109,5 @@ def _require_in_no_other_set(row: ApplySet, keys: Collection[tuple[str, str]]) -
 @transaction.atomic
 def apply_set_delete(*, apply_set: ApplySet, actor: User) -> None:
     """Forget a set. Its objects stay as they are."""
-    record_audit_entry(
-        actor=actor,
-        action="apply_set.delete",
-        team=apply_set.team,
-        uid=apply_set.uid,
-        name=apply_set.name,
-    )
+    record_audit_entry(apply_set, actor=actor, action="apply_set.delete")
     apply_set.delete()

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Model
 
 from apps.accounts.models import AuditEntry, Team, User
 from apps.accounts.selectors import RequestUser
@@ -14,6 +15,8 @@ from controlplane.persistence.transactions import audit_entries_deletable
 
 
 def record_audit_entry(
+    row: Model | None = None,
+    /,
     *,
     actor: RequestUser | None,
     action: str,
@@ -22,7 +25,13 @@ def record_audit_entry(
     name: str = "",
     **detail: Any,
 ) -> None:
-    """Record a change, in the same transaction."""
+    """Record a change, in the same transaction.
+
+    :param row: what was changed; its uid, its text and its team are those of the entry, unless given here.
+    """
+    if row is not None:
+        team = team or getattr(row, "team", None)
+        uid, name = uid or getattr(row, "uid", ""), name or str(row)
     user = actor if isinstance(actor, User) else None
     source = current_audit_context()
     AuditEntry.objects.create(

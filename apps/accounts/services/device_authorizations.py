@@ -132,9 +132,9 @@ def device_authorization_decide(
     row.user = user
     row.save(update_fields=["decision", "user"])
     record_audit_entry(
+        row,
         actor=user,
         action="device_authorization.approve" if approved else "device_authorization.deny",
-        uid=row.uid,
         name=format_user_code(row.user_code),
         host=row.host,
         address=row.remote_address,

@@ -16,18 +16,15 @@ from apps.accounts.models import PersonalToken, Team, User
 from apps.accounts.selectors import teams_visible, valid_personal_tokens
 from apps.accounts.services.audit_log import record_audit_entry
 from controlplane.domain.common.permissions import Scope
+from controlplane.domain.common.reasons import FieldRefused
 
 TOKEN_PREFIX = "nfp-"  # noqa: S105 - a public prefix, not a secret
 #: How stale "last used" may be; saves a write on each request.
 LAST_USED_PRECISION = timedelta(minutes=1)
 
 
-class TokenRefused(Exception):
+class TokenRefused(FieldRefused):
     """The token cannot be created; ``field`` names the invalid value."""
-
-    def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 def token_digest(key: str) -> str:
@@ -67,7 +64,7 @@ def token_create(
         team=team,
     )
     record_audit_entry(
-        actor=user, action="token.create", team=team, uid=token.uid, name=name, scopes=token.scopes
+        token, actor=user, action="token.create", team=team, name=name, scopes=token.scopes
     )
     return token, text
 
@@ -123,9 +120,7 @@ def token_rename(*, token: PersonalToken, actor: User, name: str) -> PersonalTok
     _check_token_name(user=token.user, name=name)
     before, token.name = token.name, name
     token.save(update_fields=["name"])
-    record_audit_entry(
-        actor=actor, action="token.change", team=token.team, uid=token.uid, name=name, before=before
-    )
+    record_audit_entry(token, actor=actor, action="token.change", name=name, before=before)
     return token
 
 

@@ -80,9 +80,7 @@ def identity_link(
                 % {"provider": provider.name}
             )
         binding = _create_external_identity(user, identity)
-        record_audit_entry(
-            actor=user, action="identity.link", uid=user.uid, name=user.username, by=provider.name
-        )
+        record_audit_entry(user, actor=user, action="identity.link", by=provider.name)
     _update_external_identity(binding, identity=identity, provider=provider, at=at)
 
 
@@ -114,9 +112,7 @@ def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: SsoProv
     company_roles_sync(user=user, granted=frozenset(), provider=provider.name)
     _sync_company_administrator_role(binding, user=user, granted=False, provider=provider)
     binding.delete()
-    record_audit_entry(
-        actor=actor, action="identity.unlink", uid=user.uid, name=user.username, by=provider.name
-    )
+    record_audit_entry(user, actor=actor, action="identity.unlink", by=provider.name)
 
 
 def _find_external_identity(identity: SsoIdentity) -> ExternalIdentity | None:
@@ -172,9 +168,7 @@ def _create_user_for(identity: SsoIdentity) -> ExternalIdentity:
         first_name=identity.first_name[:150],
         last_name=identity.last_name[:150],
     )
-    record_audit_entry(
-        actor=None, action="user.enrol", uid=user.uid, name=user.username, issuer=identity.issuer
-    )
+    record_audit_entry(user, actor=None, action="user.enrol", issuer=identity.issuer)
     return _create_external_identity(user, identity)
 
 
@@ -224,15 +218,11 @@ def _sync_company_administrator_role(
         return
     if not granted and is_last_administrator(user):
         log.warning("a group was taken from the last administrator of the company")
-        record_audit_entry(
-            actor=None, action="user.keep", uid=user.uid, name=user.username, by=provider.name
-        )
+        record_audit_entry(user, actor=None, action="user.keep", by=provider.name)
         return
     binding.granted_administrator = user.is_superuser = granted
     binding.save(update_fields=["granted_administrator"])
     user.save(update_fields=["is_superuser"])
     staff_status_update(user)
     action = "user.promote" if granted else "user.demote"
-    record_audit_entry(
-        actor=None, action=action, uid=user.uid, name=user.username, by=provider.name
-    )
+    record_audit_entry(user, actor=None, action=action, by=provider.name)

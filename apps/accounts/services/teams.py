@@ -12,6 +12,7 @@ from apps.accounts.models import Membership, Team, User
 from apps.accounts.selectors import RequestUser, is_company_administrator, require_permission
 from apps.accounts.services.audit_log import record_audit_entry
 from controlplane.domain.common.permissions import Permission, TeamRole
+from controlplane.domain.common.reasons import FieldRefused
 
 #: Whoever holds one of them somewhere, or any company role, may enter the admin; there they see what the role
 #: is for.
@@ -22,12 +23,8 @@ class MembershipRefused(Exception):
     """The change would leave the team in an invalid state; the message says what to do instead."""
 
 
-class TeamNameTaken(Exception):
+class TeamNameTaken(FieldRefused):
     """The name or slug is in use; ``field`` is ``name`` or ``slug``."""
-
-    def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 def staff_status_update(user: User) -> None:
@@ -66,9 +63,7 @@ def team_create(
     require_permission(actor, Permission.MANAGE_TEAM, team=None)
     _check_team_name_available(name=name, slug=slug)
     team = Team.objects.create(name=name, slug=slug)
-    record_audit_entry(
-        actor=actor, action="team.create", team=team, uid=team.uid, name=name, slug=slug
-    )
+    record_audit_entry(team, actor=actor, action="team.create", team=team, name=name, slug=slug)
     for user, roles in members.items():
         membership_set(team=team, user=user, roles=roles, actor=actor)
     return team
@@ -87,9 +82,7 @@ def team_rename(*, team: Team, name: str, actor: User) -> None:
     _check_team_name_available(name=name, slug=team.slug, beside=team)
     before, team.name = team.name, name
     team.save(update_fields=["name"])
-    record_audit_entry(
-        actor=actor, action="team.rename", team=team, uid=team.uid, name=name, before=before
-    )
+    record_audit_entry(team, actor=actor, action="team.rename", team=team, name=name, before=before)
 
 
 @transaction.atomic
@@ -125,11 +118,10 @@ def membership_set(
     for role in sorted(roles - set(before)):
         Membership.objects.create(team=team, user=user, role=role)
     record_audit_entry(
+        user,
         actor=actor,
         action="membership.set" if roles else "membership.remove",
         team=team,
-        uid=user.uid,
-        name=user.username,
         roles=sorted(roles),
         before=sorted(before),
     )
@@ -197,11 +189,10 @@ def memberships_sync(
     for team in sorted(changed, key=lambda one: one.pk):
         roles = Membership.objects.filter(user=user, team=team).order_by("role")
         record_audit_entry(
+            user,
             actor=None,
             action="membership.sync",
             team=team,
-            uid=user.uid,
-            name=user.username,
             roles=list(roles.values_list("role", flat=True)),
             by=provider,
         )

@@ -18,17 +18,14 @@ from apps.accounts.selectors import RequestUser, require_permission
 from apps.accounts.services.audit_log import record_audit_entry
 from apps.accounts.services.teams import membership_set, staff_status_update
 from controlplane.domain.common.permissions import CompanyRole, Permission, TeamRole
+from controlplane.domain.common.reasons import FieldRefused
 
 #: Fields that users change themselves.
 PROFILE_FIELDS = ("first_name", "last_name", "language", "time_zone")
 
 
-class UserChangeRefused(Exception):
+class UserChangeRefused(FieldRefused):
     """The change of the user is refused; ``field`` names the invalid value, if there is one."""
-
-    def __init__(self, message: str, *, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
 
 
 @transaction.atomic
@@ -40,7 +37,7 @@ def administrator_ensure(*, username: str, password: str) -> User:
     if created:
         user.set_password(password)
         user.save(update_fields=["password"])
-        record_audit_entry(actor=None, action="user.create", uid=user.uid, name=username)
+        record_audit_entry(user, actor=None, action="user.create", name=username)
     return user
 
 
@@ -67,7 +64,7 @@ def user_create(
         message = _("a user with the e-mail %(email)s already exists") % {"email": email}
         raise UserChangeRefused(message, field="email")
     user = User.objects.create_user(username, email)
-    record_audit_entry(actor=actor, action="user.create", uid=user.uid, name=username, email=email)
+    record_audit_entry(user, actor=actor, action="user.create", name=username, email=email)
     if team is not None and roles:
         membership_set(team=team, user=user, roles=roles, actor=actor)
     return user
@@ -92,7 +89,7 @@ def create_password_invitation(*, user: User, actor: User) -> tuple[str, str]:
     if not user.is_active:
         message = _("%(name)s is deactivated; reactivate the account first")
         raise UserChangeRefused(message % {"name": user.username})
-    record_audit_entry(actor=actor, action="user.invite", uid=user.uid, name=user.username)
+    record_audit_entry(user, actor=actor, action="user.invite")
     return password_set_link_parts(user)
 
 
@@ -112,7 +109,7 @@ def user_set_active(*, user: User, is_active: bool, actor: User) -> bool:
     if not is_active:
         sessions_end(user=user)
     action = "user.reactivate" if is_active else "user.deactivate"
-    record_audit_entry(actor=actor, action=action, uid=user.uid, name=user.username)
+    record_audit_entry(user, actor=actor, action=action)
     return True
 
 
@@ -124,7 +121,7 @@ def user_unlock(*, user: User, actor: User) -> None:
     """
     require_permission(actor, Permission.MANAGE_TEAM, team=None)
     reset(username=user.username)
-    record_audit_entry(actor=actor, action="user.unlock", uid=user.uid, name=user.username)
+    record_audit_entry(user, actor=actor, action="user.unlock")
 
 
 @transaction.atomic
@@ -143,7 +140,7 @@ def user_set_administrator(*, user: User, is_administrator: bool, actor: User) -
     user.save(update_fields=["is_superuser"])
     staff_status_update(user)
     action = "user.promote" if is_administrator else "user.demote"
-    record_audit_entry(actor=actor, action=action, uid=user.uid, name=user.username)
+    record_audit_entry(user, actor=actor, action=action)
 
 
 @transaction.atomic
@@ -202,10 +199,9 @@ def _audit_company_roles(
     roles = set(user.company_role_bindings.values_list("role", flat=True))
     if roles != set(before):
         record_audit_entry(
+            user,
             actor=actor,
             action="company_roles.set",
-            uid=user.uid,
-            name=user.username,
             roles=sorted(roles),
             before=sorted(before),
             **detail,
@@ -243,9 +239,7 @@ def profile_change(*, user: User, values: dict[str, Any]) -> list[str]:
         for name in changed:
             setattr(user, name, values[name])
         user.save(update_fields=changed)
-        record_audit_entry(
-            actor=user, action="profile.change", uid=user.uid, name=user.username, fields=changed
-        )
+        record_audit_entry(user, actor=user, action="profile.change", fields=changed)
     return changed
 
 
@@ -266,9 +260,7 @@ def email_change(*, user: User, email: str) -> None:
     old, user.email = user.email, email
     user.save(update_fields=["email"])
     sessions_end(user=user)
-    record_audit_entry(
-        actor=user, action="email.change", uid=user.uid, name=user.username, before=old, after=email
-    )
+    record_audit_entry(user, actor=user, action="email.change", before=old, after=email)
 
 
 def sessions_end(*, user: User) -> None:
@@ -281,4 +273,4 @@ def sessions_end(*, user: User) -> None:
 def user_other_sessions_end(*, user: User) -> None:
     """End all other sessions of the user; the caller keeps the current one."""
     sessions_end(user=user)
-    record_audit_entry(actor=user, action="session.end_all", uid=user.uid, name=user.username)
+    record_audit_entry(user, actor=user, action="session.end_all")

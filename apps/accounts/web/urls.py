@@ -3,15 +3,10 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView, PasswordResetDoneView
 from django.urls import path
 
-from apps.accounts.web import (
-    audit_log,
-    authentication,
-    device_authorization,
-    profile,
-    single_sign_on,
-    teams,
-    users,
-)
+from apps.accounts.web import audit_log, authentication, profile, single_sign_on, teams, users
+from apps.accounts.web import device_authorization as devices
+
+_MEMBER = "teams/<slug:slug>/members/<str:uid>"
 
 urlpatterns = [
     path("login", authentication.PasswordLoginView.as_view(), name="login"),
@@ -31,13 +26,9 @@ urlpatterns = [
         authentication.PasswordSetView.as_view(),
         name="password-set",
     ),
-    path(
-        "oauth/device_authorization",
-        device_authorization.create_device_code,
-        name="device-authorization",
-    ),
-    path("oauth/token", device_authorization.issue_token, name="device-token"),
-    path("device", device_authorization.device_page, name="device"),
+    path("oauth/device_authorization", devices.create_device_code, name="device-authorization"),
+    path("oauth/token", devices.issue_token, name="device-token"),
+    path("device", devices.device_page, name="device"),
     path("profile", profile.profile, name="profile"),
     path("profile/details", profile.profile_change, name="profile-change"),
     path("profile/email", profile.email_change, name="email-change"),
@@ -55,12 +46,8 @@ urlpatterns = [
     path("teams/new", teams.team_new, name="team-new"),
     path("teams/<slug:slug>", teams.team_detail, name="team"),
     path("teams/<slug:slug>/rename", teams.team_rename, name="team-rename"),
-    path("teams/<slug:slug>/members/<str:uid>", teams.team_member_detail, name="team-member"),
-    path(
-        "teams/<slug:slug>/members/<str:uid>/remove",
-        teams.member_remove,
-        name="team-member-remove",
-    ),
+    path(_MEMBER, teams.team_member_detail, name="team-member"),
+    path(f"{_MEMBER}/remove", teams.member_remove, name="team-member-remove"),
     path("people", users.user_list, name="people"),
     path("people/new", users.user_new, name="person-new"),
     path("people/<str:uid>", users.user_detail, name="person"),

@@ -42,9 +42,7 @@ urlpatterns = [
     path("models", models.model_line_list, name="models"),
     path(_VERSION, models.model_version_detail, name="model-version"),
     path(
-        f"{_VERSION}/quantization",
-        models.version_quantization,
-        name="model-version-quantization",
+        f"{_VERSION}/quantization", models.version_quantization, name="model-version-quantization"
     ),
     path("models/<str:uid>", models.model_line_detail, name="model"),
     path("datasets/versions/<str:uid>/lineage", lineage.dataset_lineage, name="dataset-lineage"),

@@ -9,15 +9,3 @@ from apps.fleet.services.inventory import (
     UNSEEN,
     inventory_record,
 )
-
-__all__ = [
-    "PARTITIONED",
-    "TAKEN",
-    "UNHEALTHY",
-    "UNSEEN",
-    "NodeIsolated",
-    "cluster_ensure",
-    "cluster_error_record",
-    "inventory_record",
-    "node_set_cordoned",
-]

@@ -210,7 +210,5 @@ def node_set_cordoned(*, node: Node, cordoned: bool, actor: User) -> bool:
     if not Node.objects.filter(pk=node.pk).exclude(cordoned=cordoned).update(cordoned=cordoned):
         return False
     action = "node.cordon" if cordoned else "node.uncordon"
-    record_audit_entry(
-        actor=actor, action=action, uid=node.uid, name=str(node), cluster=node.cluster.name
-    )
+    record_audit_entry(node, actor=actor, action=action, cluster=node.cluster.name)
     return True

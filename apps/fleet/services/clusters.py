@@ -19,7 +19,7 @@ from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.common.reasons import NONE, Reason, join_reasons
+from controlplane.domain.common.reasons import NONE, FieldRefused, Reason, join_reasons
 from controlplane.outbox.messages import publish_message, publish_messages
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.encryption import encrypt
@@ -43,12 +43,8 @@ _NAMED = 5
 _LOCATION_OPTIONS = ("in_cluster", "kubeconfig", "namespace")
 
 
-class ClusterRefused(Exception):
+class ClusterRefused(FieldRefused):
     """The description is invalid; ``field`` names the invalid value."""
-
-    def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 class ClusterChecksFailed(Exception):
@@ -443,14 +439,7 @@ def _store_checks(cluster: Cluster, checks: tuple[ClusterCheck, ...], *, at: dat
 
 
 def _audit_cluster(cluster: Cluster, *, actor: User, action: str, **detail: Any) -> None:
-    record_audit_entry(
-        actor=actor,
-        action=action,
-        uid=cluster.uid,
-        name=cluster.name,
-        kind=cluster.kind,
-        **detail,
-    )
+    record_audit_entry(cluster, actor=actor, action=action, kind=cluster.kind, **detail)
 
 
 def cluster_ensure(*, name: str, kind: str) -> Cluster:

@@ -20,7 +20,6 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt
@@ -30,10 +29,9 @@ from controlplane.web.problem_details import register_problem
 from controlplane.web.rest import (
     LARGEST_INTEGER,
     BodyTooLarge,
-    BoundedJSONParser,
     IgnoreAcceptHeaderNegotiation,
-    QuerySerializer,
     StrictSerializer,
+    StrictView,
     content_length,
 )
 from controlplane.web.type_schemas import NumbersField, ProgressPointField
@@ -118,35 +116,30 @@ class AttemptTokenAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-class AttemptView(APIView):
+class AttemptView(StrictView):
     """Base view of endpoints that only the attempt itself may use."""
 
     attempt: Attempt
 
+    tag = "attempts"
     authentication_classes = (AttemptTokenAuthentication,)
     permission_classes = (AllowAny,)
-    parser_classes = (BoundedJSONParser,)
     content_negotiation_class = IgnoreAcceptHeaderNegotiation
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        QuerySerializer.read(request)
         # ``AttemptTokenAuthentication`` accepts nothing else.
         self.attempt = cast(Attempt, request.auth)
 
 
 class AttemptProgressView(AttemptView):
     @extend_schema(
-        summary="Report progress",
-        tags=["attempts"],
-        request=AttemptProgressSerializer,
-        responses={204: None},
+        summary="Report progress", request=AttemptProgressSerializer, responses={204: None}
     )
     def post(self, request: Request, uid: str) -> Response:
-        body = AttemptProgressSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        given = self.validated_body(AttemptProgressSerializer)
         services.attempt_progress_store(
-            attempt=self.attempt, points=body.validated_data["points"], at=timezone.now()
+            attempt=self.attempt, points=given["points"], at=timezone.now()
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -156,7 +149,6 @@ class AttemptFileUploadView(AttemptView):
         summary="Upload a file",
         description="Replaces an earlier file with the same path. A file is used when the manifest "
         "lists it.",
-        tags=["attempts"],
         parameters=[
             OpenApiParameter("path", str, OpenApiParameter.PATH),
             OpenApiParameter(
@@ -200,14 +192,12 @@ class AttemptManifestView(AttemptView):
     @extend_schema(
         summary="Submit the manifest",
         description="Send the manifest last. The listed files become the outputs of the job.",
-        tags=["attempts"],
         request=AttemptManifestSerializer,
         responses={204: None},
     )
     def put(self, request: Request, uid: str) -> Response:
-        body = AttemptManifestSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        services.attempt_manifest_store(attempt=self.attempt, manifest=body.validated_data)
+        manifest = self.validated_body(AttemptManifestSerializer)
+        services.attempt_manifest_store(attempt=self.attempt, manifest=manifest)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -255,15 +245,13 @@ class AttemptUploadStartView(AttemptView):
         description="Returns presigned URLs for the parts of a file. Send each part by PUT, then "
         "complete the upload. A repeated request returns new URLs for the same upload; another "
         "file at the same path replaces it.",
-        tags=["attempts"],
         request=AttemptUploadStartSerializer,
         responses=AttemptDirectUploadSerializer,
     )
     def post(self, request: Request, uid: str) -> Response:
-        body = AttemptUploadStartSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        given = self.validated_body(AttemptUploadStartSerializer)
         started = services.attempt_direct_upload_start(
-            attempt=self.attempt, at=timezone.now(), **body.validated_data
+            attempt=self.attempt, at=timezone.now(), **given
         )
         shown = {"upload": "", "parts": ()} if started is None else started
         return Response(AttemptDirectUploadSerializer(shown).data)
@@ -274,15 +262,13 @@ class AttemptUploadCompleteView(AttemptView):
         summary="Complete a direct upload",
         description="Verifies size and digest of the uploaded bytes. Replaces an earlier file with "
         "the same path. A file is used when the manifest lists it.",
-        tags=["attempts"],
         request=AttemptUploadCompleteSerializer,
         responses=StoredFileSerializer,
     )
     def post(self, request: Request, uid: str) -> Response:
-        body = AttemptUploadCompleteSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        given = self.validated_body(AttemptUploadCompleteSerializer)
         path, blob = services.attempt_direct_upload_complete(
-            attempt=self.attempt, upload=body.validated_data["upload"]
+            attempt=self.attempt, upload=given["upload"]
         )
         return Response({"path": path, "digest": blob.digest, "size": blob.size})
 

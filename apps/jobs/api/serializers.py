@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
-from apps.accounts import selectors as accounts
-from apps.accounts.api.serializers import TeamOwnedSerializer
+from apps.accounts.api.serializers import TeamListFilters, TeamOwnedSerializer
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job, JobTransition, SecretVariable
 from apps.jobs.selectors.progress import attempt_utilization
@@ -27,7 +26,6 @@ from controlplane.web.log_responses import LogQuery
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
     LARGEST_INTEGER,
-    ListFilters,
     ObjectReference,
     QuerySerializer,
     VisibleUidField,
@@ -242,7 +240,7 @@ class JobTransitionSerializer(serializers.ModelSerializer[JobTransition]):
         fields = ("from_state", "event", "to_state", "reason", "actor", "at")
 
 
-class JobFilters(ListFilters):
+class JobFilters(TeamListFilters):
     lookups = {
         "state": "state__in",
         "kind": "kind__in",
@@ -257,9 +255,6 @@ class JobFilters(ListFilters):
         choices=[(state.value, state.value) for state in JobState], required=False
     )
     kind = serializers.MultipleChoiceField(choices=KINDS, required=False)
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     model = serializers.CharField(required=False, help_text="Name of the base model.")
     model_version = VisibleUidField(
         visible=registry.model_versions_visible,

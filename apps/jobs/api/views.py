@@ -8,22 +8,20 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
 from datetime import timedelta
 
-from django.db.models import QuerySet
 from django.http import Http404, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import exceptions, mixins, status
+from drf_spectacular.utils import extend_schema
+from rest_framework import exceptions, status
 from rest_framework.decorators import action
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import idempotent, post_action
 from apps.jobs import selectors, services
 from apps.jobs.api import launch_comparison, serializers
 from apps.jobs.models import Attempt, Job
@@ -35,42 +33,32 @@ from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, dec
 from controlplane.web.problem_details import register_problem
 from controlplane.web.rest import (
     BoundedMultiPartParser,
-    QuerySerializer,
-    ResourceViewSet,
+    CollectionViewSet,
+    StrictView,
     supports_dry_run,
 )
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Jobs", tags=["jobs"], parameters=[serializers.JobFilters]),
-    retrieve=extend_schema(
-        summary="A job with its latest attempt, pending reasons and outputs",
-        tags=["jobs"],
-        responses=serializers.JobDetailSerializer,
-    ),
-)
-class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Job]):
+class JobViewSet(CollectionViewSet[Job]):
+    tag = "jobs"
+    summaries = {
+        "list": "Jobs",
+        "retrieve": "A job with its latest attempt, pending reasons and outputs",
+    }
     token_scope = Scope.JOBS
     queries = {
         "list": serializers.JobFilters,
         "curve": serializers.TrainingCurveQuery,
         "log": serializers.JobLogQuery,
     }
-
-    def get_queryset(self) -> QuerySet[Job]:
-        return selectors.jobs_visible(self.request.user)
-
-    def get_serializer_class(self) -> type[serializers.JobSerializer]:
-        if self.action == "list":
-            return serializers.JobSerializer
-        return serializers.JobDetailSerializer
+    visible = staticmethod(selectors.jobs_visible)
+    serializer_class = serializers.JobSerializer
+    detail_serializer_class = serializers.JobDetailSerializer
 
     @extend_schema(
         summary="Submit a job",
         description="Validates the request and returns all errors together (422).",
-        tags=["jobs"],
         request=serializers.JobSubmitSerializer,
-        responses={201: serializers.JobDetailSerializer},
     )
     @supports_dry_run
     @idempotent
@@ -82,7 +70,6 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
 
     @extend_schema(
         summary="Check a job without submitting it",
-        tags=["jobs"],
         request=serializers.JobSubmitSerializer,
         responses=serializers.JobCheckSerializer,
     )
@@ -102,7 +89,6 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @extend_schema(
         summary="Compare the launches of a spec on two chips",
         description="No job is submitted. Secrets are never shown.",
-        tags=["jobs"],
         request=launch_comparison.LaunchComparisonRequestSerializer,
         responses=launch_comparison.LaunchComparisonSerializer,
     )
@@ -112,29 +98,16 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         found = services.compare_launches_of_request(validated["request"], chips=validated["chips"])
         return Response(launch_comparison.launch_comparison_json(found))
 
-    @extend_schema(
-        summary="Cancel a job",
-        description="Requests cancellation; the state changes after all processes have stopped.",
-        tags=["jobs"],
-        request=None,
-        responses=serializers.JobDetailSerializer,
+    @post_action(
+        "Cancel a job", "Requests cancellation; the state changes after all processes have stopped."
     )
-    @idempotent
-    @action(detail=True, methods=["post"])
     def cancel(self, request: Request, uid: str) -> Response:
         job = self.get_object()
         accounts.require_permission(request.user, Permission.RUN, team=job.team)
         services.job_cancel(job=job, actor=acting_user(request), at=timezone.now())
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(
-        summary="Retry a failed or cancelled job from its latest checkpoint",
-        tags=["jobs"],
-        request=None,
-        responses=serializers.JobDetailSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Retry a failed or cancelled job from its latest checkpoint")
     def retry(self, request: Request, uid: str) -> Response:
         job = self.get_object()
         accounts.require_permission(request.user, Permission.RUN, team=job.team)
@@ -142,10 +115,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
-        summary="Reported metrics by step",
-        tags=["jobs"],
-        parameters=[serializers.TrainingCurveQuery],
-        responses=serializers.TrainingCurveSerializer,
+        summary="Reported metrics by step", responses=serializers.TrainingCurveSerializer
     )
     @action(detail=True)
     def curve(self, request: Request, uid: str) -> Response:
@@ -155,13 +125,9 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
 
     @extend_schema(
         summary="Log of a job",
-        description=(
-            "A part of the log as JSON, or as plain text if Accept prefers it. With follow=true plain "
-            "text is streamed until the attempt has ended; an interrupted client reconnects with the "
-            "number of received bytes as offset."
-        ),
-        tags=["jobs"],
-        parameters=[serializers.JobLogQuery],
+        description="A part of the log as JSON, or as plain text if Accept prefers it. With follow=true plain "
+        "text is streamed until the attempt has ended; an interrupted client reconnects with the "
+        "number of received bytes as offset.",
         responses={
             (200, "application/json"): LogSerializer,
             (200, "text/plain"): OpenApiTypes.STR,
@@ -191,7 +157,6 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
 
     @extend_schema(
         summary="State transitions of a job",
-        tags=["jobs"],
         responses=serializers.JobTransitionSerializer(many=True),
     )
     @action(detail=True, pagination_class=None)
@@ -199,35 +164,29 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         moves = self.get_object().transitions.all()
         return Response(serializers.JobTransitionSerializer(moves, many=True).data)
 
-    @extend_schema(
-        summary="Attempts of a job",
-        tags=["jobs"],
-        responses=serializers.AttemptSerializer(many=True),
-    )
+    @extend_schema(summary="Attempts of a job", responses=serializers.AttemptSerializer(many=True))
     @action(detail=True, pagination_class=None)
     def attempts(self, request: Request, uid: str) -> Response:
         attempts = selectors.job_attempts(self.get_object())
         return Response(serializers.AttemptSerializer(attempts, many=True).data)
 
 
-class CodeArchiveView(APIView):
+class CodeArchiveView(StrictView):
     """Archives for script jobs."""
 
+    tag = "jobs"
     token_scope = Scope.JOBS
     parser_classes = (BoundedMultiPartParser,)
 
     @extend_schema(
         summary="Upload code for script jobs",
-        tags=["jobs"],
         request=serializers.CodeArchiveSerializer,
         responses={201: ArtifactSerializer},
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        QuerySerializer.read(request)
-        body = serializers.CodeArchiveSerializer(data=request.data, context={"request": request})
-        body.is_valid(raise_exception=True)
-        team, file = body.validated_data["team"], body.validated_data["file"]
+        given = self.validated_body(serializers.CodeArchiveSerializer)
+        team, file = given["team"], given["file"]
         accounts.require_permission(request.user, Permission.RUN, team=team)
         artifact = artifact_storage.code_upload(
             actor=acting_user(request), team=team, stream=file.file, filename=file.name
@@ -235,18 +194,17 @@ class CodeArchiveView(APIView):
         return Response(ArtifactSerializer(artifact).data, status=status.HTTP_201_CREATED)
 
 
-class EnginesView(APIView):
+class EnginesView(StrictView):
     """The engines that the installed plug-ins provide."""
 
+    tag = "jobs"
     token_scope = Scope.READ
 
     @extend_schema(
         summary="Engines and the fields of their specs",
-        tags=["jobs"],
         responses=serializers.EngineSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
         return Response([asdict(engine) for engine in selectors.installed_engine_descriptions()])
 
 

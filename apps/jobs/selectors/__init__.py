@@ -1,8 +1,6 @@
 """Selectors of jobs and attempts."""
 
 from apps.jobs.selectors.engines import (
-    EngineDescription,
-    FieldDescription,
     engine_description,
     engine_task_support,
     installed_engine_descriptions,
@@ -27,32 +25,3 @@ from apps.jobs.selectors.jobs import (
 from apps.jobs.selectors.logs import attempt_log, attempt_log_from_cluster
 from apps.jobs.selectors.progress import job_curve_points
 from apps.jobs.selectors.secret_variables import masked_text, secret_masker, secret_values
-
-__all__ = [
-    "OWNER_KIND",
-    "WORK_KIND",
-    "EngineDescription",
-    "FieldDescription",
-    "attempt_by_number",
-    "attempt_by_token",
-    "attempt_claim",
-    "attempt_log",
-    "attempt_log_from_cluster",
-    "attempt_token",
-    "engine_description",
-    "engine_task_support",
-    "installed_engine_descriptions",
-    "job_attempts",
-    "job_curve_points",
-    "job_outputs",
-    "jobs_by_state",
-    "jobs_visible",
-    "jobs_with_latest_attempt",
-    "latest_attempt",
-    "masked_text",
-    "pending_claim",
-    "reload_attempt",
-    "saved_filters",
-    "secret_masker",
-    "secret_values",
-]

@@ -1,7 +1,6 @@
 """Services that change jobs and attempts."""
 
 from apps.jobs.services.attempt_reports import (
-    AttemptDirectUpload,
     ReportRefused,
     UploadVerificationBusy,
     attempt_direct_upload_complete,
@@ -10,11 +9,9 @@ from apps.jobs.services.attempt_reports import (
     attempt_manifest_store,
     attempt_progress_store,
     attempt_upload_record,
-    check_output_path,
 )
 from apps.jobs.services.attempt_termination import (
     AttemptTermination,
-    OutOfMemoryRetry,
     attempt_end,
     attempts_end,
     can_requeue,
@@ -28,7 +25,6 @@ from apps.jobs.services.job_requests import (
     SpecRefused,
     job_request_check,
     job_request_resolve,
-    merged_spec_of_request,
 )
 from apps.jobs.services.launch_comparison import (
     LaunchComparison,
@@ -36,8 +32,6 @@ from apps.jobs.services.launch_comparison import (
     compare_launches_of_request,
 )
 from apps.jobs.services.lifecycle import (
-    CancelOutcome,
-    attempt_create,
     attempt_log_store,
     attempt_request_claim,
     attempt_transition,
@@ -60,52 +54,3 @@ from apps.jobs.services.saved_filters import (
     saved_filter_save,
     saved_filter_set_default,
 )
-
-__all__ = [
-    "DEFAULT_ENGINE",
-    "AttemptDirectUpload",
-    "AttemptTermination",
-    "CancelOutcome",
-    "FilterRefused",
-    "JobRequest",
-    "LaunchComparison",
-    "OutOfMemoryRetry",
-    "ReportRefused",
-    "ResolvedRequest",
-    "SpecRefused",
-    "UploadVerificationBusy",
-    "attempt_create",
-    "attempt_direct_upload_complete",
-    "attempt_direct_upload_start",
-    "attempt_end",
-    "attempt_file_receive",
-    "attempt_log_store",
-    "attempt_manifest_store",
-    "attempt_progress_store",
-    "attempt_request_claim",
-    "attempt_transition",
-    "attempt_upload_record",
-    "attempts_end",
-    "can_requeue",
-    "check_output_path",
-    "compare_launches_of_job",
-    "compare_launches_of_request",
-    "default_engine_for_task",
-    "expand_chip_names",
-    "job_cancel",
-    "job_request_check",
-    "job_request_resolve",
-    "job_retry",
-    "job_submit",
-    "job_transition",
-    "jobs_cancel",
-    "may_be_hardware_failure",
-    "merged_spec_of_request",
-    "out_of_memory_retry",
-    "resumable_attempt",
-    "retry_decision",
-    "saved_filter_delete",
-    "saved_filter_rename",
-    "saved_filter_save",
-    "saved_filter_set_default",
-]

@@ -193,11 +193,9 @@ def _requeue_attempts(
 def _audit_retry(attempt: Attempt) -> None:
     job = attempt.job
     record_audit_entry(
+        job,
         actor=None,
         action="job.auto_retry",
-        team=job.team,
-        uid=job.uid,
-        name=job.name,
         attempt=attempt.number,
         retry=attempt.retries,
         max_retries=job.resolved_retry_policy.max_retries,

@@ -110,9 +110,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
         state_reason=Reason("claim.pending.cards", "waiting for cards"),
     )
     secret_variables_store(job=job, variables=request.secret_variables)
-    record_audit_entry(
-        actor=actor, action="job.submit", team=team, uid=job.uid, name=job.name, kind=job.kind
-    )
+    record_audit_entry(job, actor=actor, action="job.submit", team=team, kind=job.kind)
     attempt_create(job=job, continues=None)
     return job
 
@@ -222,7 +220,7 @@ def job_cancel(*, job: Job, actor: User, at: datetime) -> bool:
     row.cancel_requested_at = at
     row.cancel_requested_by = actor.username
     row.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
-    record_audit_entry(actor=actor, action="job.cancel", team=row.team, uid=row.uid, name=row.name)
+    record_audit_entry(row, actor=actor, action="job.cancel")
     for attempt in row.attempts.exclude(state__in=ATTEMPT.final):
         publish_message("attempt.changed", attempt_uid=attempt.uid)
     return True
@@ -271,7 +269,7 @@ def job_retry(*, job: Job, actor: User, at: datetime) -> Attempt:
         ended_at=None,
     )
     last = row.attempts.order_by("-number")[0]
-    record_audit_entry(actor=actor, action="job.retry", team=row.team, uid=row.uid, name=row.name)
+    record_audit_entry(row, actor=actor, action="job.retry")
     return attempt_create(job=row, continues=resumable_attempt(last))
 
 

@@ -28,7 +28,7 @@ from apps.jobs.web.form_fields import (
     form_field_of_spec_field,
     set_choices,
 )
-from apps.jobs.web.forms import RETRY_NAMES, ModelJobForm
+from apps.jobs.web.forms import RETRY_NAMES, GuidedJobForm
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
 from apps.quotas import selectors as quotas
@@ -63,7 +63,7 @@ def finetune_engines() -> tuple[Engine, ...]:
     return tuple(sorted(found, key=lambda engine: (engine.name != DEFAULT_ENGINE, engine.name)))
 
 
-class FinetuneForm(ModelJobForm):
+class FinetuneForm(GuidedJobForm):
     kind = JobKind.FINETUNE
     finding_fields: ClassVar[Mapping[str, str]] = {
         "chips": "chip",
@@ -71,7 +71,6 @@ class FinetuneForm(ModelJobForm):
         "parallel": "parallel_data",
     }
     field_order = ("team", "model_version", "dataset_version", "output_name")
-    #: Fields of each step, in order.
     steps: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "model": ("team", "model_version", "output_name"),
         "data": ("dataset_version", "objective", "epochs"),
@@ -79,18 +78,8 @@ class FinetuneForm(ModelJobForm):
         "resources": ("engine", "chip", "cards", "queue", "priority"),
     }
 
-    output_name = forms.SlugField(
-        label=_("New model name"),
-        max_length=80,
-        help_text=_("Letters, digits, - and _. An existing name adds a version to that model."),
-    )
     engine = forms.ChoiceField(label=_("Engine"), widget=SelectWithDisabledChoices, required=False)
     queue = forms.ChoiceField(label=_("Queue"), required=False, widget=SelectWithDisabledChoices)
-
-    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
-        super().__init__(*args, user=user, **kwargs)
-        if not self.is_bound and not self.initial.get("output_name"):
-            self.initial["output_name"] = self._suggested_output_name(user)
 
     @staticmethod
     def default_models(versions: QuerySet[ModelVersion]) -> QuerySet[ModelVersion]:
@@ -149,21 +138,6 @@ class FinetuneForm(ModelJobForm):
         rows = models.dataset_versions_usable(user).filter(uid=uid)
         name = rows.values_list("dataset__name", flat=True).first() if uid else None
         return f"{name}-model"[:80] if name else ""
-
-    def step_fields(self, step: str) -> list[forms.BoundField]:
-        return [self[name] for name in self.steps[step] if not self[name].is_hidden]
-
-    @property
-    def model_fields(self) -> list[forms.BoundField]:
-        return self.step_fields("model")
-
-    @property
-    def data_fields(self) -> list[forms.BoundField]:
-        return self.step_fields("data")
-
-    @property
-    def method_fields(self) -> list[forms.BoundField]:
-        return self.step_fields("method")
 
     @property
     def resource_fields(self) -> list[forms.BoundField]:

@@ -303,6 +303,42 @@ class ModelJobForm(JobForm):
         return bool(self.initial.get(name)) or (rows is not None and rows.exists())
 
 
+class GuidedJobForm(ModelJobForm):
+    """A form in steps, of a job whose output is a version of a model."""
+
+    #: Fields of each step, in order.
+    steps: ClassVar[Mapping[str, tuple[str, ...]]]
+
+    output_name = forms.SlugField(
+        label=_("New model name"),
+        max_length=80,
+        help_text=_("Letters, digits, - and _. An existing name adds a version to that model."),
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, user=user, **kwargs)
+        if not self.is_bound and not self.initial.get("output_name"):
+            self.initial["output_name"] = self._suggested_output_name(user)
+
+    def _suggested_output_name(self, user: User) -> str:
+        raise NotImplementedError
+
+    def step_fields(self, step: str) -> list[forms.BoundField]:
+        return [self[name] for name in self.steps[step] if not self[name].is_hidden]
+
+    @property
+    def model_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("model")
+
+    @property
+    def data_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("data")
+
+    @property
+    def method_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("method")
+
+
 def _initially_selected_version(
     rows: QuerySet[VersionRow], uid: str | None, *, newest: QuerySet[VersionRow]
 ) -> VersionRow | None:

@@ -15,7 +15,7 @@ from apps.jobs.web.form_fields import (
     SelectWithDisabledChoices,
     disable_choices,
 )
-from apps.jobs.web.forms import RETRY_NAMES, ModelJobForm, number_field
+from apps.jobs.web.forms import RETRY_NAMES, GuidedJobForm, number_field
 from controlplane.domain.common.spec_fields import FieldLimit
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.jobs.lifecycle import JobKind
@@ -37,7 +37,7 @@ def quantization_engines() -> tuple[Engine, ...]:
     return tuple(engine for engine in engines if EngineTask.QUANTIZE in engine.tasks)
 
 
-class QuantizeForm(ModelJobForm):
+class QuantizeForm(GuidedJobForm):
     kind = JobKind.QUANTIZE
     spec_fields: ClassVar[Mapping[str, str]] = {
         "scheme": "scheme",
@@ -64,7 +64,6 @@ class QuantizeForm(ModelJobForm):
     }
     more = (*list(spec_fields)[5:], "name", "priority", "secret_variables", *RETRY_NAMES)
     field_order = ("team", "model_version", "output_name", "dataset_version")
-    #: Fields of each step, in order.
     steps: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "model": ("team", "model_version", "output_name"),
         "data": ("dataset_version", "calibration_split", "split"),
@@ -72,11 +71,6 @@ class QuantizeForm(ModelJobForm):
         "tolerance": ("perplexity_increase", "accuracy_drop"),
     }
 
-    output_name = forms.SlugField(
-        label=_("New model name"),
-        max_length=80,
-        help_text=_("Letters, digits, - and _. An existing name adds a version to that model."),
-    )
     scheme = forms.ChoiceField(
         label=_("Quantization scheme"),
         choices=[(name, _SCHEME_LABELS[name]) for name in SCHEMES],
@@ -145,8 +139,6 @@ class QuantizeForm(ModelJobForm):
         choice.choices = [(engine.name, engine.profile().title) for engine in engines]
         choice.initial = self.engine_name()
         self._disable_unavailable(user, engines)
-        if not self.is_bound and not self.initial.get("output_name"):
-            self.initial["output_name"] = self._suggested_output_name(user)
 
     def engine_name(self) -> str:
         """The selected engine, or the first that supports quantization."""
@@ -186,23 +178,8 @@ class QuantizeForm(ModelJobForm):
         return {**values, "engine": job.engine, "ignore": ", ".join(values["ignore"] or ())}
 
     @property
-    def model_fields(self) -> list[forms.BoundField]:
-        return self.step_fields("model")
-
-    @property
-    def data_fields(self) -> list[forms.BoundField]:
-        return self.step_fields("data")
-
-    @property
-    def method_fields(self) -> list[forms.BoundField]:
-        return self.step_fields("method")
-
-    @property
     def tolerance_fields(self) -> list[forms.BoundField]:
         return self.step_fields("tolerance")
-
-    def step_fields(self, step: str) -> list[forms.BoundField]:
-        return [self[name] for name in self.steps[step] if not self[name].is_hidden]
 
     def default_name(self) -> str:
         return f"quantize {self.cleaned_data['model_version']}"[:120]

@@ -13,7 +13,6 @@ from rest_framework import serializers
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.models import selectors as registry
 from apps.models.models import CatalogCell
@@ -28,7 +27,7 @@ from controlplane.domain.catalog import CatalogEntry, Modality
 from controlplane.domain.catalog.entries import CatalogFacet, SizeClass
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import ObjectReference, QuerySerializer
+from controlplane.web.rest import ObjectReference, QuerySerializer, StrictView
 from controlplane.web.type_schemas import ScalarMapField
 
 CHIP_KINDS = [(kind.value, kind.value) for kind in ChipKind]
@@ -204,18 +203,18 @@ def entry_documents_at(revision: str) -> dict[str, bytes]:
 _MAX_VERSIONS = 50
 
 
-class CatalogView(APIView):
+class CatalogView(StrictView):
+    tag = "catalog"
     token_scope = Scope.MODELS
+    queries = {"get": CatalogFilters}
 
     @extend_schema(
         summary="Model catalog",
         description="All matching models by title, with their compatibility matrices. Not paginated.",
-        tags=["catalog"],
-        parameters=[CatalogFilters],
         responses=CatalogEntrySerializer(many=True),
     )
     def get(self, request: Request) -> HttpResponse:
-        given = CatalogFilters.read(request)
+        given = self.query
         index = selectors.catalog_index()
         found = index.fitting(choice=CatalogFilters.facet_selection(given), text=given.get("q", ""))
         documents = entry_documents_at(index.revision)
@@ -223,19 +222,18 @@ class CatalogView(APIView):
         return HttpResponse(body, content_type="application/json")
 
 
-class CatalogEntryView(APIView):
+class CatalogEntryView(StrictView):
+    tag = "catalog"
     token_scope = Scope.MODELS
 
     @extend_schema(
         summary="A catalog model",
         description="Includes the compatibility matrix for all known chips, the sources and the "
         "registered versions.",
-        tags=["catalog"],
         parameters=[OpenApiParameter("key", OpenApiTypes.STR, OpenApiParameter.PATH)],
         responses=CatalogDetailSerializer,
     )
     def get(self, request: Request, key: str) -> Response:
-        QuerySerializer.read(request)
         found = selectors.catalog_entry(key)
         if found is None:
             raise Http404(f"the catalog has no model called {key!r}")

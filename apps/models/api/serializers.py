@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_sc
 from rest_framework import serializers
 
 from apps.accounts import selectors as accounts
-from apps.accounts.api.serializers import TeamOwnedSerializer
+from apps.accounts.api.serializers import TeamListFilters, TeamOwnedSerializer
 from apps.models import selectors
 from apps.models.models import (
     Artifact,
@@ -410,36 +410,27 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
         )
 
 
-class DatasetFilters(ListFilters):
+class DatasetFilters(TeamListFilters):
     lookups = {"team": "team", "name": "name"}
 
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     name = serializers.CharField(required=False)
 
 
-class DatasetVersionFilters(ListFilters):
+class DatasetVersionFilters(TeamListFilters):
     lookups = {"team": "dataset__team", "dataset": "dataset"}
 
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     dataset = VisibleUidField(
         visible=selectors.datasets_visible, required=False, help_text="Name or uid of the dataset."
     )
 
 
-class ModelLineFilters(ListFilters):
+class ModelLineFilters(TeamListFilters):
     lookups = {"team": "team", "name": "name"}
 
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     name = serializers.CharField(required=False)
 
 
-class ModelVersionFilters(ListFilters):
+class ModelVersionFilters(TeamListFilters):
     lookups = {
         "team": "line__team",
         "model": "line__name",
@@ -447,9 +438,6 @@ class ModelVersionFilters(ListFilters):
         "job": "job_uid",
     }
 
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     model = serializers.CharField(required=False, help_text="Name of the model.")
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ModelState], required=False

@@ -15,13 +15,12 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.models import selectors as registry
 from apps.models.selectors import sizing
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.specs.sizing import TASKS
-from controlplane.web.rest import QuerySerializer, StrictSerializer, VisibleUidField
+from controlplane.web.rest import StrictSerializer, StrictView, VisibleUidField
 from controlplane.web.spec_schemas import SizingSpecField
 
 _MODELS = ("model_version", "catalog", "config")
@@ -136,25 +135,20 @@ class SizingSerializer(serializers.Serializer[Any]):
         return {**asdict(plan), "cards": plan.cards}
 
 
-class SizingView(APIView):
+class SizingView(StrictView):
+    tag = "models"
     token_scope = Scope.MODELS
 
     @extend_schema(
         summary="Estimate the memory of a model",
-        description=(
-            "Returns the parts of the peak memory per card, the requested or a proposed parallel plan, and the "
-            "largest context, concurrency or batch size that fits. Invalid fields are refused (422); a "
-            "configuration that does not fit is returned with findings."
-        ),
-        tags=["models"],
+        description="Returns the parts of the peak memory per card, the requested or a proposed parallel "
+        "plan, and the largest context, concurrency or batch size that fits. Invalid fields are refused (422); a "
+        "configuration that does not fit is returned with findings.",
         request=SizingRequestSerializer,
         responses=SizingSerializer,
     )
     def post(self, request: Request) -> Response:
-        QuerySerializer.read(request)
-        body = SizingRequestSerializer(data=request.data, context={"request": request})
-        body.is_valid(raise_exception=True)
-        given = body.validated_data
+        given = self.validated_body(SizingRequestSerializer)
         sized = sizing.estimate_memory(
             _sizing_subject(given), given["spec"], chip=given["chip"], engine=given["engine"]
         )

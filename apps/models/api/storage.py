@@ -10,15 +10,14 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
-from rest_framework import mixins, serializers, status
-from rest_framework.decorators import action
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import post_action
+from apps.accounts.api.serializers import TeamListFilters
 from apps.accounts.models import Team
 from apps.models.models import Artifact, StorageRun
 from apps.models.selectors import artifacts_visible
@@ -39,12 +38,12 @@ from controlplane.domain.storage.team_storage import (
 )
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
+    CollectionViewSet,
     ListFilters,
     ObjectReference,
     QuerySerializer,
-    ResourceViewSet,
     StrictSerializer,
-    VisibleUidField,
+    StrictView,
     supports_dry_run,
 )
 from controlplane.web.type_schemas import DeclaredField
@@ -112,9 +111,6 @@ class RetentionRulesSerializer(StrictSerializer[Any]):
     checkpoint_days = serializers.IntegerField(min_value=0, max_value=3650, allow_null=True)
     failed_days = serializers.IntegerField(min_value=0, max_value=3650, allow_null=True)
     log_days = serializers.IntegerField(min_value=0, max_value=3650, allow_null=True)
-
-    def to_rules(self) -> RetentionRules:
-        return RetentionRules(**self.validated_data)
 
 
 class TeamRetentionRulesSerializer(serializers.Serializer[Any]):
@@ -211,12 +207,9 @@ class StoredArtifactSerializer(serializers.ModelSerializer[Artifact]):
         return artifact_title(artifact)
 
 
-class StoredArtifactFilters(ListFilters):
+class StoredArtifactFilters(TeamListFilters):
     lookups = {"team": "team", "kind": "kind"}
 
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     kind = serializers.ChoiceField(choices=Artifact.KINDS, required=False)
 
 
@@ -225,14 +218,12 @@ _TEAM = OpenApiParameter(
 )
 
 
-class StorageUsageView(APIView):
+class StorageUsageView(StrictView):
+    tag = "storage"
     token_scope = Scope.ADMIN
 
-    @extend_schema(
-        summary="Storage usage by team", tags=["storage"], responses=StorageUsageSerializer
-    )
+    @extend_schema(summary="Storage usage by team", responses=StorageUsageSerializer)
     def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
         company = accounts.is_company_administrator(request.user)
         answer = {
             "teams": selectors.visible_team_storage(request.user),
@@ -241,40 +232,37 @@ class StorageUsageView(APIView):
         return Response(StorageUsageSerializer(answer).data)
 
 
-class StorageQuotaView(APIView):
+class StorageQuotaView(StrictView):
+    tag = "storage"
     token_scope = Scope.ADMIN
 
     @extend_schema(
         summary="Set the quota of a team",
         description="Administrators only. Existing objects are not deleted.",
-        tags=["storage"],
         parameters=[_TEAM],
         request=StorageQuotaSerializer,
         responses=TeamStorageSerializer,
     )
     @supports_dry_run
     def put(self, request: Request, team: str) -> Response:
-        QuerySerializer.read(request)
         row = get_object_or_404(accounts.teams_visible(request.user), uid=team)
         accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
-        body = StorageQuotaSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        services.storage_quota_set(team=row, actor=acting_user(request), **body.validated_data)
+        given = self.validated_body(StorageQuotaSerializer)
+        services.storage_quota_set(team=row, actor=acting_user(request), **given)
         shown = next(one for one in selectors.visible_team_storage(request.user) if one.team == row)
         return Response(TeamStorageSerializer(shown).data)
 
 
-class RetentionRulesListView(APIView):
+class RetentionRulesListView(StrictView):
+    tag = "storage"
     token_scope = Scope.ADMIN
 
     @extend_schema(
         summary="Retention rules",
         description="The first item applies to all teams without their own rules.",
-        tags=["storage"],
         responses=TeamRetentionRulesSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
         own, default = selectors.retention_rules_by_team()
         rows: list[dict[str, Team | RetentionRules | None]] = [{"team": None, "rules": default}]
         rows += [
@@ -285,13 +273,13 @@ class RetentionRulesListView(APIView):
         return Response(TeamRetentionRulesSerializer(rows, many=True).data)
 
 
-class RetentionRulesView(APIView):
+class RetentionRulesView(StrictView):
     """``others`` instead of a team's uid stands for every team without rules of its own."""
 
+    tag = "storage"
     token_scope = Scope.ADMIN
 
     def _requested_team(self, request: Request, uid: str) -> Team | None:
-        QuerySerializer.read(request)
         found = (
             None
             if uid == "others"
@@ -302,7 +290,6 @@ class RetentionRulesView(APIView):
 
     @extend_schema(
         summary="Set the retention rules of a team",
-        tags=["storage"],
         parameters=[_TEAM],
         request=RetentionRulesSerializer,
         responses=TeamRetentionRulesSerializer,
@@ -310,15 +297,13 @@ class RetentionRulesView(APIView):
     @supports_dry_run
     def put(self, request: Request, team: str) -> Response:
         row = self._requested_team(request, team)
-        body = RetentionRulesSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        services.retention_rules_set(team=row, rules=body.to_rules(), actor=acting_user(request))
-        answer = {"team": row, "rules": body.to_rules()}
+        rules = RetentionRules(**self.validated_body(RetentionRulesSerializer))
+        services.retention_rules_set(team=row, rules=rules, actor=acting_user(request))
+        answer = {"team": row, "rules": rules}
         return Response(TeamRetentionRulesSerializer(answer).data)
 
     @extend_schema(
         summary="Reset the retention rules of a team to the default",
-        tags=["storage"],
         parameters=[_TEAM],
         request=None,
         responses={204: None},
@@ -329,17 +314,17 @@ class RetentionRulesView(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class RetentionPlanView(APIView):
+class RetentionPlanView(StrictView):
+    tag = "storage"
     token_scope = Scope.ADMIN
+    queries = {"get": RetentionPlanQuery}
 
     @extend_schema(
         summary="Objects that the next retention run removes",
-        tags=["storage"],
-        parameters=[RetentionPlanQuery],
         responses=RetentionPlanSerializer,
     )
     def get(self, request: Request) -> Response:
-        uid = RetentionPlanQuery.read(request).get("team")
+        uid = self.query.get("team")
         found = self._preview_plan(request, uid) if uid else retention_plan(at=timezone.now())
         seen = frozenset(accounts.teams_visible(request.user).values_list("uid", flat=True))
         shown = RetentionPlan(
@@ -366,33 +351,22 @@ class RetentionPlanView(APIView):
     list=extend_schema(
         summary="Retention and garbage-collection runs",
         description="Administrators only; empty for other users.",
-        tags=["storage"],
-        parameters=[StorageRunFilters],
-    ),
-    retrieve=extend_schema(summary="A retention or garbage-collection run", tags=["storage"]),
+    )
 )
-class StorageCleanupRunViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[StorageRun]
-):
+class StorageCleanupRunViewSet(CollectionViewSet[StorageRun]):
+    tag = "storage"
+    summaries = {"retrieve": "A retention or garbage-collection run"}
     token_scope = Scope.ADMIN
     serializer_class = StorageCleanupRunSerializer
     queries = {"list": StorageRunFilters}
-
-    def get_queryset(self) -> QuerySet[StorageRun]:
-        return selectors.storage_runs_visible(self.request.user)
+    visible = staticmethod(selectors.storage_runs_visible)
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="Stored objects", tags=["storage"], parameters=[StoredArtifactFilters]
-    ),
-    retrieve=extend_schema(summary="A stored object", tags=["storage"]),
-)
-class StoredArtifactViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Artifact]
-):
+class StoredArtifactViewSet(CollectionViewSet[Artifact]):
     """Artifacts as things that take space."""
 
+    tag = "storage"
+    summaries = {"list": "Stored objects", "retrieve": "A stored object"}
     token_scope = Scope.MODELS
     serializer_class = StoredArtifactSerializer
     queries = {"list": StoredArtifactFilters}
@@ -414,7 +388,6 @@ class StoredArtifactViewSet(
     @extend_schema(
         summary="Delete an object",
         description="Refused while another object depends on it. It can be restored for 7 days.",
-        tags=["storage"],
         responses={200: StoredArtifactSerializer},
     )
     def destroy(self, request: Request, uid: str) -> Response:
@@ -423,40 +396,28 @@ class StoredArtifactViewSet(
             lambda row: services.artifact_delete(artifact=row, actor=actor, at=at)
         )
 
-    @extend_schema(summary="Restore a deleted object", tags=["storage"], request=None)
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Restore a deleted object")
     def restore(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
         return self._apply_action(
             lambda row: services.artifact_restore(artifact=row, actor=actor, at=at)
         )
 
-    @extend_schema(
-        summary="Delete the data of a deleted object permanently", tags=["storage"], request=None
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Delete the data of a deleted object permanently")
     def remove(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
         return self._apply_action(
             lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at)
         )
 
-    @extend_schema(
-        summary="Pin an object; retention rules do not remove it", tags=["storage"], request=None
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Pin an object; retention rules do not remove it")
     def pin(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
         return self._apply_action(
             lambda row: services.artifact_pin(artifact=row, actor=actor, at=at)
         )
 
-    @extend_schema(summary="Unpin an object", tags=["storage"], request=None)
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Unpin an object")
     def unpin(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
         return self._apply_action(lambda row: services.artifact_unpin(artifact=row, actor=actor))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from django.db.models import QuerySet
 from django.http import FileResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import mixins, status
 from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
@@ -19,11 +18,10 @@ from rest_framework.serializers import CharField
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotency_key_schema, idempotent
+from apps.accounts.api.idempotency import idempotency_key_schema, idempotent, post_action
 from apps.accounts.models import Team
 from apps.models import selectors
 from apps.models.api import serializers
-from apps.models.api.serializers import ModelVersionDetailSerializer
 from apps.models.models import (
     Artifact,
     Dataset,
@@ -39,6 +37,7 @@ from controlplane.web.downloads import file_download
 from controlplane.web.rest import (
     BoundedJSONParser,
     BoundedMultiPartParser,
+    CollectionViewSet,
     IgnoreAcceptHeaderNegotiation,
     ResourceViewSet,
     StrictSerializer,
@@ -52,58 +51,18 @@ class GateOverrideReasonSerializer(StrictSerializer[Any]):
     )
 
 
-class GateOverrideActionsMixin(ResourceViewSet[ModelVersion]):
-    """The two decisions that a person can take about a quantized version."""
-
-    @extend_schema(
-        summary="Accept a quantized version that exceeds its tolerance",
-        tags=["models"],
-        request=GateOverrideReasonSerializer,
-        responses=ModelVersionDetailSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
-    def accept(self, request: Request, uid: str) -> Response:
-        return self._override_gate(request, model_versions.model_version_accept)
-
-    @extend_schema(
-        summary="Reject a quantized version",
-        description="New revisions cannot use it; running deployments continue.",
-        tags=["models"],
-        request=GateOverrideReasonSerializer,
-        responses=ModelVersionDetailSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
-    def reject(self, request: Request, uid: str) -> Response:
-        return self._override_gate(request, model_versions.model_version_reject)
-
-    def _override_gate(self, request: Request, decide: model_versions.GateOverride) -> Response:
-        version = self.get_object()
-        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
-        given = self.validated_body(GateOverrideReasonSerializer)
-        decide(version=version, actor=acting_user(request), **given)
-        return Response(self.get_serializer(self.get_object()).data)
-
-
 DOWNLOAD = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
 REPORT = "report.json"
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="Datasets", tags=["datasets"], parameters=[serializers.DatasetFilters]
-    ),
-    retrieve=extend_schema(summary="A dataset", tags=["datasets"]),
-)
-class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Dataset]):
+class DatasetViewSet(CollectionViewSet[Dataset]):
+    tag = "datasets"
+    summaries = {"list": "Datasets", "retrieve": "A dataset"}
     token_scope = Scope.MODELS
     serializer_class = serializers.DatasetSerializer
     parser_classes = (BoundedMultiPartParser,)
     queries = {"list": serializers.DatasetFilters}
-
-    def get_queryset(self) -> QuerySet[Dataset]:
-        return selectors.datasets_with_versions(self.request.user)
+    visible = staticmethod(selectors.datasets_with_versions)
 
     def get_parsers(self) -> list[BaseParser]:
         # Only uploads are forms.
@@ -113,11 +72,8 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
     @extend_schema(
         summary="Upload a file as a new dataset or version",
-        description=(
-            "The file is stored as a whole or refused with its invalid rows (422). A file with the same "
-            "rows as an existing version is refused with that version (409)."
-        ),
-        tags=["datasets"],
+        description="The file is stored as a whole or refused with its invalid rows (422). A file with the same "
+        "rows as an existing version is refused with that version (409).",
         request=serializers.DatasetUploadSerializer,
         responses={201: serializers.DatasetVersionDetailSerializer},
     )
@@ -136,9 +92,7 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     @extend_schema(
         summary="Change a dataset",
         description="Omitted fields are not changed.",
-        tags=["datasets"],
         request=serializers.DatasetChangeSerializer,
-        responses=serializers.DatasetSerializer,
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
@@ -153,8 +107,6 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         summary="Delete a dataset with its versions",
         description="Frees the name. Refused (409) while jobs or pipelines that have not ended use a version, "
         "or one is pinned. Restoring a version within 7 days restores the dataset.",
-        tags=["datasets"],
-        responses={204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
         changes.dataset_delete(
@@ -170,7 +122,6 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     @extend_schema(
         summary="Check a file without storing it",
         description="Returns a preview and statistics, or the invalid rows (422).",
-        tags=["datasets"],
         request=serializers.DatasetInspectRequestSerializer,
         responses=serializers.DatasetInspectionSerializer,
     )
@@ -194,38 +145,16 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         )
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="Dataset versions",
-        tags=["datasets"],
-        parameters=[serializers.DatasetVersionFilters],
-    ),
-    retrieve=extend_schema(
-        summary="A dataset version with its first rows",
-        tags=["datasets"],
-        responses=serializers.DatasetVersionDetailSerializer,
-    ),
-)
-class DatasetVersionViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[DatasetVersion]
-):
+class DatasetVersionViewSet(CollectionViewSet[DatasetVersion]):
+    tag = "datasets"
+    summaries = {"list": "Dataset versions", "retrieve": "A dataset version with its first rows"}
     token_scope = Scope.MODELS
     queries = {"list": serializers.DatasetVersionFilters, "rows": serializers.RowsQuery}
+    visible = staticmethod(selectors.dataset_versions_visible)
+    serializer_class = serializers.DatasetVersionSerializer
+    detail_serializer_class = serializers.DatasetVersionDetailSerializer
 
-    def get_queryset(self) -> QuerySet[DatasetVersion]:
-        return selectors.dataset_versions_visible(self.request.user)
-
-    def get_serializer_class(self) -> type[serializers.DatasetVersionSerializer]:
-        if self.action == "retrieve":
-            return serializers.DatasetVersionDetailSerializer
-        return serializers.DatasetVersionSerializer
-
-    @extend_schema(
-        summary="Rows of a split as JSON Lines",
-        tags=["datasets"],
-        parameters=[serializers.RowsQuery],
-        responses=DOWNLOAD,
-    )
+    @extend_schema(summary="Rows of a split as JSON Lines", responses=DOWNLOAD)
     @action(detail=True, content_negotiation_class=IgnoreAcceptHeaderNegotiation)
     def rows(self, request: Request, uid: str) -> FileResponse:
         version = self.get_object()
@@ -235,29 +164,21 @@ class DatasetVersionViewSet(
         return file_download(stream, size=size, filename=name)
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="Models", tags=["models"], parameters=[serializers.ModelLineFilters]
-    ),
-    retrieve=extend_schema(summary="A model", tags=["models"]),
-)
-class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ModelLine]):
+class ModelViewSet(CollectionViewSet[ModelLine]):
     """Named series of versions."""
 
+    tag = "models"
+    summaries = {"list": "Models", "retrieve": "A model"}
     token_scope = Scope.MODELS
     serializer_class = serializers.ModelLineSerializer
     queries = {"list": serializers.ModelLineFilters}
-
-    def get_queryset(self) -> QuerySet[ModelLine]:
-        return selectors.model_lines_visible(self.request.user)
+    visible = staticmethod(selectors.model_lines_visible)
 
     @extend_schema(
         summary="Change a model",
         description="Omitted fields are not changed. A model without a team is changed by administrators of the "
         "company.",
-        tags=["models"],
         request=serializers.ModelChangeSerializer,
-        responses=serializers.ModelLineSerializer,
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
@@ -276,8 +197,6 @@ class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
         description="Frees the name. Refused (409) while jobs, deployments or pipelines use a version, another "
         "model is an adapter of one, one is pinned, or an import is in progress. Restoring a version within "
         "7 days restores the model.",
-        tags=["models"],
-        responses={204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
         changes.model_delete(
@@ -291,29 +210,14 @@ class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
         return line
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="Model versions", tags=["models"], parameters=[serializers.ModelVersionFilters]
-    ),
-    retrieve=extend_schema(
-        summary="A model version",
-        tags=["models"],
-        responses=serializers.ModelVersionDetailSerializer,
-    ),
-)
-class ModelVersionViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, GateOverrideActionsMixin
-):
+class ModelVersionViewSet(CollectionViewSet[ModelVersion]):
+    tag = "models"
+    summaries = {"list": "Model versions", "retrieve": "A model version"}
     token_scope = Scope.MODELS
     queries = {"list": serializers.ModelVersionFilters}
-
-    def get_queryset(self) -> QuerySet[ModelVersion]:
-        return selectors.model_versions_visible(self.request.user)
-
-    def get_serializer_class(self) -> type[serializers.ModelVersionSerializer]:
-        if self.action in ("list", "lineage"):
-            return serializers.ModelVersionSerializer
-        return serializers.ModelVersionDetailSerializer
+    visible = staticmethod(selectors.model_versions_visible)
+    serializer_class = serializers.ModelVersionSerializer
+    detail_serializer_class = serializers.ModelVersionDetailSerializer
 
     def get_serializer_context(self) -> dict[str, Any]:
         teams = accounts.roles_by_team(self.request.user).keys()
@@ -323,23 +227,46 @@ class ModelVersionViewSet(
         summary="Lineage of a model version",
         description="From the version to its first base, or to the first version that is not "
         "visible to you.",
-        tags=["models"],
         responses=serializers.ModelVersionSerializer(many=True),
     )
     @action(detail=True, pagination_class=None)
     def lineage(self, request: Request, uid: str) -> Response:
         chain = selectors.model_version_ancestors(self.get_object(), user=request.user)
-        return Response(self.get_serializer(chain, many=True).data)
+        context = self.get_serializer_context()
+        shown = serializers.ModelVersionSerializer(chain, many=True, context=context)
+        return Response(shown.data)
 
-    @extend_schema(
-        summary="Register a folder on the server as a model version",
-        description="The folder is validated immediately and copied in the background.",
-        tags=["models"],
+    @post_action(
+        "Accept a quantized version that exceeds its tolerance",
+        request=GateOverrideReasonSerializer,
+    )
+    def accept(self, request: Request, uid: str) -> Response:
+        return self._override_gate(request, model_versions.model_version_accept)
+
+    @post_action(
+        "Reject a quantized version",
+        "New revisions cannot use it; running deployments continue.",
+        request=GateOverrideReasonSerializer,
+    )
+    def reject(self, request: Request, uid: str) -> Response:
+        return self._override_gate(request, model_versions.model_version_reject)
+
+    def _override_gate(self, request: Request, decide: model_versions.GateOverride) -> Response:
+        version = self.get_object()
+        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
+        given = self.validated_body(GateOverrideReasonSerializer)
+        decide(version=version, actor=acting_user(request), **given)
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @post_action(
+        "Register a folder on the server as a model version",
+        "The folder is validated immediately and copied in the background.",
         request=serializers.FolderImportRequestSerializer,
         responses={201: serializers.ModelVersionDetailSerializer},
+        detail=False,
+        url_path="import",
+        url_name="import",
     )
-    @idempotent
-    @action(detail=False, methods=["post"], url_path="import", url_name="import")
     def import_folder(self, request: Request) -> Response:
         given = self.validated_body(serializers.FolderImportRequestSerializer)
         accounts.require_permission(request.user, Permission.CONTRIBUTE, team=given["team"])
@@ -350,7 +277,6 @@ class ModelVersionViewSet(
         summary="Import a repository of a model hub as a model version",
         description="The repository is checked immediately. Its files are downloaded in the background; "
         "interrupted downloads resume.",
-        tags=["models"],
         request=serializers.HubImportRequestSerializer,
         responses={201: serializers.ModelVersionDetailSerializer},
     )
@@ -372,15 +298,11 @@ class ModelVersionViewSet(
         )
         return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
 
-    @extend_schema(
-        summary="Cancel an import from a model hub",
-        description="Downloaded files are kept for a retry.",
-        tags=["models"],
-        request=None,
+    @post_action(
+        "Cancel an import from a model hub",
+        "Downloaded files are kept for a retry.",
         responses=serializers.ModelVersionDetailSerializer,
     )
-    @idempotent
-    @action(detail=True, methods=["post"])
     def cancel(self, request: Request, uid: str) -> Response:
         version = self.get_object()
         accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
@@ -391,21 +313,13 @@ class ModelVersionViewSet(
 
     @extend_schema(
         summary="Folders that can be registered",
-        tags=["models"],
         responses=serializers.ImportFolderSerializer(many=True),
     )
     @action(detail=False, pagination_class=None)
     def folders(self, request: Request) -> Response:
         return Response(selectors.importable_folders())
 
-    @extend_schema(
-        summary="Retry a failed import",
-        tags=["models"],
-        request=None,
-        responses=serializers.ModelVersionDetailSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Retry a failed import", responses=serializers.ModelVersionDetailSerializer)
     def retry(self, request: Request, uid: str) -> Response:
         version = self.get_object()
         accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
@@ -415,23 +329,15 @@ class ModelVersionViewSet(
         return Response(self.get_serializer(version).data)
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="Evaluations", tags=["models"], parameters=[serializers.EvaluationFilters]
-    ),
-    retrieve=extend_schema(summary="An evaluation", tags=["models"]),
-)
-class EvaluationViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Evaluation]
-):
+class EvaluationViewSet(CollectionViewSet[Evaluation]):
+    tag = "models"
+    summaries = {"list": "Evaluations", "retrieve": "An evaluation"}
     token_scope = Scope.MODELS
     serializer_class = serializers.EvaluationSerializer
     queries = {"list": serializers.EvaluationFilters}
+    visible = staticmethod(selectors.evaluations_visible)
 
-    def get_queryset(self) -> QuerySet[Evaluation]:
-        return selectors.evaluations_visible(self.request.user)
-
-    @extend_schema(summary="Evaluation report as JSON", tags=["models"], responses=DOWNLOAD)
+    @extend_schema(summary="Evaluation report as JSON", responses=DOWNLOAD)
     @action(detail=True, content_negotiation_class=IgnoreAcceptHeaderNegotiation)
     def report(self, request: Request, uid: str) -> FileResponse:
         evaluation = self.get_object()
@@ -439,19 +345,17 @@ class EvaluationViewSet(
         return file_download(stream, size=size, filename=f"evaluation-{uid[:8]}.json")
 
 
-@extend_schema_view(retrieve=extend_schema(summary="An artifact", tags=["models"]))
 class ArtifactViewSet(mixins.RetrieveModelMixin, ResourceViewSet[Artifact]):
     """Immutable files: of datasets, models, reports, code and what scripts left."""
 
+    tag = "models"
+    summaries = {"retrieve": "An artifact"}
     token_scope = Scope.MODELS
     serializer_class = serializers.ArtifactSerializer
-
-    def get_queryset(self) -> QuerySet[Artifact]:
-        return selectors.artifacts_visible(self.request.user)
+    visible = staticmethod(selectors.artifacts_visible)
 
     @extend_schema(
         summary="One file of an artifact",
-        tags=["models"],
         parameters=[OpenApiParameter("path", str, OpenApiParameter.PATH)],
         responses=DOWNLOAD,
     )

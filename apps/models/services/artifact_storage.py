@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from django.db import IntegrityError, transaction
 
@@ -89,9 +89,7 @@ def code_upload(*, actor: User, team: Team, stream: BinaryIO, filename: str) -> 
         artifact = artifact_create(
             team=team, kind=ArtifactKind.CODE, files=[(name, blob.digest, blob.size)]
         )
-        record_audit_entry(
-            actor=actor, action="code.upload", team=team, uid=artifact.uid, name=name
-        )
+        record_audit_entry(artifact, actor=actor, action="code.upload", team=team, name=name)
     return artifact
 
 
@@ -159,13 +157,7 @@ def storage_quota_set(*, team: Team, limit: int | None, actor: User) -> None:
         else:
             StorageQuota.objects.update_or_create(team=team, defaults={"limit": limit})
         record_audit_entry(
-            actor=actor,
-            action="storage.quota",
-            team=team,
-            uid=team.uid,
-            name=team.name,
-            before=before,
-            after=limit,
+            team, actor=actor, action="storage.quota", team=team, before=before, after=limit
         )
 
 
@@ -361,12 +353,11 @@ def _transition_model_version(
         )
 
 
-def _audit_artifact(artifact: Artifact, *, actor: User, action: str, **detail: object) -> None:
+def _audit_artifact(artifact: Artifact, *, actor: User, action: str, **detail: Any) -> None:
     record_audit_entry(
+        artifact,
         actor=actor,
         action=action,
-        team=artifact.team,
-        uid=artifact.uid,
         name=artifact_title(artifact),
         size=format_bytes(artifact.size),
         **detail,

@@ -29,19 +29,15 @@ from apps.models.services.artifact_storage import (
     lock_for_removal,
     locked_artifact_delete,
 )
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import FieldRefused, Reason
 from controlplane.domain.registry.versions import ModelState
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 
 Row = TypeVar("Row", Dataset, ModelLine)
 
 
-class ChangeRefused(Exception):
+class ChangeRefused(FieldRefused):
     """The change conflicts with another object; the message says with which."""
-
-    def __init__(self, reason: Reason, *, field: str) -> None:
-        super().__init__(reason)
-        self.field = field
 
 
 @transaction.atomic
@@ -58,14 +54,7 @@ def dataset_change(
         row, {key: value for key, value in wanted.items() if value is not None}
     )
     if changes:
-        record_audit_entry(
-            actor=actor,
-            action="dataset.change",
-            team=row.team,
-            uid=row.uid,
-            name=row.name,
-            changes=changes,
-        )
+        record_audit_entry(row, actor=actor, action="dataset.change", changes=changes)
     return row
 
 
@@ -84,14 +73,7 @@ def dataset_delete(*, dataset: Dataset, actor: User, at: datetime) -> None:
     for version in versions:
         locked_artifact_delete(artifacts[version.artifact_id], actor=actor, at=at)
     Dataset.objects.filter(pk=row.pk).update(deleted_at=at)
-    record_audit_entry(
-        actor=actor,
-        action="dataset.delete",
-        team=row.team,
-        uid=row.uid,
-        name=row.name,
-        versions=len(versions),
-    )
+    record_audit_entry(row, actor=actor, action="dataset.delete", versions=len(versions))
 
 
 @transaction.atomic
@@ -123,12 +105,7 @@ def model_change(
     changes = _apply_changes(row, wanted)
     if changes:
         record_audit_entry(
-            actor=actor,
-            action="modelline.change",
-            team=row.team or before,
-            uid=row.uid,
-            name=row.name,
-            changes=changes,
+            row, actor=actor, action="modelline.change", team=row.team or before, changes=changes
         )
     return row
 
@@ -158,14 +135,7 @@ def model_delete(*, line: ModelLine, actor: User, at: datetime) -> None:
         if version.artifact_id is not None:
             locked_artifact_delete(artifacts[version.artifact_id], actor=actor, at=at)
     ModelLine.objects.filter(pk=row.pk).update(deleted_at=at)
-    record_audit_entry(
-        actor=actor,
-        action="modelline.delete",
-        team=row.team,
-        uid=row.uid,
-        name=row.name,
-        versions=len(versions),
-    )
+    record_audit_entry(row, actor=actor, action="modelline.delete", versions=len(versions))
 
 
 def _lock_dataset(dataset: Dataset) -> Dataset:

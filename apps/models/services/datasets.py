@@ -149,11 +149,10 @@ def _dataset_version_create(
         created_by=actor,
     )
     record_audit_entry(
+        version,
         actor=actor,
         action="dataset.create" if created else "dataset.add_version",
         team=team,
-        uid=version.uid,
-        name=str(version),
         rows=inspection.rows,
     )
     return version
@@ -183,13 +182,7 @@ def _restore_dataset_version(known: DatasetVersion, *, actor: User) -> DatasetVe
     if known.artifact.usable:
         raise DuplicateUpload(known)
     artifact_restore_on_reupload(artifact=known.artifact)
-    record_audit_entry(
-        actor=actor,
-        action="dataset.revive",
-        team=known.dataset.team,
-        uid=known.uid,
-        name=str(known),
-    )
+    record_audit_entry(known, actor=actor, action="dataset.revive", team=known.dataset.team)
     return known
 
 

@@ -134,11 +134,10 @@ def hub_import_request(*, actor: User, team: Team, name: str, lookup: HubLookup)
         size=lookup.listing.size,
     )
     record_audit_entry(
+        version,
         actor=actor,
         action="model.fetch",
         team=team,
-        uid=version.uid,
-        name=str(version),
         repository=f"{lookup.hub}: {lookup.repository} at {lookup.revision}",
     )
     return version
@@ -150,13 +149,7 @@ def hub_import_cancel(*, version: ModelVersion, actor: User, at: datetime) -> No
 
     :raises IllegalTransition: if it is no longer being imported.
     """
-    record_audit_entry(
-        actor=actor,
-        action="model.cancel",
-        team=version.line.team,
-        uid=version.uid,
-        name=str(version),
-    )
+    record_audit_entry(version, actor=actor, action="model.cancel", team=version.line.team)
     reason = Reason("transition.by_user.cancelled", "cancelled by {user}", user=actor.username)
     apply_transition(
         version,

@@ -87,12 +87,7 @@ def model_version_register(
         created_by=origin.actor,
     )
     record_audit_entry(
-        actor=origin.actor,
-        action="model.register",
-        team=origin.team,
-        uid=version.uid,
-        name=str(version),
-        job=origin.job_uid,
+        version, actor=origin.actor, action="model.register", team=origin.team, job=origin.job_uid
     )
     return version
 

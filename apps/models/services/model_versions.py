@@ -265,9 +265,7 @@ def model_version_import(*, actor: User, team: Team, name: str, path: str) -> Mo
         context_length=config.context_length,
         created_by=actor,
     )
-    record_audit_entry(
-        actor=actor, action="model.import", team=team, uid=version.uid, name=str(version)
-    )
+    record_audit_entry(version, actor=actor, action="model.import", team=team)
     return version
 
 
@@ -361,13 +359,7 @@ def model_version_fail_import(*, version: ModelVersion, reason: str, at: datetim
 @transaction.atomic
 def model_version_retry(*, version: ModelVersion, actor: User, at: datetime) -> None:
     """:raises IllegalTransition: if its import has not failed."""
-    record_audit_entry(
-        actor=actor,
-        action="model.retry",
-        team=version.line.team,
-        uid=version.uid,
-        name=str(version),
-    )
+    record_audit_entry(version, actor=actor, action="model.retry", team=version.line.team)
     apply_transition(
         version,
         MODEL,
@@ -466,11 +458,10 @@ def _override_gate(
     row.acceptance_reason = f"{actor.username}: {justification}"
     row.save(update_fields=["acceptance", "acceptance_reason"])
     record_audit_entry(
+        row,
         actor=actor,
         action="model.accept" if to is GateDecision.OVERRIDDEN else "model.reject",
         team=row.line.team,
-        uid=row.uid,
-        name=str(row),
         reason=justification,
         before=before,
     )

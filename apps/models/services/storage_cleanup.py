@@ -351,12 +351,7 @@ def _remove_version(removal: RetentionRemoval, *, at: datetime) -> bool:
         by=REMOVED_BY_RULE,
     )
     record_audit_entry(
-        actor=None,
-        action="storage.retention",
-        team=row.team,
-        uid=row.uid,
-        name=removal.item.name,
-        rule=removal.rule.value,
+        row, actor=None, action="storage.retention", name=removal.item.name, rule=removal.rule.value
     )
     return True
 

@@ -8,14 +8,13 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
-from rest_framework import mixins, serializers, status
-from rest_framework.decorators import action
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import idempotent, post_action
 from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import (
     Alert,
@@ -36,10 +35,10 @@ from controlplane.domain.alerts.rules import (
 )
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import (
+    CollectionViewSet,
     ListFilters,
     M,
     ObjectReference,
-    ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
     supports_dry_run,
@@ -204,10 +203,7 @@ class AlertRouteWriteSerializer(StrictSerializer[Any]):
     enabled = serializers.BooleanField(required=False, default=True)
 
 
-TAGS = ["alerts"]
-
-
-class FleetOperatorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[M]):
+class FleetOperatorViewSet(CollectionViewSet[M]):
     token_scope = Scope.ADMIN
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -216,43 +212,27 @@ class FleetOperatorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Res
         require_fleet_operator(request.user)
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Alert groups", tags=TAGS, parameters=[AlertFilters]),
-    retrieve=extend_schema(
-        summary="Get an alert group with its alerts",
-        tags=TAGS,
-        responses=AlertGroupDetailSerializer,
-    ),
-)
 class AlertViewSet(FleetOperatorViewSet[AlertGroup]):
     """Alerts of one rule that belong together, from the first that fires until none does."""
 
+    tag = "alerts"
+    summaries = {"list": "Alert groups", "retrieve": "Get an alert group with its alerts"}
     queries = {"list": AlertFilters}
     serializer_class = AlertGroupSerializer
-
-    def get_queryset(self) -> QuerySet[AlertGroup]:
-        return selectors.alert_groups_visible(self.request.user)
-
-    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return Response(AlertGroupDetailSerializer(self.get_object()).data)
+    detail_serializer_class = AlertGroupDetailSerializer
+    visible = staticmethod(selectors.alert_groups_visible)
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Silences, newest first", tags=TAGS),
-    retrieve=extend_schema(summary="A silence", tags=TAGS),
-)
 class AlertSilenceViewSet(FleetOperatorViewSet[AlertSilence]):
+    tag = "alerts"
+    summaries = {"list": "Silences, newest first", "retrieve": "A silence"}
     serializer_class = AlertSilenceSerializer
-
-    def get_queryset(self) -> QuerySet[AlertSilence]:
-        return selectors.silences_visible(self.request.user)
+    visible = staticmethod(selectors.silences_visible)
 
     @extend_schema(
         summary="Create a silence",
         description="Suppresses notifications of alerts that match all matchers, until its end.",
-        tags=TAGS,
         request=AlertSilenceCreateSerializer,
-        responses={201: AlertSilenceSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
@@ -260,29 +240,23 @@ class AlertSilenceViewSet(FleetOperatorViewSet[AlertSilence]):
         row = alerts.silence_create(actor=acting_user(request), at=timezone.now(), **given)
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
-    @extend_schema(summary="Expire a silence", tags=TAGS, responses={204: None})
+    @extend_schema(summary="Expire a silence")
     def destroy(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
         alerts.silence_end(silence=self.get_object(), actor=actor, at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Alert receivers", tags=TAGS),
-    retrieve=extend_schema(summary="Get an alert receiver", tags=TAGS),
-)
 class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
+    tag = "alerts"
+    summaries = {"list": "Alert receivers", "retrieve": "Get an alert receiver"}
     serializer_class = AlertReceiverSerializer
-
-    def get_queryset(self) -> QuerySet[AlertReceiver]:
-        return selectors.receivers_visible(self.request.user)
+    visible = staticmethod(selectors.receivers_visible)
 
     @extend_schema(
         summary="Create an alert receiver",
         description="URL and secret are stored encrypted and never returned.",
-        tags=TAGS,
         request=AlertReceiverCreateSerializer,
-        responses={201: AlertReceiverSerializer},
     )
     @supports_dry_run
     @idempotent
@@ -299,10 +273,7 @@ class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Pause or resume an alert receiver",
-        tags=TAGS,
-        request=AlertReceiverChangeSerializer,
-        responses=AlertReceiverSerializer,
+        summary="Pause or resume an alert receiver", request=AlertReceiverChangeSerializer
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
@@ -311,20 +282,16 @@ class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
         alerts.alert_receiver_switch(receiver=row, actor=actor, **given)
         return Response(self.get_serializer(row).data)
 
-    @extend_schema(summary="Delete an alert receiver", tags=TAGS, responses={204: None})
+    @extend_schema(summary="Delete an alert receiver")
     def destroy(self, request: Request, uid: str) -> Response:
         alerts.alert_receiver_delete(receiver=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    @extend_schema(
-        summary="Send a test alert to a receiver",
-        description="Sends one test alert without retries. The result is shown by the receiver.",
-        tags=TAGS,
-        request=None,
+    @post_action(
+        "Send a test alert to a receiver",
+        "Sends one test alert without retries. The result is shown by the receiver.",
         responses={202: AlertDeliverySerializer},
     )
-    @idempotent
-    @action(detail=True, methods=["post"])
     def test(self, request: Request, uid: str) -> Response:
         delivery = alerts.alert_receiver_test(
             receiver=self.get_object(), actor=acting_user(request), at=timezone.now()
@@ -333,41 +300,27 @@ class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
         return Response(body, status=status.HTTP_202_ACCEPTED)
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Alert routes", tags=TAGS),
-    retrieve=extend_schema(summary="Get an alert route", tags=TAGS),
-)
 class AlertRouteViewSet(FleetOperatorViewSet[AlertRoute]):
+    tag = "alerts"
+    summaries = {"list": "Alert routes", "retrieve": "Get an alert route"}
     serializer_class = AlertRouteSerializer
+    visible = staticmethod(selectors.alert_routes_visible)
 
-    def get_queryset(self) -> QuerySet[AlertRoute]:
-        return selectors.alert_routes_visible(self.request.user)
-
-    @extend_schema(
-        summary="Create an alert route",
-        tags=TAGS,
-        request=AlertRouteWriteSerializer,
-        responses={201: AlertRouteSerializer},
-    )
+    @extend_schema(summary="Create an alert route", request=AlertRouteWriteSerializer)
     @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         row = alerts.alert_route_create(request=self._route_request(), actor=acting_user(request))
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
-    @extend_schema(
-        summary="Change an alert route",
-        tags=TAGS,
-        request=AlertRouteWriteSerializer,
-        responses=AlertRouteSerializer,
-    )
+    @extend_schema(summary="Change an alert route", request=AlertRouteWriteSerializer)
     @supports_dry_run
     def update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
         alerts.alert_route_change(route=row, request=self._route_request(), actor=actor)
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(summary="Delete an alert route", tags=TAGS, responses={204: None})
+    @extend_schema(summary="Delete an alert route")
     def destroy(self, request: Request, uid: str) -> Response:
         alerts.alert_route_delete(route=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

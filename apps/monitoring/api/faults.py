@@ -7,15 +7,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
-from rest_framework import mixins, serializers, status
-from rest_framework.decorators import action
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import idempotent, post_action
 from apps.fleet import selectors as fleet
 from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.faults import (
@@ -35,13 +33,12 @@ from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.web.rest import (
     UID,
-    BoundedJSONParser,
+    CollectionViewSet,
     ListFilters,
     M,
     ObjectReference,
-    QuerySerializer,
-    ResourceViewSet,
     StrictSerializer,
+    StrictView,
     VisibleUidField,
     supports_dry_run,
 )
@@ -127,13 +124,12 @@ class FaultFilters(ListFilters):
         "cluster": "node__cluster__name",
         "node": "node",
         "card": "card",
+        "standing": "ended_at__isnull",
     }
 
     @classmethod
     def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
         rows = super().apply(rows, given)
-        if "standing" in given:
-            rows = rows.filter(ended_at__isnull=given["standing"])
         if "acknowledged" in given:
             rows = rows.filter(acknowledged_at__isnull=not given["acknowledged"])
         return rows
@@ -202,12 +198,12 @@ class IsolationFilters(ListFilters):
     standing = serializers.BooleanField(
         required=False, help_text="Return only active isolations, or only ended ones."
     )
-    lookups = {"state": "state", "cluster": "node__cluster__name", "node": "node"}
-
-    @classmethod
-    def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
-        rows = super().apply(rows, given)
-        return rows.filter(ended_at__isnull=given["standing"]) if "standing" in given else rows
+    lookups = {
+        "state": "state",
+        "cluster": "node__cluster__name",
+        "node": "node",
+        "standing": "ended_at__isnull",
+    }
 
 
 class IsolationCreateSerializer(StrictSerializer[Any]):
@@ -250,32 +246,23 @@ class HealthPolicyChangeSerializer(StrictSerializer[Any]):
     settings = serializers.DictField(child=serializers.FloatField(), required=False)
 
 
-TAGS = ["health"]
-
-
-@extend_schema_view(
-    list=extend_schema(summary="Faults", tags=TAGS, parameters=[FaultFilters]),
-    retrieve=extend_schema(summary="A fault", tags=TAGS),
-)
-class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Fault]):
+class FaultViewSet(CollectionViewSet[Fault]):
     """What is or was wrong with cards and nodes. Everybody who is logged in may see the fleet."""
 
+    tag = "health"
+    summaries = {"list": "Faults", "retrieve": "A fault"}
     token_scope = Scope.ADMIN
     serializer_class = FaultSerializer
     queries = {"list": FaultFilters}
+    visible = staticmethod(lambda _user: faults_newest_first())
 
-    def get_queryset(self) -> QuerySet[Fault]:
-        return faults_newest_first()
-
-    @extend_schema(
-        summary="Acknowledge faults",
-        description="For operators. The note is stored with each fault.",
-        tags=TAGS,
+    @post_action(
+        "Acknowledge faults",
+        "For operators. The note is stored with each fault.",
         request=FaultAcknowledgeSerializer,
         responses=FaultAcknowledgedSerializer,
+        detail=False,
     )
-    @idempotent
-    @action(detail=False, methods=["post"])
     def acknowledge(self, request: Request) -> Response:
         given = self.validated_body(FaultAcknowledgeSerializer)
         actor, at = acting_user(request), timezone.now()
@@ -283,30 +270,21 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
         return Response({"acknowledged": len(read)})
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Isolations", tags=TAGS, parameters=[IsolationFilters]),
-    retrieve=extend_schema(summary="Get an isolation", tags=TAGS),
-)
-class IsolationViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Isolation]
-):
+class IsolationViewSet(CollectionViewSet[Isolation]):
     """Open isolations and ended ones."""
 
+    tag = "health"
+    summaries = {"list": "Isolations", "retrieve": "Get an isolation"}
     token_scope = Scope.ADMIN
     serializer_class = IsolationSerializer
     queries = {"list": IsolationFilters}
-
-    def get_queryset(self) -> QuerySet[Isolation]:
-        return isolations_newest_first()
+    visible = staticmethod(lambda _user: isolations_newest_first())
 
     @extend_schema(
         summary="Isolate cards and nodes",
-        description=(
-            "For operators. Running workloads are evicted. Isolated cards and nodes are "
-            "returned to service only by a user. On a cluster that binds by node, the "
-            "whole node is isolated."
-        ),
-        tags=TAGS,
+        description="For operators. Running workloads are evicted. Isolated cards and nodes are "
+        "returned to service only by a user. On a cluster that binds by node, the "
+        "whole node is isolated.",
         request=IsolationCreateSerializer,
         responses={201: ChangedIsolationsSerializer},
     )
@@ -317,15 +295,13 @@ class IsolationViewSet(
         begun = isolations.isolations_request(actor=actor, at=at, **given)
         return Response(self._isolation_response(begun), status=status.HTTP_201_CREATED)
 
-    @extend_schema(
-        summary="Return cards and nodes to service",
-        description="For operators, in any state. The reason is stored in the history.",
-        tags=TAGS,
+    @post_action(
+        "Return cards and nodes to service",
+        "For operators, in any state. The reason is stored in the history.",
         request=IsolationReleaseSerializer,
         responses=ChangedIsolationsSerializer,
+        detail=False,
     )
-    @idempotent
-    @action(detail=False, methods=["post"])
     def release(self, request: Request) -> Response:
         given = self.validated_body(IsolationReleaseSerializer)
         actor, at = acting_user(request), timezone.now()
@@ -333,15 +309,13 @@ class IsolationViewSet(
             self._isolation_response(isolations.isolations_release(actor=actor, at=at, **given))
         )
 
-    @extend_schema(
-        summary="Request burn-in runs of cards and nodes",
-        description="For operators. The burn-in run starts when no workload runs there.",
-        tags=TAGS,
+    @post_action(
+        "Request burn-in runs of cards and nodes",
+        "For operators. The burn-in run starts when no workload runs there.",
         request=IsolationUidsSerializer,
         responses=BurnInsRequestedSerializer,
+        detail=False,
     )
-    @idempotent
-    @action(detail=False, methods=["post"])
     def test(self, request: Request) -> Response:
         given = self.validated_body(IsolationUidsSerializer)
         actor, at = acting_user(request), timezone.now()
@@ -352,30 +326,26 @@ class IsolationViewSet(
         return {"isolations": self.get_serializer(rows, many=True).data}
 
 
-class HealthPolicyView(APIView):
+class HealthPolicyView(StrictView):
     """Limits of automatic actions."""
 
+    tag = "health"
     token_scope = Scope.ADMIN
-    parser_classes = (BoundedJSONParser,)
 
-    @extend_schema(summary="The health policy", tags=TAGS, responses=HealthPolicySerializer)
+    @extend_schema(summary="The health policy", responses=HealthPolicySerializer)
     def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
         return Response(HealthPolicySerializer(health_policy_state()).data)
 
     @extend_schema(
         summary="Change the health policy",
         description="For operators. Omitted fields are not changed.",
-        tags=TAGS,
         request=HealthPolicyChangeSerializer,
         responses=HealthPolicySerializer,
     )
     @supports_dry_run
     def patch(self, request: Request) -> Response:
-        QuerySerializer.read(request)
-        body = HealthPolicyChangeSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        given = self.validated_body(HealthPolicyChangeSerializer)
         policy_state = health_rules.health_policy_change(
-            actor=acting_user(request), at=timezone.now(), **body.validated_data
+            actor=acting_user(request), at=timezone.now(), **given
         )
         return Response(HealthPolicySerializer(policy_state).data)

@@ -6,14 +6,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
-from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import idempotent, post_action
 from apps.fleet import selectors as fleet
 from apps.monitoring.api.alerts import FleetOperatorViewSet
 from apps.monitoring.models import Rollout, RolloutNode
@@ -32,8 +31,6 @@ from controlplane.web.rest import (
     VisibleUidField,
     supports_dry_run,
 )
-
-TAGS = ["rollouts"]
 
 
 class MaintenanceRolloutNodeSerializer(serializers.ModelSerializer[RolloutNode]):
@@ -106,11 +103,12 @@ class MaintenanceRolloutCreateSerializer(StrictSerializer[Any]):
     )
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Maintenance rollouts", tags=TAGS),
-    retrieve=extend_schema(summary="Get a maintenance rollout with its nodes", tags=TAGS),
-)
 class MaintenanceRolloutViewSet(FleetOperatorViewSet[Rollout]):
+    tag = "rollouts"
+    summaries = {
+        "list": "Maintenance rollouts",
+        "retrieve": "Get a maintenance rollout with its nodes",
+    }
     serializer_class = MaintenanceRolloutSerializer
 
     def get_queryset(self) -> QuerySet[Rollout]:
@@ -121,9 +119,7 @@ class MaintenanceRolloutViewSet(FleetOperatorViewSet[Rollout]):
         description="Nodes are isolated batch by batch, run the command, are tested and return to "
         "service. Commands on the machine of Ninefold itself require an administrator "
         "of the company.",
-        tags=TAGS,
         request=MaintenanceRolloutCreateSerializer,
-        responses={201: MaintenanceRolloutSerializer},
     )
     @supports_dry_run
     @idempotent
@@ -135,37 +131,18 @@ class MaintenanceRolloutViewSet(FleetOperatorViewSet[Rollout]):
         )
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
-    @extend_schema(
-        summary="Pause a maintenance rollout",
-        tags=TAGS,
-        request=None,
-        responses=MaintenanceRolloutSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Pause a maintenance rollout")
     def pause(self, request: Request, uid: str) -> Response:
         return self._apply_event(request, RolloutEvent.PAUSE)
 
-    @extend_schema(
-        summary="Resume a maintenance rollout",
-        tags=TAGS,
-        request=None,
-        responses=MaintenanceRolloutSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Resume a maintenance rollout")
     def resume(self, request: Request, uid: str) -> Response:
         return self._apply_event(request, RolloutEvent.RESUME)
 
-    @extend_schema(
-        summary="Cancel a maintenance rollout",
-        description="Nodes in progress are completed; the remaining nodes are not changed.",
-        tags=TAGS,
-        request=None,
-        responses=MaintenanceRolloutSerializer,
+    @post_action(
+        "Cancel a maintenance rollout",
+        "Nodes in progress are completed; the remaining nodes are not changed.",
     )
-    @idempotent
-    @action(detail=True, methods=["post"])
     def cancel(self, request: Request, uid: str) -> Response:
         return self._apply_event(request, RolloutEvent.CANCEL)
 

@@ -59,12 +59,10 @@ from datetime import datetime
 from typing import IO, Any
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import exceptions, mixins, serializers, status
+from drf_spectacular.utils import extend_schema
+from rest_framework import exceptions, serializers, status
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -72,7 +70,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import idempotent, post_action
 from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.services import metric_ingestion
@@ -88,12 +86,12 @@ from controlplane.persistence.audit_context import current_audit_context
 from controlplane.web.rate_limits import count_events_in_window
 from controlplane.web.rest import (
     BodyTooLarge,
+    CollectionViewSet,
     IgnoreAcceptHeaderNegotiation,
     ListFilters,
     M,
     ObjectReference,
     QuerySerializer,
-    ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
     require_body_within,
@@ -390,9 +388,8 @@ def _parse_agent_version_header(text: str) -> str:
     return text
 
 
-class EmptyForNonOperatorsViewSet(ResourceViewSet[M]):
-    """For operators of the fleet: other users get empty lists and no details."""
-
+# For operators of the fleet: other users get empty lists and no details.
+class EmptyForNonOperatorsViewSet(CollectionViewSet[M]):
     token_scope = Scope.ADMIN
 
     def check_permissions(self, request: Request) -> None:
@@ -401,25 +398,17 @@ class EmptyForNonOperatorsViewSet(ResourceViewSet[M]):
             require_fleet_operator(request.user)
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Metric sources", tags=["fleet"]),
-    retrieve=extend_schema(summary="Get a metric source", tags=["fleet"]),
-)
-class MetricSourceViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, EmptyForNonOperatorsViewSet[Source]
-):
+class MetricSourceViewSet(EmptyForNonOperatorsViewSet[Source]):
+    tag = "fleet"
+    summaries = {"list": "Metric sources", "retrieve": "Get a metric source"}
     serializer_class = MetricSourceSerializer
-
-    def get_queryset(self) -> QuerySet[Source]:
-        return selectors.metric_sources_visible(self.request.user)
+    visible = staticmethod(selectors.metric_sources_visible)
 
     @extend_schema(
         summary="Create a metric source",
         description="Metrics of the cluster's cards are scraped from the source. The source is not "
         "contacted by this request; use the test endpoint.",
-        tags=["fleet"],
         request=MetricSourceCreateSerializer,
-        responses={201: MetricSourceSerializer},
     )
     @supports_dry_run
     @idempotent
@@ -429,10 +418,7 @@ class MetricSourceViewSet(
         return Response(self.get_serializer(source).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
-        summary="Change, pause or resume a metric source",
-        tags=["fleet"],
-        request=MetricSourceChangeSerializer,
-        responses=MetricSourceSerializer,
+        summary="Change, pause or resume a metric source", request=MetricSourceChangeSerializer
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
@@ -444,23 +430,18 @@ class MetricSourceViewSet(
     @extend_schema(
         summary="Delete a metric source",
         description="Stored metrics are kept. Faults that only this source reported resolve.",
-        tags=["fleet"],
-        responses={204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
         source, actor = self.get_object(), acting_user(request)
         metric_ingestion.metric_source_delete(source=source, actor=actor, at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    @extend_schema(
-        summary="Test a metric source",
-        description="Scrapes the source once without storing the result.",
-        tags=["fleet"],
-        request=None,
+    @post_action(
+        "Test a metric source",
+        "Scrapes the source once without storing the result.",
         responses=MetricSourceTrialSerializer,
+        url_path="try",
     )
-    @idempotent
-    @action(detail=True, methods=["post"], url_path="try")
     def attempt(self, request: Request, uid: str) -> Response:
         trial = metric_sources.metric_source_test(
             source=self.get_object(), actor=acting_user(request)
@@ -468,24 +449,17 @@ class MetricSourceViewSet(
         return Response(MetricSourceTrialSerializer(trial).data)
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Node tokens", tags=["fleet"], parameters=[NodeTokenListFilters]),
-    retrieve=extend_schema(summary="Get a node token", tags=["fleet"]),
-)
-class NodeTokenViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, EmptyForNonOperatorsViewSet[NodeToken]
-):
+class NodeTokenViewSet(EmptyForNonOperatorsViewSet[NodeToken]):
+    tag = "fleet"
+    summaries = {"list": "Node tokens", "retrieve": "Get a node token"}
     serializer_class = NodeTokenSerializer
     queries = {"list": NodeTokenListFilters}
-
-    def get_queryset(self) -> QuerySet[NodeToken]:
-        return selectors.node_tokens_visible(self.request.user)
+    visible = staticmethod(selectors.node_tokens_visible)
 
     @extend_schema(
         summary="Create a node token",
         description="The agent authenticates with the token. The token is shown only in this "
         "response.",
-        tags=["fleet"],
         request=NodeTokenCreateSerializer,
         responses={201: NewNodeTokenSerializer},
     )
@@ -499,8 +473,6 @@ class NodeTokenViewSet(
         summary="Revoke a node token",
         description="Revoking the last valid token of a node resolves the faults that its agent "
         "reported.",
-        tags=["fleet"],
-        responses={204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
         token, actor = self.get_object(), acting_user(request)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
-from rest_framework import mixins, serializers, status
+from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,9 +17,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.api.alerts import MATCHERS, FleetOperatorViewSet, matchers_field
-from apps.monitoring.api.alerts import TAGS as ALERT_TAGS
 from apps.monitoring.api.faults import LEVELS
-from apps.monitoring.api.faults import TAGS as HEALTH_TAGS
 from apps.monitoring.models import AlertRule, HealthRule
 from apps.monitoring.selectors.alerts import alert_rules_visible
 from apps.monitoring.selectors.rule_samples import (
@@ -35,9 +32,9 @@ from controlplane.domain.health.rules import MetricTransform, parse_health_condi
 from controlplane.domain.rules.conditions import Comparison
 from controlplane.domain.telemetry.metrics import Metric
 from controlplane.web.rest import (
+    CollectionViewSet,
     M,
     ObjectReference,
-    ResourceViewSet,
     StrictSerializer,
     supports_dry_run,
 )
@@ -194,7 +191,7 @@ class HealthRuleTrialsSerializer(serializers.Serializer[Any]):
     trials = HealthRuleTrialSerializer(many=True)
 
 
-class RuleViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[M]):
+class RuleViewSet(CollectionViewSet[M]):
     token_scope = Scope.ADMIN
     #: The services that create, change and delete a rule.
     rule_create: ClassVar[Callable[..., Any]]
@@ -224,42 +221,32 @@ class RuleViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Alert rules", tags=ALERT_TAGS),
-    retrieve=extend_schema(summary="An alert rule", tags=ALERT_TAGS),
-    create=extend_schema(
-        summary="Create an alert rule",
-        tags=ALERT_TAGS,
-        request=AlertRuleCreateSerializer,
-        responses={201: AlertRuleSerializer},
-    ),
-    partial_update=extend_schema(
-        summary="Change, enable or disable an alert rule",
-        tags=ALERT_TAGS,
-        request=AlertRuleChangeSerializer,
-        responses=AlertRuleSerializer,
-    ),
+    create=extend_schema(request=AlertRuleCreateSerializer),
+    partial_update=extend_schema(request=AlertRuleChangeSerializer),
     destroy=extend_schema(
         summary="Delete an alert rule",
         description="Its firing alerts resolve. Built-in rules can only be disabled.",
-        tags=ALERT_TAGS,
-        responses={204: None},
     ),
 )
 class AlertRuleViewSet(FleetOperatorViewSet[AlertRule], RuleViewSet[AlertRule]):
+    tag = "alerts"
+    summaries = {
+        "list": "Alert rules",
+        "retrieve": "An alert rule",
+        "create": "Create an alert rule",
+        "partial_update": "Change, enable or disable an alert rule",
+    }
     rule_create = staticmethod(alerts.alert_rule_create)
     rule_change = staticmethod(alerts.alert_rule_change)
     rule_delete = staticmethod(alerts.alert_rule_delete)
     serializer_class = AlertRuleSerializer
     create_serializer = AlertRuleCreateSerializer
     change_serializer = AlertRuleChangeSerializer
-
-    def get_queryset(self) -> QuerySet[AlertRule]:
-        return alert_rules_visible(self.request.user)
+    visible = staticmethod(alert_rules_visible)
 
     @extend_schema(
         summary="Dry run of an alert rule",
         description="Evaluates the rule now and over the last 24 hours. Nothing is stored.",
-        tags=ALERT_TAGS,
         request=AlertRuleCreateSerializer,
         responses=AlertTrialSerializer,
     )
@@ -270,39 +257,31 @@ class AlertRuleViewSet(FleetOperatorViewSet[AlertRule], RuleViewSet[AlertRule]):
 
 
 @extend_schema_view(
-    list=extend_schema(summary="Health rules", tags=HEALTH_TAGS),
-    retrieve=extend_schema(summary="Get a health rule", tags=HEALTH_TAGS),
-    create=extend_schema(
-        summary="Create a health rule",
-        tags=HEALTH_TAGS,
-        request=HealthRuleCreateSerializer,
-        responses={201: HealthRuleSerializer},
-    ),
-    partial_update=extend_schema(
-        summary="Change a health rule",
-        tags=HEALTH_TAGS,
-        request=HealthRuleChangeSerializer,
-        responses=HealthRuleSerializer,
-    ),
-    destroy=extend_schema(summary="Delete a health rule", tags=HEALTH_TAGS, responses={204: None}),
+    create=extend_schema(request=HealthRuleCreateSerializer),
+    partial_update=extend_schema(request=HealthRuleChangeSerializer),
 )
 class HealthRuleViewSet(RuleViewSet[HealthRule]):
     """Conditions on metrics of cards, and the severity of their faults."""
 
+    tag = "health"
+    summaries = {
+        "list": "Health rules",
+        "retrieve": "Get a health rule",
+        "create": "Create a health rule",
+        "partial_update": "Change a health rule",
+        "destroy": "Delete a health rule",
+    }
     rule_create = staticmethod(health_rules.health_rule_create)
     rule_change = staticmethod(health_rules.health_rule_change)
     rule_delete = staticmethod(health_rules.health_rule_delete)
     serializer_class = HealthRuleSerializer
     create_serializer = HealthRuleCreateSerializer
     change_serializer = HealthRuleChangeSerializer
-
-    def get_queryset(self) -> QuerySet[HealthRule]:
-        return HealthRule.objects.all()
+    visible = staticmethod(lambda _user: HealthRule.objects.all())
 
     @extend_schema(
         summary="Dry run of a health rule on stored metrics",
         description="Returns the firings of the last hours by card. Nothing is changed.",
-        tags=HEALTH_TAGS,
         request=HealthRuleDryRunSerializer,
         responses=HealthRuleTrialsSerializer,
     )

@@ -10,7 +10,6 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
@@ -24,12 +23,9 @@ from apps.monitoring.services.suppressed_actions import (
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import (
     LARGEST_INTEGER,
-    BoundedJSONParser,
-    QuerySerializer,
     StrictSerializer,
+    StrictView,
 )
-
-_TAGS = ["health"]
 
 
 class SuppressedIsolationCountSerializer(serializers.Serializer[Any]):
@@ -105,40 +101,33 @@ class SuppressedActionsResultSerializer(serializers.Serializer[SuppressedActions
     )
 
 
-class SuppressedActionsView(APIView):
+class SuppressedActionsView(StrictView):
     """Isolations that the guard suppresses."""
 
+    tag = "health"
     token_scope = Scope.ADMIN
 
     @extend_schema(
-        summary="Isolations suppressed by the guard",
-        tags=_TAGS,
-        responses=SuppressedActionsSerializer,
+        summary="Isolations suppressed by the guard", responses=SuppressedActionsSerializer
     )
     def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
         pools = suppressed_pools(at=timezone.now())
         return Response(SuppressedActionsSerializer({"pools": pools}).data)
 
 
-class _SuppressedActionsDecisionView(APIView):
+class _SuppressedActionsDecisionView(StrictView):
     """A decision about all suppressed isolations of a pool; subclasses name the service."""
 
+    tag = "health"
     token_scope = Scope.ADMIN
-    parser_classes = (BoundedJSONParser,)
     does: ClassVar[Callable[..., SuppressedActionsResult]]
 
     @extend_schema(
-        tags=_TAGS,
-        request=SuppressedActionsRequestSerializer,
-        responses=SuppressedActionsResultSerializer,
+        request=SuppressedActionsRequestSerializer, responses=SuppressedActionsResultSerializer
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        QuerySerializer.read(request)
-        body = SuppressedActionsRequestSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        given = dict(body.validated_data)
+        given = self.validated_body(SuppressedActionsRequestSerializer)
         reason, dry_run = given.pop("reason"), given.pop("dry_run")
         actions_request, actor, at = (
             SuppressedActionsRequest(**given),

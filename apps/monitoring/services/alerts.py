@@ -40,7 +40,7 @@ from controlplane.domain.alerts.rules import (
     parse_matcher,
     parse_rule,
 )
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import FieldRefused, Reason
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.encryption import encrypt
@@ -50,12 +50,8 @@ MOST_RULES = 200
 _LONGEST_REASON = 300
 
 
-class AlertSettingsRefused(Exception):
+class AlertSettingsRefused(FieldRefused):
     """It cannot be like that; ``field`` is what is wrong."""
-
-    def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 @transaction.atomic
@@ -159,9 +155,7 @@ def alert_rule_delete(*, rule: AlertRule, actor: User, at: datetime) -> None:
 
 
 def _audit_rule(rule: AlertRule, *, actor: User, action: str) -> None:
-    record_audit_entry(
-        actor=actor, action=action, uid=rule.uid, name=rule.name, document=rule.document
-    )
+    record_audit_entry(rule, actor=actor, action=action, document=rule.document)
 
 
 @transaction.atomic
@@ -207,10 +201,9 @@ def silence_create(
         created_by_name=actor.username,
     )
     record_audit_entry(
+        silence,
         actor=actor,
         action="alert_silence.begin",
-        uid=silence.uid,
-        name=str(silence)[:200],
         until=ends_at.isoformat(),
         reason=silence.reason,
     )
@@ -228,12 +221,7 @@ def silence_end(*, silence: AlertSilence, actor: User, at: datetime) -> None:
         ends_at=at, ended_by_name=actor.username
     )
     if ended:
-        record_audit_entry(
-            actor=actor,
-            action="alert_silence.end",
-            uid=silence.uid,
-            name=str(silence)[:200],
-        )
+        record_audit_entry(silence, actor=actor, action="alert_silence.end")
 
 
 MOST_RECEIVERS, MOST_ROUTES, MOST_ADDRESSES = 50, 50, 20
@@ -433,10 +421,9 @@ def _route_save(
             route.save()
             route.receivers.set(request.receivers)
             record_audit_entry(
+                route,
                 actor=actor,
                 action=action,
-                uid=route.uid,
-                name=route.name,
                 severity=route.severity,
                 matchers=route.matchers,
                 receivers=[receiver.name for receiver in request.receivers],
@@ -456,14 +443,12 @@ def _route_save(
 def alert_route_delete(*, route: AlertRoute, actor: User) -> None:
     """:raises PermissionRefused: unless ``actor`` operates the fleet."""
     require_fleet_operator(actor)
-    record_audit_entry(actor=actor, action="alert_route.delete", uid=route.uid, name=route.name)
+    record_audit_entry(route, actor=actor, action="alert_route.delete")
     route.delete()
 
 
 def _audit_receiver(receiver: AlertReceiver, *, actor: User, action: str) -> None:
-    record_audit_entry(
-        actor=actor, action=action, uid=receiver.uid, name=receiver.name, kind=receiver.kind
-    )
+    record_audit_entry(receiver, actor=actor, action=action, kind=receiver.kind)
 
 
 @transaction.atomic

@@ -288,9 +288,7 @@ def faults_acknowledge(
     for fault in faults:
         fault.acknowledged_at, fault.acknowledged_by_name = at, actor.username
         fault.note = note[:_LONGEST_MESSAGE]
-        record_audit_entry(
-            actor=actor, action="fault.acknowledge", uid=fault.uid, name=str(fault), note=note
-        )
+        record_audit_entry(fault, actor=actor, action="fault.acknowledge", note=note)
     Fault.objects.bulk_update(faults, ["acknowledged_at", "acknowledged_by_name", "note"])
     return frozenset(fault.uid for fault in faults)
 

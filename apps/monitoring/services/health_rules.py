@@ -119,10 +119,9 @@ def _rule_columns(rule: HealthRuleSpec) -> dict[str, Any]:
 
 def _audit_rule(row: HealthRule, *, actor: User, action: str) -> None:
     record_audit_entry(
+        row,
         actor=actor,
         action=action,
-        uid=row.uid,
-        name=row.name,
         condition=row.condition,
         level=f"L{row.level}",
         enabled=row.enabled,

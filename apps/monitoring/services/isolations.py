@@ -399,9 +399,7 @@ def require_isolation_reason(reason: str) -> None:
 
 
 def _audit_isolation(row: Isolation, *, actor: User, action: str, **detail: Any) -> None:
-    record_audit_entry(
-        actor=actor, action=action, uid=row.uid, name=str(row.card or row.node), **detail
-    )
+    record_audit_entry(row, actor=actor, action=action, name=str(row.card or row.node), **detail)
 
 
 # -- On its way --

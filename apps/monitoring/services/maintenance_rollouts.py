@@ -20,7 +20,7 @@ from apps.monitoring.services.isolations import (
     isolations_release,
     isolations_request,
 )
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import FieldRefused, Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.common.topology import network_domains
 from controlplane.domain.health.maintenance_rollouts import (
@@ -41,12 +41,8 @@ LONGEST_RUN = 86_400
 _OWN_MACHINE = "local"
 
 
-class MaintenanceRolloutRefused(Exception):
+class MaintenanceRolloutRefused(FieldRefused):
     """It cannot be like that; ``field`` is what is wrong."""
-
-    def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +209,7 @@ _ACTIONS = {
 
 
 def _audit_rollout(rollout: Rollout, *, actor: User, action: str, **detail: Any) -> None:
-    record_audit_entry(actor=actor, action=action, uid=rollout.uid, name=rollout.name, **detail)
+    record_audit_entry(rollout, actor=actor, action=action, **detail)
 
 
 def _transition_rollout(row: Rollout, event: RolloutEvent, *, at: datetime) -> None:

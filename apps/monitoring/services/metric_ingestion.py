@@ -39,7 +39,7 @@ from apps.telemetry.services.metric_batches import (
     readings_store,
 )
 from apps.telemetry.services.metric_storage import hours_lock_against_aggregation, start_of_hour
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import FieldRefused, Reason
 from controlplane.domain.common.topology import SERIES, card_locality
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from controlplane.domain.telemetry.metric_batches import MetricBatch
@@ -112,12 +112,8 @@ def _open_fault_levels_by_card(
     return standing
 
 
-class MetricPushRefused(Exception):
+class MetricPushRefused(FieldRefused):
     """The batch is invalid and will never be accepted; ``field`` is the cause."""
-
-    def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 class MetricPushOutdated(MetricPushRefused):

@@ -2,14 +2,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.monitoring.web import alerts, faults, suppressed_actions
+from apps.monitoring.web import alerts, faults
 from apps.monitoring.web import maintenance_rollouts as rollouts
+from apps.monitoring.web import suppressed_actions as suppressed
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent
 
 _CARD = "fleet/cards/<str:uid>"
 _SOURCE = "fleet/sources/<str:uid>"
 _NODE = "fleet/clusters/<str:uid>/nodes/<str:name>"
 _ROLLOUT = "fleet/rollouts/<str:uid>"
+_RULE = "fleet/alerts/rules/<str:uid>"
+_ROUTE = "fleet/alerts/routes/<str:uid>"
+_RECEIVER = "fleet/alerts/receivers/<str:uid>"
 
 urlpatterns = [
     path("fleet/alerts", alerts.alerts, name="alerts"),
@@ -19,43 +23,27 @@ urlpatterns = [
     path("fleet/alerts/silences/<str:uid>/end", alerts.silence_end, name="alert-silence-end"),
     path("fleet/alerts/rules", alerts.alert_rule_list, name="alert-rules"),
     path("fleet/alerts/rules/new", alerts.alert_rule_new_view, name="alert-rule-new"),
-    path("fleet/alerts/rules/<str:uid>", alerts.alert_rule_detail, name="alert-rule"),
-    path(
-        "fleet/alerts/rules/<str:uid>/delete",
-        alerts.alert_rule_delete_view,
-        name="alert-rule-delete",
-    ),
+    path(_RULE, alerts.alert_rule_detail, name="alert-rule"),
+    path(f"{_RULE}/delete", alerts.alert_rule_delete_view, name="alert-rule-delete"),
     path("fleet/alerts/routes", alerts.alert_route_list, name="alert-routes"),
     path("fleet/alerts/routes/new", alerts.alert_route_new_view, name="alert-route-new"),
-    path("fleet/alerts/routes/<str:uid>", alerts.alert_route_detail, name="alert-route"),
-    path(
-        "fleet/alerts/routes/<str:uid>/delete",
-        alerts.alert_route_delete_view,
-        name="alert-route-delete",
-    ),
+    path(_ROUTE, alerts.alert_route_detail, name="alert-route"),
+    path(f"{_ROUTE}/delete", alerts.alert_route_delete_view, name="alert-route-delete"),
     path("fleet/alerts/receivers/new", alerts.alert_receiver_new_view, name="alert-receiver-new"),
+    path(f"{_RECEIVER}/test", alerts.alert_receiver_test_view, name="alert-receiver-test"),
     path(
-        "fleet/alerts/receivers/<str:uid>/test",
-        alerts.alert_receiver_test_view,
-        name="alert-receiver-test",
-    ),
-    path(
-        "fleet/alerts/receivers/<str:uid>/pause",
+        f"{_RECEIVER}/pause",
         alerts.alert_receiver_switch_view,
         {"active": False},
         name="alert-receiver-pause",
     ),
     path(
-        "fleet/alerts/receivers/<str:uid>/resume",
+        f"{_RECEIVER}/resume",
         alerts.alert_receiver_switch_view,
         {"active": True},
         name="alert-receiver-resume",
     ),
-    path(
-        "fleet/alerts/receivers/<str:uid>/delete",
-        alerts.alert_receiver_delete_view,
-        name="alert-receiver-delete",
-    ),
+    path(f"{_RECEIVER}/delete", alerts.alert_receiver_delete_view, name="alert-receiver-delete"),
     path("fleet/alerts/<str:uid>", alerts.alert, name="alert"),
     path("fleet/rollouts", rollouts.maintenance_rollout_list, name="rollouts"),
     path("fleet/rollouts/new", rollouts.maintenance_rollout_new_view, name="rollout-new"),
@@ -86,17 +74,11 @@ urlpatterns = [
     path("fleet/faults/isolate", faults.selected_faults_isolate, name="faults-isolate"),
     path("fleet/faults/release", faults.selected_faults_release, name="faults-release"),
     path("jobs/<str:uid>/fault-marks", faults.job_fault_marks, name="job-fault-marks"),
-    path("fleet/held-back", suppressed_actions.suppressed_actions, name="held-back"),
+    path("fleet/held-back", suppressed.suppressed_actions, name="held-back"),
     path(
-        "fleet/held-back/isolate",
-        suppressed_actions.suppressed_actions_isolate,
-        name="held-back-isolate",
+        "fleet/held-back/isolate", suppressed.suppressed_actions_isolate, name="held-back-isolate"
     ),
-    path(
-        "fleet/held-back/leave",
-        suppressed_actions.suppressed_actions_dismiss,
-        name="held-back-leave",
-    ),
+    path("fleet/held-back/leave", suppressed.suppressed_actions_dismiss, name="held-back-leave"),
     path(
         "fleet/sources/tokens/<str:uid>/revoke",
         faults.agent_token_revoke_view,

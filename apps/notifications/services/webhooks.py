@@ -28,7 +28,7 @@ from controlplane.domain.alerts.deliveries import (
 )
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationKind
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.common.reasons import NONE, Reason
+from controlplane.domain.common.reasons import NONE, FieldRefused, Reason
 from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.encryption import encrypt
@@ -41,12 +41,8 @@ MAX_ANSWER_STORED = 500
 MOST_WEBHOOKS = 20
 
 
-class WebhookRefused(Exception):
+class WebhookRefused(FieldRefused):
     """It cannot be like that; ``field`` is what is wrong."""
-
-    def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,14 +201,7 @@ def webhook_delete(*, webhook: Webhook, actor: User) -> None:
 
 
 def _audit_webhook(webhook: Webhook, *, actor: User, action: str) -> None:
-    record_audit_entry(
-        actor=actor,
-        action=action,
-        team=webhook.team,
-        uid=webhook.uid,
-        name=webhook.name,
-        kinds=webhook.kinds,
-    )
+    record_audit_entry(webhook, actor=actor, action=action, kinds=webhook.kinds)
 
 
 @transaction.atomic

@@ -2,26 +2,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.notifications.web import notifications, webhooks
+from apps.notifications.web import notifications as inbox
+from apps.notifications.web import webhooks
 
 urlpatterns = [
-    path("notifications", notifications.notifications, name="notifications"),
-    path(
-        "notifications/read", notifications.notifications_mark_read_view, name="notifications-read"
-    ),
-    path(
-        "notifications/undo",
-        notifications.notifications_mark_unread_view,
-        name="notifications-undo",
-    ),
-    path("notifications/bell", notifications.notification_bell_fragment, name="notification-bell"),
-    path(
-        "notifications/settings",
-        notifications.notification_settings_view,
-        name="notification-settings",
-    ),
-    path("notifications/test", notifications.send_test_notification, name="notification-test"),
-    path("notifications/<str:uid>", notifications.notification_open, name="notification"),
+    path("notifications", inbox.notifications, name="notifications"),
+    path("notifications/read", inbox.notifications_mark_read_view, name="notifications-read"),
+    path("notifications/undo", inbox.notifications_mark_unread_view, name="notifications-undo"),
+    path("notifications/bell", inbox.notification_bell_fragment, name="notification-bell"),
+    path("notifications/settings", inbox.notification_settings_view, name="notification-settings"),
+    path("notifications/test", inbox.send_test_notification, name="notification-test"),
+    path("notifications/<str:uid>", inbox.notification_open, name="notification"),
     path("teams/<slug:slug>/webhooks", webhooks.webhooks, name="webhooks"),
     path("teams/<slug:slug>/webhooks/new", webhooks.webhook_new, name="webhook-new"),
     path("webhooks/<str:uid>", webhooks.webhook, name="webhook"),

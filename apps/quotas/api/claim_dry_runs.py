@@ -10,7 +10,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.accounts.api.authentication import acting_user
 from apps.quotas import selectors
@@ -24,9 +23,8 @@ from controlplane.domain.scheduling.what_if import DryRunOutcome
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
     LARGEST_INTEGER,
-    BoundedJSONParser,
-    QuerySerializer,
     StrictSerializer,
+    StrictView,
     VisibleUidField,
 )
 
@@ -128,23 +126,19 @@ class ClaimDryRunSerializer(serializers.Serializer[Any]):
     stopped = DryRunEvictionSerializer(many=True)
 
 
-class ClaimDryRunView(APIView):
+class ClaimDryRunView(StrictView):
+    tag = "scheduling"
     token_scope = Scope.READ
-    parser_classes = (BoundedJSONParser,)
 
     @extend_schema(
         summary="Dry run of a claim",
         description="Returns the placement, the pending reason, or the claims that would be "
         "evicted. Nothing is changed.",
-        tags=["scheduling"],
         request=ClaimDryRunRequestSerializer,
         responses=ClaimDryRunSerializer,
     )
     def post(self, request: Request) -> Response:
-        QuerySerializer.read(request)
-        body = ClaimDryRunRequestSerializer(data=request.data, context={"request": request})
-        body.is_valid(raise_exception=True)
-        given = body.validated_data
+        given = self.validated_body(ClaimDryRunRequestSerializer)
         role = RoleShape(
             name="worker",
             replicas=given["replicas"],

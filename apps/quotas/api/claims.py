@@ -3,17 +3,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins, serializers, status
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import post_action
+from apps.accounts.api.serializers import TeamListFilters
 from apps.fleet.models import Node
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Queue, WhatIf
@@ -37,10 +37,9 @@ from controlplane.domain.scheduling.what_if import (
 )
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
-    ListFilters,
+    CollectionViewSet,
     ObjectReference,
     QuerySerializer,
-    ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
 )
@@ -234,13 +233,12 @@ class ReclaimPreviewSerializer(serializers.Serializer[Any]):
     losers = ReclaimVictimSerializer(many=True)
 
 
-class ClaimForecastActions(ResourceViewSet[Claim]):
-    """What people ask about a claim."""
+# Without a docstring, which would become the description of the operations.
+class ClaimForecastActions(CollectionViewSet[Claim]):
+    tag = "scheduling"
 
     @extend_schema(
-        summary="Pending reason or placement of a claim",
-        tags=["scheduling"],
-        responses=ClaimExplanationSerializer,
+        summary="Pending reason or placement of a claim", responses=ClaimExplanationSerializer
     )
     @action(detail=True)
     def explanation(self, request: Request, uid: str) -> Response:
@@ -250,7 +248,6 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
     @extend_schema(
         summary="Forecast of a pending claim",
         description="From the latest forecast, at most one day ahead; `starts_at` is null if it is unknown.",
-        tags=["scheduling"],
         responses=ClaimForecastSerializer,
     )
     @action(detail=True)
@@ -258,15 +255,13 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
         found = claim_explanation(self.get_object(), user=request.user)
         return Response(forecast_json(found.outlook))
 
-    @extend_schema(
-        summary="Request a what-if for a claim",
-        description="Nothing is changed. The result is available at `/what-ifs/{uid}`.",
-        tags=["scheduling"],
+    @post_action(
+        "Request a what-if for a claim",
+        "Nothing is changed. The result is available at `/what-ifs/{uid}`.",
         request=WhatIfChangesSerializer,
         responses={202: WhatIfOutcomeSerializer},
+        url_path="what-if",
     )
-    @idempotent
-    @action(detail=True, methods=["post"], url_path="what-if")
     def what_if(self, request: Request, uid: str) -> Response:
         claim = self.get_object()
         accounts.require_permission(request.user, Permission.VIEW, team=claim.team)
@@ -278,13 +273,13 @@ class ClaimForecastActions(ResourceViewSet[Claim]):
         return Response(_what_if_json(what_if_row, request), status=status.HTTP_202_ACCEPTED)
 
 
-class QueueReclaimActions(ResourceViewSet[Queue]):
-    """What people ask about a queue."""
+# Without a docstring, which would become the description of the operations.
+class QueueReclaimActions(CollectionViewSet[Queue]):
+    tag = "scheduling"
 
     @extend_schema(
         summary="Reclaim preview of a queue",
         description="Simulated by the scheduler with a hypothetical claim. Nothing is changed.",
-        tags=["scheduling"],
         parameters=[ReclaimPreviewQuery],
         responses=ReclaimPreviewSerializer,
     )
@@ -300,23 +295,16 @@ class QueueReclaimActions(ResourceViewSet[Queue]):
         return Response(ReclaimPreviewSerializer(found).data)
 
 
-@extend_schema_view(
-    list=extend_schema(summary="What-if requests", tags=["scheduling"]),
-)
-class WhatIfViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[WhatIf]):
+class WhatIfViewSet(CollectionViewSet[WhatIf]):
     """Questions about claims of the caller's teams."""
 
+    tag = "scheduling"
+    summaries = {"list": "What-if requests"}
     token_scope = Scope.JOBS
     serializer_class = WhatIfSerializer
+    visible = staticmethod(what_ifs_visible)
 
-    def get_queryset(self) -> QuerySet[WhatIf]:
-        return what_ifs_visible(self.request.user)
-
-    @extend_schema(
-        summary="A what-if request and its result",
-        tags=["scheduling"],
-        responses=WhatIfOutcomeSerializer,
-    )
+    @extend_schema(summary="A what-if request and its result", responses=WhatIfOutcomeSerializer)
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return Response(_what_if_json(self.get_object(), request))
 
@@ -381,7 +369,7 @@ class ClaimSerializer(serializers.ModelSerializer[Claim]):
         )
 
 
-class ClaimFilters(ListFilters):
+class ClaimFilters(TeamListFilters):
     lookups = {
         "state": "state__in",
         "team": "team",
@@ -392,23 +380,15 @@ class ClaimFilters(ListFilters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ClaimState], required=False
     )
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     queue = serializers.CharField(required=False, help_text="Name of the queue.")
     owner = serializers.CharField(required=False, help_text="Uid of an attempt or a replica.")
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Claims", tags=["scheduling"], parameters=[ClaimFilters]),
-    retrieve=extend_schema(summary="A claim", tags=["scheduling"]),
-)
-class ClaimViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClaimForecastActions):
+class ClaimViewSet(ClaimForecastActions):
     """What the caller's teams ask of the scheduler, and what they hold."""
 
+    summaries = {"list": "Claims", "retrieve": "A claim"}
     token_scope = Scope.JOBS
     serializer_class = ClaimSerializer
     queries = {"list": ClaimFilters}
-
-    def get_queryset(self) -> QuerySet[Claim]:
-        return selectors.claims_visible(self.request.user)
+    visible = staticmethod(selectors.claims_visible)

@@ -8,13 +8,12 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins, serializers, status
-from rest_framework.decorators import action
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import idempotent, post_action
 from apps.quotas.models import Claim, Defragmentation, DefragmentationMove, Queue
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.claims import claims_readable
@@ -29,7 +28,12 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationState,
 )
 from controlplane.web.reasons import ReasonSerializerField
-from controlplane.web.rest import ListFilters, ResourceViewSet, StrictSerializer, VisibleUidField
+from controlplane.web.rest import (
+    CollectionViewSet,
+    ListFilters,
+    StrictSerializer,
+    VisibleUidField,
+)
 
 MAX_NODES = 16
 
@@ -219,20 +223,15 @@ class DefragmentationPlanFilters(ListFilters):
     list=extend_schema(
         summary="Defragmentation plans",
         description="Plans that relocate workloads of your teams, free cards for them, or that you proposed.",
-        tags=["scheduling"],
-        parameters=[DefragmentationPlanFilters],
-    ),
-    retrieve=extend_schema(summary="A defragmentation plan", tags=["scheduling"]),
+    )
 )
-class DefragmentationPlanViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Defragmentation]
-):
+class DefragmentationPlanViewSet(CollectionViewSet[Defragmentation]):
+    tag = "scheduling"
+    summaries = {"retrieve": "A defragmentation plan"}
     token_scope = Scope.ADMIN
     serializer_class = DefragmentationPlanSerializer
     queries = {"list": DefragmentationPlanFilters}
-
-    def get_queryset(self) -> QuerySet[Defragmentation]:
-        return selectors.defragmentations_visible(self.request.user)
+    visible = staticmethod(selectors.defragmentations_visible)
 
     def get_serializer(self, *args: Any, **kwargs: Any) -> Any:
         """Serialize rows for the caller, without names of workloads that the caller may not see."""
@@ -254,7 +253,6 @@ class DefragmentationPlanViewSet(
         summary="Propose a defragmentation plan",
         description="The plan is computed immediately and can be approved for 30 minutes. "
         "With `dry_run` it is not stored.",
-        tags=["scheduling"],
         request=DefragmentationRequestSerializer,
         responses={
             200: DefragmentationPlanSerializer,
@@ -283,27 +281,18 @@ class DefragmentationPlanViewSet(
         )
         return Response(DefragmentationPlanSerializer(answer).data)
 
-    @extend_schema(
-        summary="Approve a defragmentation plan",
-        description="Refused if the fleet has changed since the proposal; the response lists the changes.",
-        tags=["scheduling"],
-        request=None,
+    @post_action(
+        "Approve a defragmentation plan",
+        "Refused if the fleet has changed since the proposal; the response lists the changes.",
     )
-    @idempotent
-    @action(detail=True, methods=["post"])
     def approve(self, request: Request, uid: str) -> Response:
         row = self.get_object()
         services.defragmentation_approve(plan=row, actor=acting_user(request), at=timezone.now())
         return Response(self.get_serializer(row).data)
 
-    @extend_schema(
-        summary="Dismiss a defragmentation plan",
-        description="A running plan stops after the current relocation.",
-        tags=["scheduling"],
-        request=None,
+    @post_action(
+        "Dismiss a defragmentation plan", "A running plan stops after the current relocation."
     )
-    @idempotent
-    @action(detail=True, methods=["post"])
     def dismiss(self, request: Request, uid: str) -> Response:
         row = self.get_object()
         services.defragmentation_dismiss(plan=row, actor=acting_user(request), at=timezone.now())

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins, serializers, status
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,8 +16,8 @@ from apps.quotas.services.priority_classes import priority_class_delete, priorit
 from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import (
     LARGEST_INTEGER,
+    CollectionViewSet,
     QuerySerializer,
-    ResourceViewSet,
     StrictSerializer,
     supports_dry_run,
 )
@@ -47,28 +46,20 @@ class PriorityDeleteQuery(QuerySerializer):
     )
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Priority classes", tags=["scheduling"]),
-    retrieve=extend_schema(summary="A priority class", tags=["scheduling"]),
-)
-class PriorityClassViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[PriorityClass]
-):
+class PriorityClassViewSet(CollectionViewSet[PriorityClass]):
     """Names for priorities; work that asks for one by its name keeps the number that it had then."""
 
+    tag = "scheduling"
+    summaries = {"list": "Priority classes", "retrieve": "A priority class"}
     token_scope = Scope.ADMIN
     serializer_class = PriorityClassSerializer
     queries = {"destroy": PriorityDeleteQuery}
-
-    def get_queryset(self) -> QuerySet[PriorityClass]:
-        return PriorityClass.objects.all()
+    visible = staticmethod(lambda _user: PriorityClass.objects.all())
 
     @extend_schema(
         summary="Create a priority class",
         description="Administrators only.",
-        tags=["scheduling"],
         request=PriorityClassWriteSerializer,
-        responses={201: PriorityClassSerializer},
     )
     @supports_dry_run
     @idempotent
@@ -80,27 +71,21 @@ class PriorityClassViewSet(
     @extend_schema(
         summary="Change a priority class",
         description="Administrators only. Existing workloads keep their priority value.",
-        tags=["scheduling"],
         request=PriorityClassWriteSerializer,
-        responses=PriorityClassSerializer,
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         row = self.get_object()
-        body = PriorityClassWriteSerializer(data=request.data, partial=True)
-        body.is_valid(raise_exception=True)
+        given = self.validated_body(PriorityClassWriteSerializer, partial=True)
         current = {"name": row.name, "value": row.value, "description": row.description}
         saved = priority_class_save(
-            actor=acting_user(request), existing=row, **{**current, **body.validated_data}
+            actor=acting_user(request), existing=row, **{**current, **given}
         )
         return Response(self.get_serializer(saved).data)
 
     @extend_schema(
         summary="Delete a priority class",
         description="Administrators only. Refused while workloads use its value, unless forced.",
-        tags=["scheduling"],
-        parameters=[PriorityDeleteQuery],
-        responses={204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
         priority_class_delete(

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import IO, Any
 
-from django.db.models import QuerySet
 from django.http import Http404
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins, serializers
-from rest_framework.decorators import action
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import post_action
 from apps.quotas import services
 from apps.quotas.api import queues
 from apps.quotas.api.queues import (
@@ -48,9 +45,10 @@ from controlplane.domain.quotas.queue_files import FILE_FIELDS, dump_queue_file
 from controlplane.domain.quotas.queues import QUOTA_FIELDS
 from controlplane.web.rest import (
     BoundedJSONParser,
+    CollectionViewSet,
     QuerySerializer,
-    ResourceViewSet,
     StrictSerializer,
+    StrictView,
     require_body_within,
 )
 
@@ -154,25 +152,25 @@ class QueueTreeImportQuery(queues.QueueDryRunQuery):
     )
 
 
-class QueueTreeView(APIView):
+class QueueTreeView(StrictView):
     """Queues of the caller's teams and those for every team, as one file."""
 
+    tag = "scheduling"
     token_scope = Scope.ADMIN
     parser_classes = (BoundedJSONParser, YAMLParser)
     renderer_classes = (JSONRenderer, YAMLRenderer)
+    queries = {"get": QueueTreeQuery, "put": QueueTreeImportQuery}
 
     @extend_schema(
         summary="The queue tree as a file",
         description="JSON, or YAML if Accept prefers it, in the format that PUT accepts.",
-        tags=["scheduling"],
-        parameters=[QueueTreeQuery],
         responses={
             (200, "application/json"): QueueFileSerializer,
             (200, YAML): OpenApiTypes.STR,
         },
     )
     def get(self, request: Request) -> Response:
-        name = QueueTreeQuery.read(request).get("of")
+        name = self.query.get("of")
         documents = queue_documents_visible(request.user)
         uids = {document.name: uid for uid, document in documents.items()}
         if name is not None and name not in uids:
@@ -183,15 +181,14 @@ class QueueTreeView(APIView):
     @extend_schema(
         summary="Apply a file to the queue tree",
         description="Queues that are not in the file are kept unless prune is set.",
-        tags=["scheduling"],
-        parameters=[QueueTreeImportQuery, IF_MATCH],
+        parameters=[IF_MATCH],
         request={"application/json": QueueFileSerializer, YAML: OpenApiTypes.STR},
         responses={
             (200, "application/json"): queues.SavedOrPreviewSerializer,
         },
     )
     def put(self, request: Request) -> Response:
-        query = QueueTreeImportQuery.read(request)
+        query = self.query
         edit = tree_edit_from_content(
             request.data,
             prune=query["prune"],
@@ -221,38 +218,31 @@ def queue_change_serializer_context(request: Request) -> dict[str, Any]:
     return {"names": queue_names(), "teams": frozenset(slugs)}
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Changes of the queue tree, newest first", tags=["scheduling"]),
-    retrieve=extend_schema(summary="A change of the queue tree", tags=["scheduling"]),
-)
-class QueueChangeViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[QueueChange]
-):
+class QueueChangeViewSet(CollectionViewSet[QueueChange]):
     """For administrators of the company, and for queue admins what touched queues of their teams."""
 
+    tag = "scheduling"
+    summaries = {
+        "list": "Changes of the queue tree, newest first",
+        "retrieve": "A change of the queue tree",
+    }
     token_scope = Scope.ADMIN
     serializer_class = queues.QueueChangeSerializer
     queries = {"revert": queues.QueueDryRunQuery}
-
-    def get_queryset(self) -> QuerySet[QueueChange]:
-        return queue_changes_visible(self.request.user)
+    visible = staticmethod(queue_changes_visible)
 
     def get_serializer_context(self) -> dict[str, Any]:
         context = super().get_serializer_context()
         return {**context, **queue_change_serializer_context(self.request)}
 
-    @extend_schema(
-        summary="Revert a change",
-        description="Refused (409) if one of the queues was changed again.",
-        tags=["scheduling"],
-        parameters=[queues.QueueDryRunQuery],
+    @post_action(
+        "Revert a change",
+        "Refused (409) if one of the queues was changed again.",
         request=queues.QueueChangeRevertSerializer,
         responses={
             (200, "application/json"): queues.SavedOrPreviewSerializer,
         },
     )
-    @idempotent
-    @action(detail=True, methods=["post"])
     def revert(self, request: Request, uid: str) -> Response:
         change = self.get_object()
         note = self.validated_body(queues.QueueChangeRevertSerializer).get("note", "")

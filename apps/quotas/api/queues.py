@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from django.db.models import QuerySet
 from django.http import Http404
 from django.utils import timezone
 from drf_spectacular.drainage import set_override
@@ -15,9 +14,8 @@ from drf_spectacular.utils import (
     PolymorphicProxySerializer,
     extend_schema,
     extend_schema_field,
-    extend_schema_view,
 )
-from rest_framework import mixins, serializers, status
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -405,13 +403,11 @@ def queue_change_preview_response(edit: TreeEdit, request: Request) -> Response:
     )
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Queues", tags=["scheduling"]),
-    retrieve=extend_schema(summary="A queue", tags=["scheduling"]),
-)
-class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclaimActions):
+class QueueViewSet(QueueReclaimActions):
     """Queues of the caller's teams and those for every team, with what each has, borrows and lends."""
 
+    tag = "scheduling"
+    summaries = {"list": "Queues", "retrieve": "A queue"}
     token_scope = Scope.ADMIN
     serializer_class = QueueSerializer
     queries = {
@@ -420,9 +416,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         "destroy": QueueRetireQuery,
         "reclaim_preview": ReclaimPreviewQuery,
     }
-
-    def get_queryset(self) -> QuerySet[Queue]:
-        return selectors.queues_visible(self.request.user)
+    visible = staticmethod(selectors.queues_visible)
 
     def get_serializer_context(self) -> dict[str, Any]:
         shown = self.action in ("list", "retrieve")
@@ -431,8 +425,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
 
     @extend_schema(
         summary="Create a queue",
-        tags=["scheduling"],
-        parameters=[QueueDryRunQuery, IF_MATCH],
+        parameters=[IF_MATCH],
         request=QueueWriteSerializer,
         responses={200: QueueTreePreviewSerializer, 201: QueueSerializer},
     )
@@ -449,8 +442,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
     @extend_schema(
         summary="Change or move a queue",
         description="Omitted fields are not changed.",
-        tags=["scheduling"],
-        parameters=[QueueDryRunQuery, IF_MATCH],
+        parameters=[IF_MATCH],
         request=QueueWriteSerializer,
         responses={
             (200, "application/json"): QueueOrPreviewSerializer,
@@ -458,11 +450,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         document, now = self._queue_document(uid)
-        body = QueueWriteSerializer(
-            data=request.data, partial=True, context=self.get_serializer_context()
-        )
-        body.is_valid(raise_exception=True)
-        fields = dict(body.validated_data)
+        fields = self.validated_body(QueueWriteSerializer, partial=True)
         note = fields.pop("note", "")
         # Fields that the body leaves out have the values that were just read.
         seen = if_match_tree_fingerprint(request) or now
@@ -472,8 +460,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
     @extend_schema(
         summary="Retire a queue",
         description="Refused while the queue has workloads or child queues. The name cannot be used again.",
-        tags=["scheduling"],
-        parameters=[QueueRetireQuery, IF_MATCH],
+        parameters=[IF_MATCH],
         responses={200: QueueTreePreviewSerializer, 204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:

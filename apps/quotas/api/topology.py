@@ -9,7 +9,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.quotas.selectors.free_capacity import CardUse
 from apps.quotas.selectors.topology import (
@@ -19,7 +18,7 @@ from apps.quotas.selectors.topology import (
     fleet_topology,
 )
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import QuerySerializer
+from controlplane.web.rest import QuerySerializer, StrictView
 
 
 class TopologyQuery(QuerySerializer):
@@ -84,21 +83,18 @@ def topology_domain_json(domain: TopologyDomain) -> dict[str, Any]:
     }
 
 
-class TopologyView(APIView):
+class TopologyView(StrictView):
     """A part of the fleet, and what is below it."""
 
+    tag = "scheduling"
     token_scope = Scope.ADMIN
+    queries = {"get": TopologyQuery}
 
-    @extend_schema(
-        summary="Fleet topology and allocations",
-        tags=["scheduling"],
-        parameters=[TopologyQuery],
-        responses=TopologySerializer,
-    )
+    @extend_schema(summary="Fleet topology and allocations", responses=TopologySerializer)
     def get(self, request: Request) -> Response:
         seen = fleet_topology(request.user)
         try:
-            here = seen.at(TopologyQuery.read(request)["at"])
+            here = seen.at(self.query["at"])
         except TopologyDomainNotFound as missing:
             raise Http404 from missing
         cells = seen.cells(here.occupancy) if here.occupancy else ()

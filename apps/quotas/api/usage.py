@@ -5,7 +5,6 @@ from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
-from django.db.models import QuerySet
 from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.utils import timezone
@@ -16,7 +15,6 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
@@ -36,12 +34,12 @@ from controlplane.domain.quotas.card_hours import Cost, DayRange, card_hours, mo
 from controlplane.ports import adapter_registry
 from controlplane.web import downloads
 from controlplane.web.rest import (
-    BoundedJSONParser,
     ListFilters,
     ObjectReference,
     QuerySerializer,
     ResourceViewSet,
     StrictSerializer,
+    StrictView,
     supports_dry_run,
 )
 
@@ -256,22 +254,19 @@ class CSVRenderer(BaseRenderer):
 class UsageRecordViewSet(ResourceViewSet[UsageRecord]):
     """What the caller's teams held, and others in queues that the caller looks after."""
 
+    tag = "scheduling"
     watch_key = "pk"
     append_only = True
     token_scope = Scope.ADMIN
     serializer_class = UsageRecordSerializer
     queries = {"list": UsageRecordFilters}
     renderer_classes = (JSONRenderer, CSVRenderer)
-
-    def get_queryset(self) -> QuerySet[UsageRecord]:
-        return usage_records_visible(self.request.user)
+    visible = staticmethod(usage_records_visible)
 
     @extend_schema(
         summary="Usage records",
         description="Card usage with owner, start and end. Current allocations are recorded when they "
         "end, and at midnight (UTC).",
-        tags=["scheduling"],
-        parameters=[UsageRecordFilters],
         responses={
             (200, "application/json"): UsageRecordSerializer(many=True),
             (200, "text/csv"): OpenApiTypes.STR,
@@ -310,36 +305,31 @@ def _usage_record_csv_lines(rows: Iterable[UsageRecord]) -> Iterator[list[object
 class UsageDayViewSet(mixins.ListModelMixin, ResourceViewSet[UsageDay]):
     """The ledger by day, as it was summed within the last minutes."""
 
+    tag = "scheduling"
     watchable = False
     token_scope = Scope.ADMIN
     serializer_class = UsageDaySerializer
     queries = {"list": UsageDayFilters}
+    visible = staticmethod(usage_days_visible)
 
-    def get_queryset(self) -> QuerySet[UsageDay]:
-        return usage_days_visible(self.request.user)
-
-    @extend_schema(
-        summary="Usage by day",
-        tags=["scheduling"],
-        parameters=[UsageDayFilters],
-    )
+    @extend_schema(summary="Usage by day")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return super().list(request, *args, **kwargs)
 
 
-class UsageMonthsView(APIView):
+class UsageMonthsView(StrictView):
+    tag = "scheduling"
     token_scope = Scope.ADMIN
+    queries = {"get": UsageMonthsQuery}
 
     @extend_schema(
         summary="Usage and cost by month",
         description="Includes current allocations. A month that is requested in part is the sum of the "
         "requested days.",
-        tags=["scheduling"],
-        parameters=[UsageMonthsQuery],
         responses=UsageMonthsSerializer,
     )
     def get(self, request: Request) -> Response:
-        query, at = UsageMonthsQuery.read(request), timezone.now()
+        query, at = self.query, timezone.now()
         first = query.get("first") or month_of(at.date()).first
         last = query.get("last") or month_of(first).last
         if not 0 <= (last - first).days < MAX_REPORT_DAYS:
@@ -356,30 +346,28 @@ class UsageMonthsView(APIView):
         return Response(UsageMonthsSerializer(report).data)
 
 
-class CardRatesView(APIView):
+class CardRatesView(StrictView):
+    tag = "scheduling"
     token_scope = Scope.ADMIN
 
     @extend_schema(
         summary="Card rates",
         description="Chips that are not listed have no rate.",
-        tags=["scheduling"],
         operation_id="usage_rates_list",
         responses=CardRateSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
         rows = CardRate.objects.all()
         return Response(CardRateSerializer(rows, many=True).data)
 
 
-class CardRateView(APIView):
+class CardRateView(StrictView):
+    tag = "scheduling"
     token_scope = Scope.ADMIN
-    parser_classes = (BoundedJSONParser,)
 
     @extend_schema(
         summary="Set the rate of a chip",
         description="Administrators only. Applies to past reports too.",
-        tags=["scheduling"],
         parameters=[_CHIP],
         request=CardRateChangeSerializer,
         responses=CardRateSerializer,
@@ -387,26 +375,17 @@ class CardRateView(APIView):
     @supports_dry_run
     def put(self, request: Request, chip: str) -> Response:
         self._require_rate_permission(request, chip)
-        body = CardRateChangeSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        rate = card_rate_set(
-            chip=chip, per_hour=body.validated_data["per_hour"], actor=acting_user(request)
-        )
+        given = self.validated_body(CardRateChangeSerializer)
+        rate = card_rate_set(chip=chip, actor=acting_user(request), **given)
         return Response(CardRateSerializer(rate).data)
 
-    @extend_schema(
-        summary="Delete the rate of a chip",
-        tags=["scheduling"],
-        parameters=[_CHIP],
-        responses={204: None},
-    )
+    @extend_schema(summary="Delete the rate of a chip", parameters=[_CHIP], responses={204: None})
     def delete(self, request: Request, chip: str) -> Response:
         self._require_rate_permission(request, chip)
         card_rate_set(chip=chip, per_hour=None, actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _require_rate_permission(self, request: Request, chip: str) -> None:
-        QuerySerializer.read(request)
         accounts.require_permission(request.user, Permission.MANAGE_QUEUES, team=None)
         if chip not in adapter_registry.all_chips():
             raise Http404

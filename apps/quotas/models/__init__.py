@@ -22,25 +22,3 @@ from apps.quotas.models.scheduling import (
     MoveTransition,
     WhatIf,
 )
-
-__all__ = (
-    "Allocation",
-    "CardRate",
-    "Claim",
-    "ClaimForecast",
-    "ClaimTransition",
-    "CyclePhase",
-    "Defragmentation",
-    "DefragmentationMove",
-    "DefragmentationTransition",
-    "Entitlement",
-    "ForecastRun",
-    "MoveTransition",
-    "Nomination",
-    "PriorityClass",
-    "Queue",
-    "QueueChange",
-    "UsageDay",
-    "UsageRecord",
-    "WhatIf",
-)

@@ -50,9 +50,6 @@ class Queue(UidModel, VersionedModel):
             models.CheckConstraint(condition=Q(weight__gt=0), name="queue_weight_positive"),
         )
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class Entitlement(VersionedModel):
     """Quota of a queue for one chip, or for all chips together."""
@@ -96,9 +93,6 @@ class PriorityClass(UidModel):
     class Meta:
         ordering = ("-value",)
         verbose_name_plural = "priority classes"
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class QueueChange(UidModel):

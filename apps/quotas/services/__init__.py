@@ -37,38 +37,3 @@ from apps.quotas.services.queue_trees import (
     queue_tree_preview,
 )
 from controlplane.domain.quotas.queue_documents import TreeAction, TreeEdit
-from controlplane.domain.scheduling.commit_validation import PlacementConflict
-
-__all__ = [
-    "AdmissionOutcomes",
-    "ClaimRequest",
-    "ClaimTerms",
-    "ClaimWorkload",
-    "PendingLimitExceeded",
-    "PlacementConflict",
-    "QueueNotAcceptingClaims",
-    "QueueTreeConflict",
-    "QueueTreeOutdated",
-    "QueueTreeRefused",
-    "QueueTreeUnchanged",
-    "TreeAction",
-    "TreeEdit",
-    "claim_create",
-    "claim_progress_update",
-    "claim_release",
-    "claim_revoke",
-    "claims_admit",
-    "claims_create",
-    "claims_evict",
-    "claims_reasons_update",
-    "claims_release",
-    "claims_revoke",
-    "nominations_delete",
-    "nominations_prune",
-    "pending_limit_check",
-    "queue_change_revert",
-    "queue_change_revert_edit",
-    "queue_ensure_default",
-    "queue_tree_apply",
-    "queue_tree_preview",
-]

@@ -266,10 +266,10 @@ def defragmentation_dismiss(*, plan: Defragmentation, actor: User, at: datetime)
 def _audit_defragmentation_plan(row: Defragmentation, *, action: str, actor: User) -> None:
     teams: Sequence[Team] = selectors.relocated_teams(row)
     record_audit_entry(
+        row,
         actor=actor,
         action=action,
         team=teams[0] if len(teams) == 1 else None,
-        uid=row.uid,
         name=row.reason,
         purpose=row.purpose,
         teams=[team.slug for team in teams],

@@ -83,12 +83,7 @@ def priority_class_save(
     row.save()
     action = "priority_class.edit" if existing else "priority_class.create"
     record_audit_entry(
-        actor=actor,
-        action=action,
-        uid=row.uid,
-        name=name,
-        before=before,
-        after=_audited_columns(row),
+        row, actor=actor, action=action, name=name, before=before, after=_audited_columns(row)
     )
     return row
 

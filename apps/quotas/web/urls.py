@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from apps.quotas.web import claims, defragmentation, forecasts, queues, topology, usage_reports
+from apps.quotas.web import claims, forecasts, queues, topology, usage_reports
+from apps.quotas.web import defragmentation as plans
+
+_PLAN = "defragmentation-plans/<str:uid>"
 
 urlpatterns: list[URLPattern] = [
     path("queues", queues.queues, name="queues"),
@@ -17,29 +20,11 @@ urlpatterns: list[URLPattern] = [
     path("forecast", forecasts.forecast, name="forecast"),
     path("topology", topology.topology, name="topology"),
     path("topology/cards.json", topology.topology_cards, name="topology-cards"),
-    path(
-        "defragmentation-plans", defragmentation.defragmentation_list, name="defragmentation-plans"
-    ),
-    path(
-        "defragmentation-plans/new",
-        defragmentation.defragmentation_new,
-        name="defragmentation-plan-new",
-    ),
-    path(
-        "defragmentation-plans/<str:uid>",
-        defragmentation.defragmentation_detail,
-        name="defragmentation-plan",
-    ),
-    path(
-        "defragmentation-plans/<str:uid>/approve",
-        defragmentation.defragmentation_approve,
-        name="defragmentation-plan-approve",
-    ),
-    path(
-        "defragmentation-plans/<str:uid>/dismiss",
-        defragmentation.defragmentation_dismiss,
-        name="defragmentation-plan-dismiss",
-    ),
+    path("defragmentation-plans", plans.defragmentation_list, name="defragmentation-plans"),
+    path("defragmentation-plans/new", plans.defragmentation_new, name="defragmentation-plan-new"),
+    path(_PLAN, plans.defragmentation_detail, name="defragmentation-plan"),
+    path(f"{_PLAN}/approve", plans.defragmentation_approve, name="defragmentation-plan-approve"),
+    path(f"{_PLAN}/dismiss", plans.defragmentation_dismiss, name="defragmentation-plan-dismiss"),
     path("reports/usage", usage_reports.usage_report_page, name="usage-report"),
     path("reports/usage/chart", usage_reports.usage_report_chart, name="usage-chart"),
 ]

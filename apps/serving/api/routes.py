@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
-from rest_framework import mixins, serializers
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.serializers import TeamListFilters
 from apps.serving import selectors
 from apps.serving.models import Backend, Deployment, Route, RouteBackend
 from apps.serving.services.routes import MAX_WEIGHT, route_weights_set
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.rest import (
-    ListFilters,
+    CollectionViewSet,
     ObjectReference,
-    ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
     supports_dry_run,
@@ -64,20 +64,15 @@ class RouteChangeSerializer(StrictSerializer[Any]):
     )
 
 
-class RouteFilters(ListFilters):
+class RouteFilters(TeamListFilters):
     lookups = {"team": "deployment__team", "name": "name"}
 
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     name = serializers.CharField(required=False, help_text="Exact name.")
 
 
-@extend_schema_view(
-    list=extend_schema(summary="Routes", tags=["serving"], parameters=[RouteFilters]),
-    retrieve=extend_schema(summary="A route with its backends", tags=["serving"]),
-)
-class RouteViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Route]):
+class RouteViewSet(CollectionViewSet[Route]):
+    tag = "serving"
+    summaries = {"list": "Routes", "retrieve": "A route with its backends"}
     token_scope = Scope.SERVING
     serializer_class = RouteSerializer
     queries = {"list": RouteFilters}
@@ -98,13 +93,9 @@ class RouteViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
 
     @extend_schema(
         summary="Set the backends of a route and their weights",
-        description=(
-            "Each deployment serves its newest revision, or the one that the route has already. The "
-            "deployment that the route was created with stays, if only with weight 0."
-        ),
-        tags=["serving"],
+        description="Each deployment serves its newest revision, or the one that the route has already. The "
+        "deployment that the route was created with stays, if only with weight 0.",
         request=RouteChangeSerializer,
-        responses=RouteSerializer,
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:

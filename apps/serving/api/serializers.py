@@ -8,8 +8,7 @@ from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
-from apps.accounts import selectors as accounts
-from apps.accounts.api.serializers import TeamOwnedSerializer, validate_future
+from apps.accounts.api.serializers import TeamListFilters, TeamOwnedSerializer, validate_future
 from apps.models import selectors as registry
 from apps.quotas.api.queues import queue_reference_field, require_queue_of_team
 from apps.serving import selectors
@@ -40,7 +39,6 @@ from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.references import ReferenceNaming, register_reference_naming
 from controlplane.web.rest import (
     LARGEST_INTEGER,
-    ListFilters,
     ObjectReference,
     QuerySerializer,
     StrictSerializer,
@@ -388,14 +386,11 @@ class DeploymentScaleSerializer(StrictSerializer[Any]):
     )
 
 
-class DeploymentFilters(ListFilters):
+class DeploymentFilters(TeamListFilters):
     lookups = {"state": "state__in", "team": "team", "text": "name__icontains"}
 
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in DeploymentState], required=False
-    )
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
     )
     text = serializers.CharField(required=False, help_text="Text contained in the name.")
 
@@ -498,12 +493,8 @@ class ApiKeyChangeSerializer(StrictSerializer[Any]):
         return validate_future(value)
 
 
-class ApiKeyFilters(ListFilters):
+class ApiKeyFilters(TeamListFilters):
     lookups = {"team": "team"}
-
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
 
 
 class GatewayUsageSerializer(serializers.ModelSerializer[GatewayCall]):
@@ -533,7 +524,7 @@ class GatewayUsageTotalsSerializer(serializers.Serializer[Any]):
     completion_tokens = serializers.IntegerField()
 
 
-class GatewayUsageFilters(ListFilters):
+class GatewayUsageFilters(TeamListFilters):
     lookups = {
         "from": "at__gte",
         "to": "at__lt",
@@ -543,9 +534,6 @@ class GatewayUsageFilters(ListFilters):
         "outcome": "outcome",
     }
 
-    team = VisibleUidField(
-        visible=accounts.teams_visible, required=False, help_text="Slug or uid of the team."
-    )
     key = VisibleUidField(
         visible=selectors.api_keys_visible, required=False, help_text="Uid of the key."
     )

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, status
 from rest_framework.decorators import action
 from rest_framework.renderers import JSONRenderer
@@ -14,7 +13,7 @@ from rest_framework.response import Response
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import idempotent, post_action
 from apps.serving import selectors
 from apps.serving.api import serializers
 from apps.serving.models import ApiKey, Deployment, GatewayCall, Replica
@@ -27,34 +26,19 @@ from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problem_details import register_problem
-from controlplane.web.rest import ResourceViewSet, supports_dry_run
+from controlplane.web.rest import CollectionViewSet, ResourceViewSet, supports_dry_run
 
 register_problem(gateways.ApiKeyRefused, code="change-refused", status=409)
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="Deployments", tags=["serving"], parameters=[serializers.DeploymentFilters]
-    ),
-    retrieve=extend_schema(
-        summary="A deployment with its revisions and replicas",
-        tags=["serving"],
-        responses=serializers.DeploymentDetailSerializer,
-    ),
-)
-class DeploymentViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Deployment]
-):
+class DeploymentViewSet(CollectionViewSet[Deployment]):
+    tag = "serving"
+    summaries = {"list": "Deployments", "retrieve": "A deployment with its revisions and replicas"}
     token_scope = Scope.SERVING
     queries = {"list": serializers.DeploymentFilters}
-
-    def get_queryset(self) -> QuerySet[Deployment]:
-        return selectors.deployments_visible(self.request.user)
-
-    def get_serializer_class(self) -> type[serializers.DeploymentSerializer]:
-        if self.action == "list":
-            return serializers.DeploymentSerializer
-        return serializers.DeploymentDetailSerializer
+    visible = staticmethod(selectors.deployments_visible)
+    serializer_class = serializers.DeploymentSerializer
+    detail_serializer_class = serializers.DeploymentDetailSerializer
 
     def _changeable_deployment(self) -> Deployment:
         """The deployment of this address, if the caller may change it."""
@@ -66,12 +50,7 @@ class DeploymentViewSet(
         fresh = self.get_queryset().get(uid=uid)
         return Response(self.get_serializer(fresh).data)
 
-    @extend_schema(
-        summary="Deploy a model version",
-        tags=["serving"],
-        request=serializers.DeploymentCreateSerializer,
-        responses={201: serializers.DeploymentDetailSerializer},
-    )
+    @extend_schema(summary="Deploy a model version", request=serializers.DeploymentCreateSerializer)
     @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
@@ -85,18 +64,14 @@ class DeploymentViewSet(
         response.status_code = status.HTTP_201_CREATED
         return response
 
-    @extend_schema(
-        summary="Add a revision",
-        description="Omitted fields are those of the newest revision; with other chips and no engine, the engine "
+    @post_action(
+        "Add a revision",
+        "Omitted fields are those of the newest revision; with other chips and no engine, the engine "
         "is chosen again. Replicas of the revision replace earlier ones in steps of max_surge and "
         "max_unavailable; each gets requests when it is ready. While rollouts are paused, the revision waits.",
-        tags=["serving"],
         request=serializers.RevisionRequestSerializer,
-        responses=serializers.DeploymentDetailSerializer,
+        dry_run=True,
     )
-    @supports_dry_run
-    @idempotent
-    @action(detail=True, methods=["post"])
     def revise(self, request: Request, uid: str) -> Response:
         deployment = self._changeable_deployment()
         changes = self.validated_body(serializers.RevisionRequestSerializer)
@@ -111,9 +86,7 @@ class DeploymentViewSet(
     @extend_schema(
         summary="Change the rollout strategy",
         description="Omitted fields are not changed. A rollout in progress continues with the new values.",
-        tags=["serving"],
         request=serializers.RolloutStrategySerializer,
-        responses=serializers.DeploymentDetailSerializer,
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
@@ -126,48 +99,37 @@ class DeploymentViewSet(
         )
         return self._deployment_response(uid)
 
-    @extend_schema(
-        summary="Pause the rollout of a deployment",
-        description="No replica of the new revision starts and none of the earlier ones stops until the rollout "
+    @post_action(
+        "Pause the rollout of a deployment",
+        "No replica of the new revision starts and none of the earlier ones stops until the rollout "
         "is resumed; replicas that are ready get requests. Later revisions wait as well.",
-        tags=["serving"],
-        request=None,
-        responses=serializers.DeploymentDetailSerializer,
+        url_path="rollout/pause",
     )
-    @idempotent
-    @action(detail=True, methods=["post"], url_path="rollout/pause")
     def rollout_pause(self, request: Request, uid: str) -> Response:
         rollouts.rollout_pause(
             deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
         )
         return self._deployment_response(uid)
 
-    @extend_schema(
-        summary="Resume the rollout of a deployment",
-        description="The progress deadline starts again.",
-        tags=["serving"],
-        request=None,
-        responses=serializers.DeploymentDetailSerializer,
+    @post_action(
+        "Resume the rollout of a deployment",
+        "The progress deadline starts again.",
+        url_path="rollout/resume",
     )
-    @idempotent
-    @action(detail=True, methods=["post"], url_path="rollout/resume")
     def rollout_resume(self, request: Request, uid: str) -> Response:
         rollouts.rollout_resume(
             deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
         )
         return self._deployment_response(uid)
 
-    @extend_schema(
-        summary="Return to an earlier revision",
-        description="While a rollout is in progress, a return to the revision that serves stops the new "
+    @post_action(
+        "Return to an earlier revision",
+        "While a rollout is in progress, a return to the revision that serves stops the new "
         "replicas. Otherwise a new revision with the earlier configuration is rolled out. Refused (409) while the "
         "rollout is paused.",
-        tags=["serving"],
         request=serializers.RolloutUndoSerializer,
-        responses=serializers.DeploymentDetailSerializer,
+        url_path="rollout/undo",
     )
-    @idempotent
-    @action(detail=True, methods=["post"], url_path="rollout/undo")
     def rollout_undo(self, request: Request, uid: str) -> Response:
         rollouts.rollout_undo(
             deployment=self._changeable_deployment(),
@@ -177,15 +139,9 @@ class DeploymentViewSet(
         )
         return self._deployment_response(uid)
 
-    @extend_schema(
-        summary="Change the number of replicas",
-        tags=["serving"],
-        request=serializers.DeploymentScaleSerializer,
-        responses=serializers.DeploymentDetailSerializer,
+    @post_action(
+        "Change the number of replicas", request=serializers.DeploymentScaleSerializer, dry_run=True
     )
-    @supports_dry_run
-    @idempotent
-    @action(detail=True, methods=["post"])
     def scale(self, request: Request, uid: str) -> Response:
         deployments.deployment_scale(
             deployment=self._changeable_deployment(),
@@ -195,29 +151,14 @@ class DeploymentViewSet(
         )
         return self._deployment_response(uid)
 
-    @extend_schema(
-        summary="Stop a deployment",
-        description="Name, revisions and usage are kept.",
-        tags=["serving"],
-        request=None,
-        responses=serializers.DeploymentDetailSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Stop a deployment", "Name, revisions and usage are kept.")
     def stop(self, request: Request, uid: str) -> Response:
         deployments.deployment_stop(
             deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
         )
         return self._deployment_response(uid)
 
-    @extend_schema(
-        summary="Start a stopped deployment",
-        tags=["serving"],
-        request=None,
-        responses=serializers.DeploymentDetailSerializer,
-    )
-    @idempotent
-    @action(detail=True, methods=["post"])
+    @post_action("Start a stopped deployment")
     def start(self, request: Request, uid: str) -> Response:
         deployments.deployment_start(
             deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
@@ -229,7 +170,6 @@ class DeploymentViewSet(
         description="Frees the name; usage is kept. A stopped deployment is deleted at once (204). The replicas "
         "of a running one first end their requests and stop; it disappears after that (202). A repeated call "
         "changes nothing. Refused (409) while a route has backends of it and of another deployment.",
-        tags=["serving"],
         responses={202: serializers.DeploymentDetailSerializer, 204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
@@ -248,7 +188,6 @@ class DeploymentViewSet(
 
     @extend_schema(
         summary="State transitions of a deployment and its replicas, latest first",
-        tags=["serving"],
         responses=serializers.DeploymentEventSerializer(many=True),
     )
     @action(detail=True, pagination_class=None)
@@ -258,16 +197,13 @@ class DeploymentViewSet(
 
 
 class ReplicaViewSet(ResourceViewSet[Replica]):
+    tag = "serving"
     token_scope = Scope.SERVING
     queries = {"log": LogQuery}
-
-    def get_queryset(self) -> QuerySet[Replica]:
-        return selectors.replicas_visible(self.request.user)
+    visible = staticmethod(selectors.replicas_visible)
 
     @extend_schema(
         summary="Log of the current run of a replica",
-        tags=["serving"],
-        parameters=[LogQuery],
         responses={
             (200, "application/json"): LogSerializer,
             (200, "text/plain"): OpenApiTypes.STR,
@@ -285,25 +221,18 @@ class ReplicaViewSet(ResourceViewSet[Replica]):
         return Response({"text": text, "next_offset": next_offset, "complete": complete})
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="Gateway keys", tags=["serving"], parameters=[serializers.ApiKeyFilters]
-    ),
-    retrieve=extend_schema(summary="A gateway key", tags=["serving"]),
-)
-class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ApiKey]):
+class ApiKeyViewSet(CollectionViewSet[ApiKey]):
     """Keys with which programs call a team's deployments through the gateway."""
 
+    tag = "serving"
+    summaries = {"list": "Gateway keys", "retrieve": "A gateway key"}
     token_scope = Scope.SERVING
     serializer_class = serializers.ApiKeySerializer
     queries = {"list": serializers.ApiKeyFilters}
-
-    def get_queryset(self) -> QuerySet[ApiKey]:
-        return selectors.api_keys_visible(self.request.user)
+    visible = staticmethod(selectors.api_keys_visible)
 
     @extend_schema(
         summary="Create a gateway key",
-        tags=["serving"],
         request=serializers.ApiKeyCreateSerializer,
         responses={201: serializers.NewApiKeySerializer},
     )
@@ -319,9 +248,7 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
         summary="Change a gateway key",
         description="Omitted fields are not changed. Gateways apply the change within a few seconds. A revoked or "
         "expired key cannot be changed (409).",
-        tags=["serving"],
         request=serializers.ApiKeyChangeSerializer,
-        responses=serializers.ApiKeySerializer,
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
@@ -336,8 +263,6 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
     @extend_schema(
         summary="Revoke a gateway key",
         description="Requests with the key are refused within a few seconds. Idempotent.",
-        tags=["serving"],
-        responses={204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
         key = self.get_object()
@@ -346,27 +271,17 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-@extend_schema_view(
-    list=extend_schema(
-        summary="Requests through the gateway",
-        tags=["serving"],
-        parameters=[serializers.GatewayUsageFilters],
-    ),
-)
 class GatewayUsageViewSet(mixins.ListModelMixin, ResourceViewSet[GatewayCall]):
+    tag = "serving"
+    summaries = {"list": "Requests through the gateway"}
     watchable = False
     token_scope = Scope.SERVING
     serializer_class = serializers.GatewayUsageSerializer
     queries = {"list": serializers.GatewayUsageFilters, "totals": serializers.GatewayUsageFilters}
-
-    def get_queryset(self) -> QuerySet[GatewayCall]:
-        return selectors.usage_visible(self.request.user)
+    visible = staticmethod(selectors.usage_visible)
 
     @extend_schema(
-        summary="Total requests and tokens",
-        tags=["serving"],
-        parameters=[serializers.GatewayUsageFilters],
-        responses=serializers.GatewayUsageTotalsSerializer,
+        summary="Total requests and tokens", responses=serializers.GatewayUsageTotalsSerializer
     )
     @action(detail=False)
     def totals(self, request: Request) -> Response:

@@ -155,10 +155,10 @@ def deployment_create(
             route = Route.objects.create(name=name, deployment=deployment)
             RouteBackend.objects.create(route=route, backend=backend, weight=ALL_TRAFFIC)
             record_audit_entry(
+                deployment,
                 actor=actor,
                 action="deployment.create",
                 team=team,
-                uid=deployment.uid,
                 name=name,
                 model=str(configuration.model_version),
                 replicas=replicas,
@@ -353,9 +353,7 @@ def deployment_stop(*, deployment: Deployment, actor: User, at: datetime) -> Non
         reason=Reason("transition.by_user.stopped", "stopped by {user}", user=actor.username),
         actor=actor.username,
     )
-    record_audit_entry(
-        actor=actor, action="deployment.stop", team=row.team, uid=row.uid, name=row.name
-    )
+    record_audit_entry(row, actor=actor, action="deployment.stop")
     publish_message("deployment.changed", deployment_uid=row.uid)
 
 
@@ -375,9 +373,7 @@ def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> No
         reason=Reason("transition.by_user.started", "started by {user}", user=actor.username),
         actor=actor.username,
     )
-    record_audit_entry(
-        actor=actor, action="deployment.start", team=row.team, uid=row.uid, name=row.name
-    )
+    record_audit_entry(row, actor=actor, action="deployment.start")
     publish_message("deployment.changed", deployment_uid=row.uid)
 
 
@@ -397,9 +393,7 @@ def deployment_delete(*, deployment: Deployment, actor: User, at: datetime) -> b
     _require_unshared_routes(row)
     row.deletion_requested_at = at
     row.save(update_fields=["deletion_requested_at"])
-    record_audit_entry(
-        actor=actor, action="deployment.delete", team=row.team, uid=row.uid, name=row.name
-    )
+    record_audit_entry(row, actor=actor, action="deployment.delete")
     if row.state == DeploymentState.STOPPED:
         _deployment_remove(row, at=at)
         return True
@@ -457,11 +451,9 @@ def strategy_store(row: Deployment, strategy: RolloutStrategy, *, actor: User) -
     row.max_surge, row.max_unavailable = strategy.max_surge, strategy.max_unavailable
     row.save(update_fields=["max_surge", "max_unavailable"])
     record_audit_entry(
+        row,
         actor=actor,
         action="deployment.change_strategy",
-        team=row.team,
-        uid=row.uid,
-        name=row.name,
         max_surge=strategy.max_surge,
         max_unavailable=strategy.max_unavailable,
     )
@@ -487,9 +479,7 @@ def record_deployment_change(
     row: Deployment, *, actor: User, action: str, at: datetime, reason: str
 ) -> None:
     deployment_transition(row, DeploymentEvent.CHANGE, at=at, reason=reason, actor=actor.username)
-    record_audit_entry(
-        actor=actor, action=action, team=row.team, uid=row.uid, name=row.name, change=reason
-    )
+    record_audit_entry(row, actor=actor, action=action, change=reason)
     publish_message("deployment.changed", deployment_uid=row.uid)
 
 

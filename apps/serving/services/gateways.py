@@ -129,7 +129,7 @@ def api_key_create(
         tokens_per_minute=tokens_per_minute,
         concurrency=concurrency,
     )
-    record_audit_entry(actor=actor, action="key.create", team=team, uid=key.uid, name=name)
+    record_audit_entry(key, actor=actor, action="key.create", team=team, name=name)
     gateway_snapshot_publish(at=at)
     return key, text
 
@@ -157,9 +157,7 @@ def api_key_change(*, key: ApiKey, actor: User, at: datetime, **values: Any) -> 
     for name in changed:
         setattr(row, name, values[name])
     row.save(update_fields=changed)
-    record_audit_entry(
-        actor=actor, action="key.change", team=row.team, uid=row.uid, name=row.name, fields=changed
-    )
+    record_audit_entry(row, actor=actor, action="key.change", name=row.name, fields=changed)
     gateway_snapshot_publish(at=at)
     return row
 
@@ -168,9 +166,7 @@ def api_key_change(*, key: ApiKey, actor: User, at: datetime, **values: Any) -> 
 def api_key_revoke(*, key: ApiKey, actor: User, at: datetime) -> None:
     """Revoke a key; gateways refuse it within seconds. Idempotent."""
     if ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=Now()):
-        record_audit_entry(
-            actor=actor, action="key.revoke", team=key.team, uid=key.uid, name=key.name
-        )
+        record_audit_entry(key, actor=actor, action="key.revoke", name=key.name)
         gateway_snapshot_publish(at=at)
 
 
@@ -199,14 +195,7 @@ def api_key_rotate(
         tokens_per_minute=old.tokens_per_minute,
         concurrency=old.concurrency,
     )
-    record_audit_entry(
-        actor=actor,
-        action="key.rotate",
-        team=old.team,
-        uid=old.uid,
-        name=old.name,
-        new=replacement.uid,
-    )
+    record_audit_entry(old, actor=actor, action="key.rotate", name=old.name, new=replacement.uid)
     if not overlap:
         api_key_revoke(key=old, actor=actor, at=at)
     elif old.expires_at is None or old.expires_at > at + overlap:

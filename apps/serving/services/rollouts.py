@@ -69,7 +69,7 @@ def rollout_resume(*, deployment: Deployment, actor: User, at: datetime) -> None
 
 
 def _record_rollout_action(row: Deployment, *, actor: User, action: str) -> None:
-    record_audit_entry(actor=actor, action=action, team=row.team, uid=row.uid, name=row.name)
+    record_audit_entry(row, actor=actor, action=action)
     publish_message("deployment.changed", deployment_uid=row.uid)
 
 

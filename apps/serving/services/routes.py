@@ -67,11 +67,10 @@ def route_weights_set(
             route=route, backend=backend, defaults={"weight": weight}
         )
     record_audit_entry(
+        route,
         actor=actor,
         action="route_weights.set",
         team=owner.team,
-        uid=route.uid,
-        name=route.name,
         weights=", ".join(
             f"{_backend_name(backend)} {weight}" for backend, weight in wanted.items()
         ),

@@ -2,76 +2,50 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.serving.web import (
-    api_keys,
-    deployment_actions,
-    deployments,
-    playground,
-)
+from apps.serving.web import api_keys, deployments, playground
+from apps.serving.web import deployment_actions as actions
+
+_DEPLOYMENT = "deployments/<str:uid>"
 
 urlpatterns = [
     path("deployments", deployments.deployments, name="deployments"),
-    path("deployments/new", deployment_actions.deployment_new, name="deployment-new"),
-    path("deployments/check", deployment_actions.deployment_check, name="deployment-check"),
-    path("deployments/fields", deployment_actions.deployment_fields, name="deployment-fields"),
+    path("deployments/new", actions.deployment_new, name="deployment-new"),
+    path("deployments/check", actions.deployment_check, name="deployment-check"),
+    path("deployments/fields", actions.deployment_fields, name="deployment-fields"),
     path(
-        "deployments/of/<str:uid>",
-        deployment_actions.deployment_create_with_defaults,
-        name="deployment-quick",
+        "deployments/of/<str:uid>", actions.deployment_create_with_defaults, name="deployment-quick"
     ),
-    path("deployments/<str:uid>", deployments.deployment, name="deployment"),
+    path(_DEPLOYMENT, deployments.deployment, name="deployment"),
     path(
-        "deployments/<str:uid>/charts/<str:chart>",
-        deployments.deployment_chart,
-        name="deployment-chart",
+        f"{_DEPLOYMENT}/charts/<str:chart>", deployments.deployment_chart, name="deployment-chart"
     ),
+    path(f"{_DEPLOYMENT}/logs/<str:replica>", deployments.deployment_log, name="deployment-log"),
+    path(f"{_DEPLOYMENT}/revise", actions.deployment_revise, name="deployment-revise"),
+    path(f"{_DEPLOYMENT}/revise/check", actions.revision_check, name="revision-check"),
     path(
-        "deployments/<str:uid>/logs/<str:replica>",
-        deployments.deployment_log,
-        name="deployment-log",
-    ),
-    path(
-        "deployments/<str:uid>/revise",
-        deployment_actions.deployment_revise,
-        name="deployment-revise",
-    ),
-    path(
-        "deployments/<str:uid>/revise/check",
-        deployment_actions.revision_check,
-        name="revision-check",
-    ),
-    path(
-        "deployments/<str:uid>/revisions/<int:number>/roll-back",
-        deployment_actions.deployment_roll_back,
+        f"{_DEPLOYMENT}/revisions/<int:number>/roll-back",
+        actions.deployment_roll_back,
         name="deployment-roll-back",
     ),
+    path(f"{_DEPLOYMENT}/scale", actions.deployment_scale, name="deployment-scale"),
+    path(f"{_DEPLOYMENT}/stop", actions.deployment_stop, name="deployment-stop"),
+    path(f"{_DEPLOYMENT}/start", actions.deployment_start, name="deployment-start"),
     path(
-        "deployments/<str:uid>/scale", deployment_actions.deployment_scale, name="deployment-scale"
-    ),
-    path("deployments/<str:uid>/stop", deployment_actions.deployment_stop, name="deployment-stop"),
-    path(
-        "deployments/<str:uid>/start", deployment_actions.deployment_start, name="deployment-start"
-    ),
-    path(
-        "deployments/<str:uid>/rollout/pause",
-        deployment_actions.deployment_rollout_pause,
+        f"{_DEPLOYMENT}/rollout/pause",
+        actions.deployment_rollout_pause,
         name="deployment-rollout-pause",
     ),
     path(
-        "deployments/<str:uid>/rollout/resume",
-        deployment_actions.deployment_rollout_resume,
+        f"{_DEPLOYMENT}/rollout/resume",
+        actions.deployment_rollout_resume,
         name="deployment-rollout-resume",
     ),
     path(
-        "deployments/<str:uid>/rollout/undo",
-        deployment_actions.deployment_rollout_undo,
+        f"{_DEPLOYMENT}/rollout/undo",
+        actions.deployment_rollout_undo,
         name="deployment-rollout-undo",
     ),
-    path(
-        "deployments/<str:uid>/delete",
-        deployment_actions.deployment_delete,
-        name="deployment-delete",
-    ),
+    path(f"{_DEPLOYMENT}/delete", actions.deployment_delete, name="deployment-delete"),
     path("playground", playground.playground, name="playground"),
     path("playground/<str:uid>/chat", playground.playground_chat, name="playground-chat"),
     path("keys", api_keys.api_key_list, name="keys"),

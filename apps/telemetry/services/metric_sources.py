@@ -22,7 +22,7 @@ from apps.telemetry.selectors import (
     telemetry_adapter_for_kind,
 )
 from apps.telemetry.services.metric_batches import MAX_EXAMPLES, MetricBatchResult
-from controlplane.domain.common.reasons import Reason, truncate_reason
+from controlplane.domain.common.reasons import FieldRefused, Reason, truncate_reason
 from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.persistence.encryption import DecryptionFailed, decrypt, encrypt
 from controlplane.persistence.models import new_uid
@@ -40,12 +40,8 @@ _noted: dict[int, datetime] = {}
 _cached_sources: dict[int, Source] = {}
 
 
-class MetricSourceRefused(Exception):
+class MetricSourceRefused(FieldRefused):
     """It cannot be like that; ``field`` is what is wrong."""
-
-    def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,14 +282,7 @@ def _decrypt_token(source: Source) -> str:
 
 
 def _audit_source(source: Source, *, actor: User, action: str, **detail: Any) -> None:
-    record_audit_entry(
-        actor=actor,
-        action=action,
-        uid=source.uid,
-        name=source.name,
-        cluster=source.cluster.name,
-        **detail,
-    )
+    record_audit_entry(source, actor=actor, action=action, cluster=source.cluster.name, **detail)
 
 
 def metric_source_record_scrape(

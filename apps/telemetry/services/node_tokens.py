@@ -75,7 +75,7 @@ def node_token_issue(*, node: Node, actor: User | None) -> str:
         digest=token_digest(text),
         created_by_name=actor.username if actor is not None else "",
     )
-    record_audit_entry(actor=actor, action="node_token.create", uid=token.uid, name=str(node))
+    record_audit_entry(token, actor=actor, action="node_token.create", name=str(node))
     return text
 
 
@@ -91,7 +91,7 @@ def node_token_revoke(*, token: NodeToken, actor: User, at: datetime) -> bool:
     list(of_node.order_by("pk").values_list("pk"))
     if not NodeToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):
         return False
-    record_audit_entry(actor=actor, action="node_token.revoke", uid=token.uid, name=str(token.node))
+    record_audit_entry(token, actor=actor, action="node_token.revoke", name=str(token.node))
     return not NodeToken.objects.filter(node=token.node, revoked_at=None).exists()
 
 

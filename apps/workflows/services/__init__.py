@@ -20,22 +20,3 @@ from apps.workflows.services.pipelines import (
     step_kinds,
     steps_require_permissions,
 )
-
-__all__ = [
-    "MAX_REASON_LENGTH",
-    "PipelineRequest",
-    "StepRefused",
-    "StepRequest",
-    "gate_override",
-    "pipeline_cancel",
-    "pipeline_check",
-    "pipeline_retry",
-    "pipeline_submit",
-    "pipeline_transition",
-    "step_begin",
-    "step_fail",
-    "step_kinds",
-    "step_observe",
-    "step_stop",
-    "steps_require_permissions",
-]

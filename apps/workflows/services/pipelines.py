@@ -322,11 +322,10 @@ def pipeline_submit(*, actor: User, team: Team, request: PipelineRequest) -> Pip
             gate=step.gate.as_json() if step.gate else None,
         )
     record_audit_entry(
+        pipeline,
         actor=actor,
         action="pipeline.submit",
         team=team,
-        uid=pipeline.uid,
-        name=pipeline.name,
         steps=[kind.value for kind in request.kinds],
     )
     publish_message("pipeline.changed", pipeline_uid=pipeline.uid)
@@ -346,9 +345,7 @@ def pipeline_cancel(*, pipeline: Pipeline, actor: User, at: datetime) -> bool:
         return False
     row.cancel_requested_at, row.cancel_requested_by = at, actor
     row.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
-    record_audit_entry(
-        actor=actor, action="pipeline.cancel", team=row.team, uid=row.uid, name=row.name
-    )
+    record_audit_entry(row, actor=actor, action="pipeline.cancel")
     if row.state == PipelineState.HELD:
         # No step is running.
         reason = Reason("transition.by_user.cancelled", "cancelled by {user}", user=actor.username)
@@ -373,9 +370,7 @@ def pipeline_retry(*, pipeline: Pipeline, actor: User, at: datetime) -> None:
         step_transition(
             step, StepEvent.RETRY, at=at, reason=reason, actor=actor.username, ended_at=None
         )
-    record_audit_entry(
-        actor=actor, action="pipeline.retry", team=row.team, uid=row.uid, name=row.name
-    )
+    record_audit_entry(row, actor=actor, action="pipeline.retry")
     _resume_pipeline(
         row,
         actor=actor,
@@ -434,11 +429,9 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
                 later, StepEvent.RESUME, at=at, reason=explanation, actor=actor.username
             )
     record_audit_entry(
+        row,
         actor=actor,
         action="pipeline.approve_anyway",
-        team=row.team,
-        uid=row.uid,
-        name=row.name,
         step=step.number,
         gate=step.gate,
         verdict=step.gate_verdict,

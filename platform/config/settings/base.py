@@ -320,7 +320,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "controlplane.web.rest.ViewSchema",
     "DEFAULT_PAGINATION_CLASS": "controlplane.web.pagination.KeysetPagination",
     "EXCEPTION_HANDLER": "controlplane.web.problem_details.exception_handler",
     "PAGE_SIZE": 50,

@@ -72,6 +72,9 @@ class UidModel(models.Model):
     class Meta:
         abstract = True
 
+    def __str__(self) -> str:
+        return str(getattr(self, "name", self.uid))
+
 
 class LeasedModel(models.Model):
     """A row that a reconciler works on alone: see ``controlplane.persistence.leases``."""

@@ -16,8 +16,9 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, QuerySet
 from django.http import Http404, QueryDict, StreamingHttpResponse
+from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import extend_schema
-from rest_framework import exceptions, serializers, status, viewsets
+from rest_framework import exceptions, mixins, serializers, status, viewsets
 from rest_framework.exceptions import ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser, JSONParser, MultiPartParser
@@ -36,6 +37,28 @@ from controlplane.web.references import resolve_reference
 from controlplane.web.watch import MEDIA_TYPE as EVENT_STREAM
 from controlplane.web.watch import PARAMETERS as WATCH_PARAMETERS
 from controlplane.web.watch import EventStreamRenderer, is_watch, watch_response
+
+
+class ViewSchema(AutoSchema):
+    """Reads what views declare: ``tag``, and ``queries`` and ``summaries`` by action or method.
+
+    It is the default schema class, and stands before the first ``extend_schema``, which imports it.
+    """
+
+    def get_tags(self) -> list[str]:
+        return [self.view.tag] if hasattr(self.view, "tag") else super().get_tags()
+
+    def get_summary(self) -> str | None:
+        return self._of_action("summaries") or super().get_summary()
+
+    def get_override_parameters(self) -> list[Any]:
+        query = self._of_action("queries")
+        return [*super().get_override_parameters(), *([query] if query else [])]
+
+    def _of_action(self, declaration: str) -> Any:
+        action = getattr(self.view, "action", self.method.lower())
+        return getattr(self.view, declaration, {}).get(action)
+
 
 #: Boundaries, headers and the small fields beside a file.
 _FORM_OVERHEAD = 1024 * 1024
@@ -306,33 +329,87 @@ class VisibleUidField(serializers.SlugRelatedField[M]):
         return resolve_reference(self.get_queryset(), data)
 
 
-class ResourceViewSet(viewsets.GenericViewSet[M]):
+# Without a docstring, which would become the description of the operations.
+class StrictView(APIView):
+    #: Group of the operations in the API schema.
+    tag: ClassVar[str]
+    parser_classes: tuple[type[BaseParser], ...] = (BoundedJSONParser,)
+    #: Action of a view set, or method → parameters that it takes; others take none.
+    queries: ClassVar[Mapping[str, type[QuerySerializer]]] = {}
+    #: The parameters of this request, checked.
+    query: dict[str, Any]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """:raises ValidationError: if a parameter is unknown or not what it should be."""
+        super().initial(request, *args, **kwargs)
+        beside = self._parameters_read_elsewhere(request)
+        self.query = self._query_serializer_class().read(request, beside=beside)
+
+    def _parameters_read_elsewhere(self, request: Request) -> frozenset[str]:
+        return frozenset()
+
+    def _query_serializer_class(self) -> type[QuerySerializer]:
+        method = (self.request.method or "").lower()
+        action = getattr(self, "action", "get" if method == "head" else method)
+        return self.queries.get(action or "", QuerySerializer)
+
+    def validated_body(
+        self, serializer_class: type[serializers.BaseSerializer[Any]], **options: Any
+    ) -> dict[str, Any]:
+        """The body, as that serializer with these options reads it.
+
+        :raises ValidationError: if it is not what it should be.
+        """
+        context = self._body_context()
+        serializer = serializer_class(data=self.request.data, context=context, **options)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
+    def _body_context(self) -> Mapping[str, Any]:
+        return {"request": self.request}
+
+
+class ResourceViewSet(viewsets.GenericViewSet[M], StrictView):
     """Rows by public name. ``queries`` says which parameters each action takes."""
 
     lookup_field = "uid"
     lookup_value_regex = UID
-    parser_classes: tuple[type[BaseParser], ...] = (BoundedJSONParser,)
     pagination_class = KeysetPagination
-    queries: ClassVar[Mapping[str, type[QuerySerializer]]] = {}
+    #: Action → summary, where the action has no handler of its own to say it.
+    summaries: ClassVar[Mapping[str, str]] = {}
+    #: User → rows that the user may see.
+    visible: ClassVar[staticmethod[..., QuerySet[Any]]]
+    #: Of all actions but the list, if it differs from ``serializer_class``.
+    detail_serializer_class: ClassVar[type[serializers.BaseSerializer[Any]] | None] = None
     #: Whether the list can be watched: a trigger logs the changes of its rows.
     watchable: ClassVar[bool] = True
     #: Field that the log of changes identifies a row by.
     watch_key: ClassVar[str] = "uid"
     #: Whether rows are only added, so that a watch need not remember which ones there are.
     append_only: ClassVar[bool] = False
-    #: The parameters of this request, checked.
-    query: dict[str, Any]
+
+    def get_queryset(self) -> QuerySet[M, Any]:
+        return self.visible(self.request.user)
+
+    def get_serializer_class(self) -> type[serializers.BaseSerializer[Any]]:
+        if self.action != "list" and self.detail_serializer_class is not None:
+            return self.detail_serializer_class
+        return super().get_serializer_class()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        beside: frozenset[str] = frozenset()
-        if self.action == "list":
-            beside = KeysetPagination.parameters
-            if self.watchable and is_watch(request):
-                beside = WATCH_PARAMETERS
-                # Called instead of ``list``, whose filters it shares.
-                self.get = self._watch
-        self.query = self._query_serializer_class().read(request, beside=beside)
+        if self.action == "list" and self.watchable and is_watch(request):
+            # Called instead of ``list``, whose filters it shares.
+            self.get = self._watch
+
+    def _parameters_read_elsewhere(self, request: Request) -> frozenset[str]:
+        if self.action != "list":
+            return frozenset()
+        watched = self.watchable and is_watch(request)
+        return WATCH_PARAMETERS if watched else KeysetPagination.parameters
+
+    def _body_context(self) -> Mapping[str, Any]:
+        return self.get_serializer_context()
 
     def _watch(self, request: Request, *args: Any, **kwargs: Any) -> StreamingHttpResponse:
         return watch_response(self)
@@ -345,9 +422,6 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
             renderers.append(EventStreamRenderer())
         return renderers
 
-    def _query_serializer_class(self) -> type[QuerySerializer]:
-        return self.queries.get(self.action or "", QuerySerializer)
-
     def filter_queryset(self, queryset: QuerySet[M, Any]) -> QuerySet[M, Any]:
         rows = super().filter_queryset(queryset)
         query_class = self._query_serializer_class()
@@ -355,16 +429,10 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
             return query_class.apply(rows, self.query)
         return rows
 
-    def validated_body(
-        self, serializer_class: type[serializers.BaseSerializer[Any]]
-    ) -> dict[str, Any]:
-        """The body, as that serializer reads it.
 
-        :raises ValidationError: if it is not what it should be.
-        """
-        serializer = serializer_class(data=self.request.data, context=self.get_serializer_context())
-        serializer.is_valid(raise_exception=True)
-        return dict(serializer.validated_data)
+# Without a docstring, which would become the description of the operations.
+class CollectionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[M]):
+    pass
 
 
 class IgnoreAcceptHeaderNegotiation(DefaultContentNegotiation):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rest_framework.test import APIClient
 
-from apps.jobs import selectors
+from apps.jobs.api.views import JobViewSet
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company
 
@@ -77,7 +77,7 @@ def test_a_fault_of_ours_is_logged_and_says_nothing(
     def broken(user: object) -> None:
         raise RuntimeError("the password is swordfish")
 
-    monkeypatch.setattr(selectors, "jobs_visible", broken)
+    monkeypatch.setattr(JobViewSet, "visible", staticmethod(broken))
     answer = engineer.get(f"{API}/jobs")
     assert "swordfish" not in problem(answer, 500, "internal")["detail"]
     assert "swordfish" in caplog.text

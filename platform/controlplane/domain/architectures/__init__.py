@@ -3,9 +3,6 @@
 from controlplane.domain.architectures.architecture import (
     Architecture,
     AttentionCacheKind,
-    LatentAttention,
-    LinearAttention,
-    MixtureOfExperts,
     generic_decoder,
 )
 from controlplane.domain.architectures.catalog_facts import (
@@ -14,17 +11,3 @@ from controlplane.domain.architectures.catalog_facts import (
     find_contradictions,
 )
 from controlplane.domain.architectures.config_parsing import ConfigRefused, parse_architecture
-
-__all__ = [
-    "Architecture",
-    "AttentionCacheKind",
-    "ConfigRefused",
-    "Contradiction",
-    "LatentAttention",
-    "LinearAttention",
-    "MixtureOfExperts",
-    "architecture_from_catalog",
-    "find_contradictions",
-    "generic_decoder",
-    "parse_architecture",
-]

@@ -12,14 +12,3 @@ from controlplane.domain.catalog.entries import (
     SupportLevel,
     strongest_support,
 )
-
-__all__ = (
-    "CatalogEntry",
-    "CatalogSource",
-    "CatalogTask",
-    "CompatibilityCell",
-    "Modality",
-    "SupportCaveat",
-    "SupportLevel",
-    "strongest_support",
-)

@@ -56,6 +56,14 @@ class Reason(str):
         return _rebuild, (self.code, self.template, dict(self.params))
 
 
+class FieldRefused(Exception):
+    """A request is refused; ``field`` names the invalid value, or is empty."""
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
 def _rebuild(code: str, template: str, params: Mapping[str, Parameter]) -> Reason:
     return Reason(code, template, **params)
 

@@ -13,37 +13,14 @@ preference, so equal rows are equal byte for byte whatever the format of the upl
 dropped: a file is accepted as a whole, or refused with the rows that are wrong.
 """
 
-from controlplane.domain.datasets.conversations import ChatMessage, MessageRole
+from controlplane.domain.datasets.conversations import MessageRole
 from controlplane.domain.datasets.file_formats import FileFormat
 from controlplane.domain.datasets.inspection import (
     HISTOGRAM_EDGES,
-    CanonicalFile,
-    DatasetStatistics,
     Inspection,
     LengthStatistics,
-    PreviewRow,
     inspect_dataset,
 )
 from controlplane.domain.datasets.schemas import ColumnMapping, Schema
 from controlplane.domain.datasets.splits import Split, SplitFractions
 from controlplane.domain.datasets.validation import DatasetRefused, FileLimits, FileProblem
-
-__all__ = [
-    "HISTOGRAM_EDGES",
-    "CanonicalFile",
-    "ChatMessage",
-    "ColumnMapping",
-    "DatasetRefused",
-    "DatasetStatistics",
-    "FileFormat",
-    "FileLimits",
-    "FileProblem",
-    "Inspection",
-    "LengthStatistics",
-    "MessageRole",
-    "PreviewRow",
-    "Schema",
-    "Split",
-    "SplitFractions",
-    "inspect_dataset",
-]

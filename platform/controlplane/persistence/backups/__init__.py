@@ -15,14 +15,5 @@ and migrates on to this version, in one transaction; hence an older backup can b
 """
 
 from controlplane.persistence.backups.manifest import BackupManifest, BackupRefused
-from controlplane.persistence.backups.restorer import RestoreResult, restore_backup
-from controlplane.persistence.backups.writer import BackupResult, back_up
-
-__all__ = [
-    "BackupManifest",
-    "BackupRefused",
-    "BackupResult",
-    "RestoreResult",
-    "back_up",
-    "restore_backup",
-]
+from controlplane.persistence.backups.restorer import restore_backup
+from controlplane.persistence.backups.writer import back_up
