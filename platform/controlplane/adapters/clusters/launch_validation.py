@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import LaunchRefused, ObservedNode
 from controlplane.ports.launches import InputArtifact, Launch, LaunchRole
 
@@ -26,12 +25,10 @@ def check_launch_identifier(name: str, *, what: str = "a launch name") -> None:
     """:raises LaunchRefused: if the name could not be a folder or a label."""
     if not NAME_PATTERN.fullmatch(name):
         raise LaunchRefused(
-            Reason(
-                "launch.name.invalid",
-                "{field} must be 1 to 63 of a-z, 0-9 and '-', got {name}",
-                field=what,
-                name=repr(name),
-            )
+            "launch.name.invalid",
+            "{field} must be 1 to 63 of a-z, 0-9 and '-', got {name}",
+            field=what,
+            name=repr(name),
         )
 
 
@@ -40,12 +37,10 @@ def check_relative_path(path: str, *, what: str) -> None:
     pure = PurePosixPath(path)
     if not path or "\0" in path or pure.is_absolute() or ".." in pure.parts or str(pure) != path:
         raise LaunchRefused(
-            Reason(
-                "launch.path.not_relative",
-                "{field} must be a relative path below its folder, got {path}",
-                field=what,
-                path=repr(path),
-            )
+            "launch.path.not_relative",
+            "{field} must be a relative path below its folder, got {path}",
+            field=what,
+            path=repr(path),
         )
 
 
@@ -59,21 +54,17 @@ def check_launch(launch: Launch, *, nodes: Iterable[ObservedNode]) -> None:
         check_launch_identifier(launch.continues, what="the name of the launch to continue")
     if launch.engine is not None and not ENGINE_NAME_PATTERN.fullmatch(launch.engine.name):
         raise LaunchRefused(
-            Reason(
-                "launch.environment.invalid_name",
-                "the name of an engine environment must be letters, digits, '.', '_' and "
-                "'-', got {name}",
-                name=repr(launch.engine.name),
-            )
+            "launch.environment.invalid_name",
+            "the name of an engine environment must be letters, digits, '.', '_' and "
+            "'-', got {name}",
+            name=repr(launch.engine.name),
         )
     names = [role.name for role in launch.roles]
     if not names or len(names) != len(set(names)):
         raise LaunchRefused(
-            Reason(
-                "launch.roles.invalid",
-                "a launch must have roles with distinct names, got {names}",
-                names=names,
-            )
+            "launch.roles.invalid",
+            "a launch must have roles with distinct names, got {names}",
+            names=names,
         )
     for path in launch.files:
         check_relative_path(path, what="a file of the working folder")
@@ -86,11 +77,9 @@ def check_launch(launch: Launch, *, nodes: Iterable[ObservedNode]) -> None:
     for key in (*launch.secrets, *(key for role in launch.roles for key in role.environment)):
         if not key or "=" in key or "\0" in key:
             raise LaunchRefused(
-                Reason(
-                    "launch.variable.invalid_name",
-                    "{name} is not a valid name of an environment variable",
-                    name=repr(key),
-                )
+                "launch.variable.invalid_name",
+                "{name} is not a valid name of an environment variable",
+                name=repr(key),
             )
 
 
@@ -100,13 +89,11 @@ def _check_input_tree(tree: InputArtifact) -> None:
         check_relative_path(path, what=f"a file of input {tree.name!r}")
         if not DIGEST_PATTERN.fullmatch(digest):
             raise LaunchRefused(
-                Reason(
-                    "launch.input.invalid_digest",
-                    "input {input}: the digest of {path} must be sha256:<64 hex>, got {digest}",
-                    input=repr(tree.name),
-                    path=repr(path),
-                    digest=repr(digest),
-                )
+                "launch.input.invalid_digest",
+                "input {input}: the digest of {path} must be sha256:<64 hex>, got {digest}",
+                input=repr(tree.name),
+                path=repr(path),
+                digest=repr(digest),
             )
 
 
@@ -114,71 +101,57 @@ def _check_role(role: LaunchRole, *, cards: dict[str, set[int]]) -> None:
     check_launch_identifier(role.name, what="a role's name")
     if not role.argv or not role.argv[0]:
         raise LaunchRefused(
-            Reason(
-                "launch.role.command_missing", "role {role} has no command", role=repr(role.name)
-            )
+            "launch.role.command_missing", "role {role} has no command", role=repr(role.name)
         )
     if not role.placements:
         raise LaunchRefused(
-            Reason(
-                "launch.role.placement_missing",
-                "role {role} has no placement",
-                role=repr(role.name),
-            )
+            "launch.role.placement_missing",
+            "role {role} has no placement",
+            role=repr(role.name),
         )
     for port in role.ports:
         check_launch_identifier(port, what="a port's name")
     if role.probe is not None and role.probe.port not in role.ports:
         raise LaunchRefused(
-            Reason(
-                "launch.probe.port_not_declared",
-                "role {role} has a probe on the port {port}, which is not declared; "
-                "declared ports: {ports}",
-                role=repr(role.name),
-                port=repr(role.probe.port),
-                ports=list(role.ports),
-            )
+            "launch.probe.port_not_declared",
+            "role {role} has a probe on the port {port}, which is not declared; "
+            "declared ports: {ports}",
+            role=repr(role.name),
+            port=repr(role.probe.port),
+            ports=list(role.ports),
         )
     for text in (*role.argv, *role.environment.values()):
         if "\0" in text:
             raise LaunchRefused(
-                Reason(
-                    "launch.role.nul_character",
-                    "role {role} has a NUL character in its command",
-                    role=repr(role.name),
-                )
+                "launch.role.nul_character",
+                "role {role} has a NUL character in its command",
+                role=repr(role.name),
             )
         for port in PORT_PLACEHOLDER.findall(text):
             if port not in role.ports:
                 raise LaunchRefused(
-                    Reason(
-                        "launch.role.port_not_declared",
-                        "role {role} uses the placeholder of the port {port}, which is not "
-                        "declared; declared ports: {ports}",
-                        role=repr(role.name),
-                        port=port,
-                        ports=list(role.ports),
-                    )
+                    "launch.role.port_not_declared",
+                    "role {role} uses the placeholder of the port {port}, which is not "
+                    "declared; declared ports: {ports}",
+                    role=repr(role.name),
+                    port=port,
+                    ports=list(role.ports),
                 )
     for placement in role.placements:
         if placement.node not in cards:
             raise LaunchRefused(
-                Reason(
-                    "launch.node.not_found",
-                    "node {node} does not exist in this cluster; its nodes: {nodes}",
-                    node=repr(placement.node),
-                    nodes=", ".join(sorted(cards)),
-                )
+                "launch.node.not_found",
+                "node {node} does not exist in this cluster; its nodes: {nodes}",
+                node=repr(placement.node),
+                nodes=", ".join(sorted(cards)),
             )
         absent = set(placement.cards) - cards[placement.node]
         if absent:
             raise LaunchRefused(
-                Reason(
-                    "launch.node.cards_not_found",
-                    "node {node} has no cards {cards}",
-                    node=repr(placement.node),
-                    cards=", ".join(map(str, sorted(absent))),
-                )
+                "launch.node.cards_not_found",
+                "node {node} has no cards {cards}",
+                node=repr(placement.node),
+                cards=", ".join(map(str, sorted(absent))),
             )
 
 
@@ -193,15 +166,13 @@ def _check_ports_in_files(launch: Launch) -> None:
         for port in PORT_PLACEHOLDER.findall(text):
             if replicas.get(port, 0) != 1:
                 raise LaunchRefused(
-                    Reason(
-                        "launch.file.ambiguous_port",
-                        "file {file} uses the placeholder of the port {port}, which must belong "
-                        "to exactly one replica, but the number of its replicas is {replicas}; "
-                        "pass the port in argv instead",
-                        file=repr(path),
-                        port=port,
-                        replicas=replicas.get(port, 0),
-                    )
+                    "launch.file.ambiguous_port",
+                    "file {file} uses the placeholder of the port {port}, which must belong "
+                    "to exactly one replica, but the number of its replicas is {replicas}; "
+                    "pass the port in argv instead",
+                    file=repr(path),
+                    port=port,
+                    replicas=replicas.get(port, 0),
                 )
 
 

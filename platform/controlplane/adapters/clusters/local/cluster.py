@@ -144,13 +144,11 @@ class LocalCluster:
         check_launch(launch, nodes=self.inventory())
         if launch.image and launch.engine is None:
             raise LaunchRefused(
-                Reason(
-                    "launch.image.not_supported",
-                    "this cluster does not run containers, and the launch requires the image "
-                    "{image}; choose an engine with a software environment, or a cluster "
-                    "that runs containers",
-                    image=launch.image,
-                )
+                "launch.image.not_supported",
+                "this cluster does not run containers, and the launch requires the image "
+                "{image}; choose an engine with a software environment, or a cluster "
+                "that runs containers",
+                image=launch.image,
             )
         folder = self._home.launch(launch.name)
         if not folder.path.is_dir():
@@ -199,11 +197,9 @@ class LocalCluster:
             return
         if not observed.ended:
             raise ClusterError(
-                Reason(
-                    "launch.removal.not_ended",
-                    "the launch {launch} has not ended: stop it before removing it",
-                    launch=name,
-                )
+                "launch.removal.not_ended",
+                "the launch {launch} has not ended: stop it before removing it",
+                launch=name,
             )
         self._delete_folder(self._home.launch(name))
 
@@ -269,12 +265,10 @@ class LocalCluster:
         earlier = self.observe([launch.continues]).get(launch.continues)
         if earlier is not None and not earlier.ended:
             raise LaunchRefused(
-                Reason(
-                    "launch.continuation.not_ended",
-                    "{launch} continues {previous}, which has not ended: stop it first",
-                    launch=launch.name,
-                    previous=launch.continues,
-                )
+                "launch.continuation.not_ended",
+                "{launch} continues {previous}, which has not ended: stop it first",
+                launch=launch.name,
+                previous=launch.continues,
             )
 
     @contextmanager
@@ -304,12 +298,10 @@ class LocalCluster:
         except OSError as failure:
             if not self._home.launch(launch.name).path.is_dir():
                 raise ClusterUnavailable(
-                    Reason(
-                        "launch.folder.not_written",
-                        "{launch} could not be written to disk: {error}",
-                        launch=launch.name,
-                        error=failure.strerror,
-                    )
+                    "launch.folder.not_written",
+                    "{launch} could not be written to disk: {error}",
+                    launch=launch.name,
+                    error=failure.strerror,
                 ) from failure
         finally:
             shutil.rmtree(staging.path, ignore_errors=True)
@@ -349,23 +341,19 @@ class LocalCluster:
                 code = starter.wait(_STARTS_WITHIN)
         except (OSError, subprocess.TimeoutExpired) as failure:
             raise ClusterUnavailable(
-                Reason(
-                    "launch.supervisor.start_error",
-                    "the supervisor of {role}-{index} could not be started: {error}",
-                    role=role,
-                    index=index,
-                    error=str(failure),
-                )
+                "launch.supervisor.start_error",
+                "the supervisor of {role}-{index} could not be started: {error}",
+                role=role,
+                index=index,
+                error=str(failure),
             ) from failure
         if code != 0:
             raise ClusterUnavailable(
-                Reason(
-                    "launch.supervisor.start_failed",
-                    "the supervisor of {role}-{index} did not start: {output}",
-                    role=role,
-                    index=index,
-                    output="".join(last_lines(replica.supervisor_log, lines=1)),
-                )
+                "launch.supervisor.start_failed",
+                "the supervisor of {role}-{index} did not start: {output}",
+                role=role,
+                index=index,
+                output="".join(last_lines(replica.supervisor_log, lines=1)),
             )
 
     def _discard_incomplete_launch(self, launch: Launch) -> None:

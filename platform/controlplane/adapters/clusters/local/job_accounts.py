@@ -131,11 +131,9 @@ def _find_free_account_id(
         if account not in used and not processes_of_account(account):
             return account
     raise ClusterUnavailable(
-        Reason(
-            "launch.accounts.exhausted",
-            "all job accounts ({count}) are in use; remove ended launches first",
-            count=count,
-        )
+        "launch.accounts.exhausted",
+        "all job accounts ({count}) are in use; remove ended launches first",
+        count=count,
     )
 
 

@@ -75,11 +75,9 @@ class SimulatedCluster:
     ) -> None:
         if not speed > 0:
             raise ClusterError(
-                Reason(
-                    "cluster.simulation.invalid_speed",
-                    "the speed of a simulation must be above 0, got {speed}",
-                    speed=speed,
-                )
+                "cluster.simulation.invalid_speed",
+                "the speed of a simulation must be above 0, got {speed}",
+                speed=speed,
             )
         try:
             self._fleet = fleets.parse_simulated_fleet(fleet, chips=adapter_registry.all_chips())
@@ -178,11 +176,9 @@ class SimulatedCluster:
         current = self.launch_snapshot(name)
         if current is not None and not current.ended:
             raise ClusterError(
-                Reason(
-                    "launch.removal.not_ended",
-                    "the launch {launch} has not ended: stop it before removing it",
-                    launch=name,
-                )
+                "launch.removal.not_ended",
+                "the launch {launch} has not ended: stop it before removing it",
+                launch=name,
             )
         self.records.remove(name)
 
@@ -253,12 +249,10 @@ class SimulatedCluster:
         current = launch_snapshot(earlier[0].record, self.records.faults(), at)
         if not current.ended:
             raise LaunchRefused(
-                Reason(
-                    "launch.continuation.not_ended",
-                    "{launch} continues {previous}, which has not ended: stop it first",
-                    launch=launch.name,
-                    previous=launch.continues,
-                )
+                "launch.continuation.not_ended",
+                "{launch} continues {previous}, which has not ended: stop it first",
+                launch=launch.name,
+                previous=launch.continues,
             )
         return current
 
@@ -298,11 +292,9 @@ class FaultInjector:
         """
         if not slowness > 1:
             raise ClusterError(
-                Reason(
-                    "cluster.simulation.invalid_slowness",
-                    "the slowdown factor of a card must be above 1, got {slowness}",
-                    slowness=slowness,
-                )
+                "cluster.simulation.invalid_slowness",
+                "the slowdown factor of a card must be above 1, got {slowness}",
+                slowness=slowness,
             )
         self._inject_fault(
             SimulatedFaultKind.CARD_SLOW,
@@ -360,13 +352,11 @@ class FaultInjector:
             raise ClusterError(unknown_node_message(node, self._cards))
         if card is not None and not 0 <= card < self._cards[node]:
             raise ClusterError(
-                Reason(
-                    "cluster.simulation.card_not_found",
-                    "the cards of node {node} are 0 to {last}, got {card}",
-                    node=repr(node),
-                    last=self._cards[node] - 1,
-                    card=card,
-                )
+                "cluster.simulation.card_not_found",
+                "the cards of node {node} are 0 to {last}, got {card}",
+                node=repr(node),
+                last=self._cards[node] - 1,
+                card=card,
             )
 
 
