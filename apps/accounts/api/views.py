@@ -13,26 +13,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts import selectors, services
+from apps.accounts.api import serializers
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
-from apps.accounts.api.serializers import (
-    AuditFilters,
-    AuditSerializer,
-    CompanyRolesSerializer,
-    CompanyRolesSetSerializer,
-    CurrentUserSerializer,
-    MemberSerializer,
-    NewTokenSerializer,
-    TeamChangeSerializer,
-    TeamCreateSerializer,
-    TeamMemberRolesSerializer,
-    TeamSerializer,
-    TokenChangeSerializer,
-    TokenCreateSerializer,
-    TokenSerializer,
-    UserFilters,
-    UserSerializer,
-)
 from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.rest import (
@@ -54,11 +37,15 @@ class CurrentUserView(StrictView):
     tag = "accounts"
     token_scope = Scope.ALL
 
-    @extend_schema(summary="My account, roles and permissions", responses=CurrentUserSerializer)
+    @extend_schema(
+        summary="My account, roles and permissions", responses=serializers.CurrentUserSerializer
+    )
     def get(self, request: Request) -> Response:
         user = acting_user(request)
         context = {"roles": selectors.roles_by_team(user)}
-        teams = TeamSerializer(selectors.teams_visible(user), many=True, context=context).data
+        teams = serializers.TeamSerializer(
+            selectors.teams_visible(user), many=True, context=context
+        ).data
         return Response(
             {
                 "uid": user.uid,
@@ -77,7 +64,7 @@ class TeamViewSet(CollectionViewSet[Team]):
     tag = "accounts"
     summaries = {"list": "My teams", "retrieve": "A team"}
     token_scope = Scope.ADMIN
-    serializer_class = TeamSerializer
+    serializer_class = serializers.TeamSerializer
     visible = staticmethod(selectors.teams_visible)
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -87,29 +74,29 @@ class TeamViewSet(CollectionViewSet[Team]):
     @extend_schema(
         summary="Create a team",
         description="For administrators of the company.",
-        request=TeamCreateSerializer,
+        request=serializers.TeamCreateSerializer,
     )
     @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
-        values = self.validated_body(TeamCreateSerializer)
+        values = self.validated_body(serializers.TeamCreateSerializer)
         created = services.team_create(actor=acting_user(request), **values)
-        body = TeamSerializer(created, context=self.get_serializer_context()).data
+        body = serializers.TeamSerializer(created, context=self.get_serializer_context()).data
         return Response(body, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Rename a team",
         description="For administrators of the company. The slug and with it all links stay.",
-        request=TeamChangeSerializer,
+        request=serializers.TeamChangeSerializer,
     )
     @supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         team = self.get_object()
-        values = self.validated_body(TeamChangeSerializer)
+        values = self.validated_body(serializers.TeamChangeSerializer)
         services.team_rename(team=team, name=values["name"], actor=acting_user(request))
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(summary="Members of a team", responses=MemberSerializer(many=True))
+    @extend_schema(summary="Members of a team", responses=serializers.MemberSerializer(many=True))
     @action(detail=True, pagination_class=None)
     def members(self, request: Request, uid: str) -> Response:
         members = selectors.memberships_by_team_member(self.get_object())
@@ -122,8 +109,8 @@ class TeamViewSet(CollectionViewSet[Team]):
         "team.",
         tags=["accounts"],
         parameters=[_USER_PARAMETER],
-        request=TeamMemberRolesSerializer,
-        responses=MemberSerializer,
+        request=serializers.TeamMemberRolesSerializer,
+        responses=serializers.MemberSerializer,
     )
     @extend_schema(
         methods=["DELETE"],
@@ -144,7 +131,7 @@ class TeamViewSet(CollectionViewSet[Team]):
             services.membership_set(team=team, user=user, roles=frozenset(), actor=actor)
             return Response(status=status.HTTP_204_NO_CONTENT)
         user = get_object_or_404(User, uid=user_uid, is_active=True)
-        roles = self.validated_body(TeamMemberRolesSerializer)["roles"]
+        roles = self.validated_body(serializers.TeamMemberRolesSerializer)["roles"]
         services.membership_set(team=team, user=user, roles=roles, actor=actor)
         return Response(_team_member_json(user, selectors.memberships_by_team_member(team)[user]))
 
@@ -169,7 +156,7 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
 
     tag = "accounts"
     token_scope = Scope.ADMIN
-    serializer_class = CompanyRolesSerializer
+    serializer_class = serializers.CompanyRolesSerializer
 
     def get_queryset(self) -> QuerySet[User]:
         selectors.require_permission(self.request.user, Permission.MANAGE_TEAM, team=None)
@@ -181,14 +168,14 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
     @extend_schema(
         summary="Set the company roles of a user",
         description="For administrators of the company. An empty list revokes every company role.",
-        request=CompanyRolesSetSerializer,
+        request=serializers.CompanyRolesSetSerializer,
     )
     @supports_dry_run
     def update(self, request: Request, uid: str) -> Response:
         user = self.get_object()
-        roles = self.validated_body(CompanyRolesSetSerializer)["roles"]
+        roles = self.validated_body(serializers.CompanyRolesSetSerializer)["roles"]
         services.company_roles_set(user=user, roles=roles, actor=acting_user(request))
-        return Response(CompanyRolesSerializer(self.get_object()).data)
+        return Response(serializers.CompanyRolesSerializer(self.get_object()).data)
 
 
 @extend_schema_view(
@@ -205,8 +192,8 @@ class AuditViewSet(mixins.ListModelMixin, ResourceViewSet[AuditEntry]):
     watch_key = "pk"
     append_only = True
     token_scope = Scope.ADMIN
-    serializer_class = AuditSerializer
-    queries = {"list": AuditFilters}
+    serializer_class = serializers.AuditSerializer
+    queries = {"list": serializers.AuditFilters}
     visible = staticmethod(selectors.audit_entries_visible)
 
 
@@ -217,33 +204,33 @@ class TokenViewSet(CollectionViewSet[PersonalToken]):
     summaries = {"list": "My personal tokens", "retrieve": "A personal token"}
     #: A token that could make others would have no scope at all.
     token_scope = Scope.ALL
-    serializer_class = TokenSerializer
+    serializer_class = serializers.TokenSerializer
     visible = staticmethod(selectors.personal_tokens_visible)
 
     @extend_schema(
         summary="Create a personal token",
-        request=TokenCreateSerializer,
-        responses={201: NewTokenSerializer},
+        request=serializers.TokenCreateSerializer,
+        responses={201: serializers.NewTokenSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
         token, text = services.token_create(
-            user=acting_user(request), **self.validated_body(TokenCreateSerializer)
+            user=acting_user(request), **self.validated_body(serializers.TokenCreateSerializer)
         )
-        body = {**TokenSerializer(token).data, "text": text}
+        body = {**serializers.TokenSerializer(token).data, "text": text}
         return Response(body, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Rename a personal token",
         description="Scopes, team and expiry cannot be changed; create another token instead.",
-        request=TokenChangeSerializer,
+        request=serializers.TokenChangeSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         token = self.get_object()
-        given = self.validated_body(TokenChangeSerializer)
+        given = self.validated_body(serializers.TokenChangeSerializer)
         if given:
             token = services.token_rename(token=token, actor=acting_user(request), **given)
-        return Response(TokenSerializer(token).data)
+        return Response(serializers.TokenSerializer(token).data)
 
     @extend_schema(
         summary="Revoke a personal token", description="Takes effect immediately. Idempotent."
@@ -260,8 +247,8 @@ class TokenViewSet(CollectionViewSet[PersonalToken]):
 class UserViewSet(CollectionViewSet[User]):
     tag = "accounts"
     token_scope = Scope.ADMIN
-    serializer_class = UserSerializer
-    queries = {"list": UserFilters}
+    serializer_class = serializers.UserSerializer
+    queries = {"list": serializers.UserFilters}
 
     def get_queryset(self) -> QuerySet[User]:
         selectors.require_permission(self.request.user, Permission.MANAGE_TEAM, team=None)
