@@ -18,20 +18,14 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.web.rest import (
-    UID,
-    CollectionViewSet,
-    ResourceViewSet,
-    StrictView,
-    supports_dry_run,
-)
+from controlplane.web import rest
 
 _USER_PARAMETER = OpenApiParameter(
     name="user_uid", type=str, location=OpenApiParameter.PATH, description="Uid of the user."
 )
 
 
-class CurrentUserView(StrictView):
+class CurrentUserView(rest.StrictView):
     """Who the caller is."""
 
     tag = "accounts"
@@ -58,7 +52,7 @@ class CurrentUserView(StrictView):
         )
 
 
-class TeamViewSet(CollectionViewSet[Team]):
+class TeamViewSet(rest.CollectionViewSet[Team]):
     """Teams whose things the caller may see."""
 
     tag = "accounts"
@@ -76,7 +70,7 @@ class TeamViewSet(CollectionViewSet[Team]):
         description="For administrators of the company.",
         request=serializers.TeamCreateSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         values = self.validated_body(serializers.TeamCreateSerializer)
@@ -89,7 +83,7 @@ class TeamViewSet(CollectionViewSet[Team]):
         description="For administrators of the company. The slug and with it all links stay.",
         request=serializers.TeamChangeSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         team = self.get_object()
         values = self.validated_body(serializers.TeamChangeSerializer)
@@ -119,8 +113,8 @@ class TeamViewSet(CollectionViewSet[Team]):
         parameters=[_USER_PARAMETER],
         responses={204: None},
     )
-    @supports_dry_run
-    @action(detail=True, methods=["put", "delete"], url_path=f"members/(?P<user_uid>{UID})")
+    @rest.supports_dry_run
+    @action(detail=True, methods=["put", "delete"], url_path=f"members/(?P<user_uid>{rest.UID})")
     def member(self, request: Request, uid: str, user_uid: str) -> Response:
         team, actor = self.get_object(), acting_user(request)
         selectors.require_permission(actor, Permission.MANAGE_TEAM, team=team)
@@ -151,7 +145,7 @@ def _team_member_json(user: User, current: list[Membership]) -> dict[str, Any]:
         summary="People with a company role", description="For administrators of the company."
     )
 )
-class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
+class CompanyRolesViewSet(mixins.ListModelMixin, rest.ResourceViewSet[User]):
     """Roles in the whole company, such as operator of the fleet."""
 
     tag = "accounts"
@@ -170,7 +164,7 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
         description="For administrators of the company. An empty list revokes every company role.",
         request=serializers.CompanyRolesSetSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def update(self, request: Request, uid: str) -> Response:
         user = self.get_object()
         roles = self.validated_body(serializers.CompanyRolesSetSerializer)["roles"]
@@ -185,7 +179,7 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
         "company all events, other users none.",
     )
 )
-class AuditViewSet(mixins.ListModelMixin, ResourceViewSet[AuditEntry]):
+class AuditViewSet(mixins.ListModelMixin, rest.ResourceViewSet[AuditEntry]):
     """The audit trail. Nothing here can be changed."""
 
     tag = "accounts"
@@ -197,7 +191,7 @@ class AuditViewSet(mixins.ListModelMixin, ResourceViewSet[AuditEntry]):
     visible = staticmethod(selectors.audit_entries_visible)
 
 
-class TokenViewSet(CollectionViewSet[PersonalToken]):
+class TokenViewSet(rest.CollectionViewSet[PersonalToken]):
     """Tokens with which programs act as the caller."""
 
     tag = "accounts"
@@ -244,7 +238,7 @@ class TokenViewSet(CollectionViewSet[PersonalToken]):
     list=extend_schema(summary="Users", description="For administrators of the company."),
     retrieve=extend_schema(summary="A user", description="For administrators of the company."),
 )
-class UserViewSet(CollectionViewSet[User]):
+class UserViewSet(rest.CollectionViewSet[User]):
     tag = "accounts"
     token_scope = Scope.ADMIN
     serializer_class = serializers.UserSerializer
