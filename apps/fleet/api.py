@@ -25,15 +25,8 @@ from controlplane.domain.common.accelerators import CardState, ChipKind, Profile
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import CheckVerdict
+from controlplane.web import rest
 from controlplane.web.references import ReferenceNaming, register_reference_naming
-from controlplane.web.rest import (
-    CollectionViewSet,
-    ListFilters,
-    ObjectReference,
-    StrictSerializer,
-    StrictView,
-    VisibleUidField,
-)
 from controlplane.web.type_schemas import DeclaredByKindField
 
 #: Characters; the adapter has a bound of its own.
@@ -109,7 +102,7 @@ _KUBECONFIG = (
 )
 
 
-class ClusterChangeSerializer(StrictSerializer[Any]):
+class ClusterChangeSerializer(rest.StrictSerializer[Any]):
     options = DeclaredByKindField(
         declared=selectors.remote_cluster_option_models,
         required=False,
@@ -160,7 +153,7 @@ class CardLocalitySerializer(serializers.Serializer[Any]):
 
 
 class NodeSerializer(serializers.ModelSerializer[Node]):
-    cluster = ObjectReference()
+    cluster = rest.ObjectReference()
     labels = serializers.DictField(child=serializers.CharField())
     locality = serializers.DictField(
         child=CardLocalitySerializer(),
@@ -188,7 +181,7 @@ class NodeSerializer(serializers.ModelSerializer[Node]):
 
 
 class CardSerializer(serializers.ModelSerializer[Card]):
-    node = ObjectReference()
+    node = rest.ObjectReference()
 
     class Meta:
         model = Card
@@ -198,10 +191,10 @@ class CardSerializer(serializers.ModelSerializer[Card]):
         }
 
 
-class NodeFilters(ListFilters):
+class NodeFilters(rest.ListFilters):
     lookups = {"cluster": "cluster", "ready": "ready"}
 
-    cluster = VisibleUidField(
+    cluster = rest.VisibleUidField(
         visible=lambda _user: clusters_with_counts(),
         required=False,
         help_text="Name or uid of the cluster.",
@@ -209,7 +202,7 @@ class NodeFilters(ListFilters):
     ready = serializers.BooleanField(required=False)
 
 
-class CardFilters(ListFilters):
+class CardFilters(rest.ListFilters):
     lookups = {
         "cluster": "node__cluster",
         "node": "node",
@@ -217,12 +210,12 @@ class CardFilters(ListFilters):
         "state": "state__in",
     }
 
-    cluster = VisibleUidField(
+    cluster = rest.VisibleUidField(
         visible=lambda _user: clusters_with_counts(),
         required=False,
         help_text="Name or uid of the cluster.",
     )
-    node = VisibleUidField(
+    node = rest.VisibleUidField(
         visible=lambda _user: nodes_with_cluster(),
         required=False,
         help_text="Name or uid of the node.",
@@ -293,7 +286,7 @@ class ChipSerializer(serializers.Serializer[Any]):
         return sorted(known.chip.unverified)
 
 
-class NodeViewSet(CollectionViewSet[Node]):
+class NodeViewSet(rest.CollectionViewSet[Node]):
     tag = "fleet"
     summaries = {"list": "Nodes", "retrieve": "A node"}
     token_scope = Scope.ADMIN
@@ -302,7 +295,7 @@ class NodeViewSet(CollectionViewSet[Node]):
     visible = staticmethod(lambda _user: selectors.nodes_with_cluster())
 
 
-class CardViewSet(CollectionViewSet[Card]):
+class CardViewSet(rest.CollectionViewSet[Card]):
     tag = "fleet"
     summaries = {"list": "Cards", "retrieve": "A card"}
     token_scope = Scope.ADMIN
@@ -311,7 +304,7 @@ class CardViewSet(CollectionViewSet[Card]):
     visible = staticmethod(lambda _user: selectors.cards_with_node())
 
 
-class ChipsView(StrictView):
+class ChipsView(rest.StrictView):
     """The chips that the installed plug-ins know."""
 
     tag = "fleet"
@@ -322,7 +315,7 @@ class ChipsView(StrictView):
         return Response(ChipSerializer(selectors.fleet_chips(), many=True).data)
 
 
-class ChipView(StrictView):
+class ChipView(rest.StrictView):
     """One of them, by its name or another that drivers and labels give it."""
 
     tag = "fleet"

@@ -9,24 +9,13 @@ from django.utils import timezone
 
 from apps.accounts.admin import ScopedReadOnlyAdmin, ScopedTransitionAdmin
 from apps.accounts.models import User
-from apps.jobs import services
-from apps.jobs.models import (
-    Attempt,
-    AttemptTransition,
-    AttemptUpload,
-    Job,
-    JobTransition,
-    ProgressPoint,
-    SavedFilter,
-    SecretVariable,
-    UnfinishedUpload,
-)
+from apps.jobs import models, services
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shorten_digest
 
 
-@admin.register(Job)
-class JobAdmin(ScopedReadOnlyAdmin[Job]):
+@admin.register(models.Job)
+class JobAdmin(ScopedReadOnlyAdmin[models.Job]):
     team_path = "team"
     list_display = ("name", "kind", "state", "team", "created_by", "queue", "created_at")
     list_filter = ("state", "kind", "team", "queue")
@@ -36,7 +25,7 @@ class JobAdmin(ScopedReadOnlyAdmin[Job]):
     actions = ("cancel", "retry")
 
     @admin.action(description="Cancel the selected jobs", permissions=["operate"])
-    def cancel(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
+    def cancel(self, request: HttpRequest, jobs: QuerySet[models.Job]) -> None:
         for job in jobs:
             try:
                 if isinstance(request.user, User):
@@ -47,7 +36,7 @@ class JobAdmin(ScopedReadOnlyAdmin[Job]):
                 messages.success(request, f"{job}: is being cancelled.")
 
     @admin.action(description="Retry the selected jobs", permissions=["operate"])
-    def retry(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
+    def retry(self, request: HttpRequest, jobs: QuerySet[models.Job]) -> None:
         for job in jobs:
             try:
                 if isinstance(request.user, User):
@@ -58,8 +47,8 @@ class JobAdmin(ScopedReadOnlyAdmin[Job]):
                 messages.success(request, f"{job}: waits for cards again.")
 
 
-@admin.register(Attempt)
-class AttemptAdmin(ScopedReadOnlyAdmin[Attempt]):
+@admin.register(models.Attempt)
+class AttemptAdmin(ScopedReadOnlyAdmin[models.Attempt]):
     team_path = "job__team"
     list_display = ("__str__", "state", "message", "cluster", "chip", "exit_cause", "created_at")
     list_filter = ("state", "exit_cause", "cluster", "chip")
@@ -68,8 +57,8 @@ class AttemptAdmin(ScopedReadOnlyAdmin[Attempt]):
     exclude = ("log_digest", "manifest")
 
 
-@admin.register(ProgressPoint)
-class ProgressPointAdmin(ScopedReadOnlyAdmin[ProgressPoint]):
+@admin.register(models.ProgressPoint)
+class ProgressPointAdmin(ScopedReadOnlyAdmin[models.ProgressPoint]):
     team_path = "attempt__job__team"
     list_display = ("attempt", "step", "at", "values")
     search_fields = ("attempt__uid", "attempt__job__uid")
@@ -77,8 +66,8 @@ class ProgressPointAdmin(ScopedReadOnlyAdmin[ProgressPoint]):
     ordering = ("-id",)
 
 
-@admin.register(SecretVariable)
-class SecretVariableAdmin(ScopedReadOnlyAdmin[SecretVariable]):
+@admin.register(models.SecretVariable)
+class SecretVariableAdmin(ScopedReadOnlyAdmin[models.SecretVariable]):
     team_path = "job__team"
     list_display = ("name", "job")
     search_fields = ("name", "job__uid", "job__name")
@@ -86,8 +75,8 @@ class SecretVariableAdmin(ScopedReadOnlyAdmin[SecretVariable]):
     exclude = ("value",)
 
 
-@admin.register(AttemptUpload)
-class AttemptUploadAdmin(ScopedReadOnlyAdmin[AttemptUpload]):
+@admin.register(models.AttemptUpload)
+class AttemptUploadAdmin(ScopedReadOnlyAdmin[models.AttemptUpload]):
     team_path = "attempt__job__team"
     list_display = ("path", "attempt", "size", "digest_shortened")
     search_fields = ("path", "attempt__uid")
@@ -97,12 +86,12 @@ class AttemptUploadAdmin(ScopedReadOnlyAdmin[AttemptUpload]):
     ordering = ("-id",)
 
     @admin.display(description="digest")
-    def digest_shortened(self, file: AttemptUpload) -> str:
+    def digest_shortened(self, file: models.AttemptUpload) -> str:
         return shorten_digest(file.digest.rpartition(":")[2])
 
 
-@admin.register(UnfinishedUpload)
-class UnfinishedUploadAdmin(ScopedReadOnlyAdmin[UnfinishedUpload]):
+@admin.register(models.UnfinishedUpload)
+class UnfinishedUploadAdmin(ScopedReadOnlyAdmin[models.UnfinishedUpload]):
     team_path = "attempt__job__team"
     list_display = ("path", "attempt", "size", "started_at")
     search_fields = ("path", "attempt__uid")
@@ -112,8 +101,8 @@ class UnfinishedUploadAdmin(ScopedReadOnlyAdmin[UnfinishedUpload]):
     ordering = ("-id",)
 
 
-@admin.register(SavedFilter)
-class SavedFilterAdmin(ScopedReadOnlyAdmin[SavedFilter]):
+@admin.register(models.SavedFilter)
+class SavedFilterAdmin(ScopedReadOnlyAdmin[models.SavedFilter]):
     """Saved filters of all users, for support by administrators of the company."""
 
     list_display = ("name", "owner", "query", "is_default")
@@ -121,5 +110,5 @@ class SavedFilterAdmin(ScopedReadOnlyAdmin[SavedFilter]):
     list_select_related = ("owner",)
 
 
-admin.site.register(JobTransition, ScopedTransitionAdmin, team_path="entity__team")
-admin.site.register(AttemptTransition, ScopedTransitionAdmin, team_path="entity__job__team")
+admin.site.register(models.JobTransition, ScopedTransitionAdmin, team_path="entity__team")
+admin.site.register(models.AttemptTransition, ScopedTransitionAdmin, team_path="entity__job__team")

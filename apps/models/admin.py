@@ -9,31 +9,15 @@ from django.utils import timezone
 
 from apps.accounts.admin import AuditedAdmin, ScopedReadOnlyAdmin, ScopedTransitionAdmin
 from apps.accounts.models import User
-from apps.models.models import (
-    Artifact,
-    CatalogCell,
-    CatalogModel,
-    Dataset,
-    DatasetVersion,
-    Evaluation,
-    HubImport,
-    ModelLine,
-    ModelVersion,
-    ModelVersionTransition,
-    RetentionRule,
-    StorageMeasure,
-    StorageQuota,
-    StorageRun,
-    StoreSize,
-)
+from apps.models import models
 from apps.models.services import model_versions
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shorten_digest
 
 
-@admin.register(Artifact)
-class ArtifactAdmin(ScopedReadOnlyAdmin[Artifact]):
+@admin.register(models.Artifact)
+class ArtifactAdmin(ScopedReadOnlyAdmin[models.Artifact]):
     team_path = "team"
     list_display = ("uid", "kind", "team", "size", "created_by", "created_at", "removed_at")
     list_filter = ("kind", "team", ("removed_at", admin.EmptyFieldListFilter))
@@ -56,21 +40,21 @@ class ArtifactAdmin(ScopedReadOnlyAdmin[Artifact]):
     readonly_fields = ("file_list",)
 
     @admin.display(description="files")
-    def file_list(self, artifact: Artifact) -> str:
+    def file_list(self, artifact: models.Artifact) -> str:
         return "\n".join(
             f"{file['path']} ({file['size']} bytes, {shorten_digest(file['digest'].partition(':')[2])})"
             for file in artifact.files
         )
 
 
-class DescriptionOnlyAdmin(AuditedAdmin[Dataset | ModelLine]):
+class DescriptionOnlyAdmin(AuditedAdmin[models.Dataset | models.ModelLine]):
     """Only the description can be changed, because names are referenced."""
 
     team_path = "team"
     addable = False
 
 
-@admin.register(Dataset)
+@admin.register(models.Dataset)
 class DatasetAdmin(DescriptionOnlyAdmin):
     list_display = ("name", "team", "created_by", "created_at")
     list_filter = ("team",)
@@ -79,8 +63,8 @@ class DatasetAdmin(DescriptionOnlyAdmin):
     readonly_fields = ("uid", "team", "name", "created_by", "created_at")
 
 
-@admin.register(DatasetVersion)
-class DatasetVersionAdmin(ScopedReadOnlyAdmin[DatasetVersion]):
+@admin.register(models.DatasetVersion)
+class DatasetVersionAdmin(ScopedReadOnlyAdmin[models.DatasetVersion]):
     team_path = "dataset__team"
     list_display = ("__str__", "row_count", "source_name", "created_by", "created_at")
     list_filter = ("dataset__team",)
@@ -101,11 +85,11 @@ class DatasetVersionAdmin(ScopedReadOnlyAdmin[DatasetVersion]):
     readonly_fields = ("hash_shortened",)
 
     @admin.display(description="content hash")
-    def hash_shortened(self, version: DatasetVersion) -> str:
+    def hash_shortened(self, version: models.DatasetVersion) -> str:
         return shorten_digest(version.content_hash.rpartition(":")[2])
 
 
-@admin.register(ModelLine)
+@admin.register(models.ModelLine)
 class ModelLineAdmin(DescriptionOnlyAdmin):
     list_display = ("name", "team", "created_at")
     list_filter = ("team",)
@@ -114,8 +98,8 @@ class ModelLineAdmin(DescriptionOnlyAdmin):
     readonly_fields = ("uid", "team", "name", "created_at")
 
 
-@admin.register(ModelVersion)
-class ModelVersionAdmin(ScopedReadOnlyAdmin[ModelVersion]):
+@admin.register(models.ModelVersion)
+class ModelVersionAdmin(ScopedReadOnlyAdmin[models.ModelVersion]):
     team_path = "line__team"
     list_display = ("__str__", "state", "architecture", "parameters", "base", "created_at")
     list_filter = ("state", "architecture", "line__team")
@@ -124,7 +108,7 @@ class ModelVersionAdmin(ScopedReadOnlyAdmin[ModelVersion]):
     actions = ("retry",)
 
     @admin.action(description="Try the selected imports again", permissions=["operate"])
-    def retry(self, request: HttpRequest, rows: QuerySet[ModelVersion]) -> None:
+    def retry(self, request: HttpRequest, rows: QuerySet[models.ModelVersion]) -> None:
         for version in rows.select_related("line__team"):
             try:
                 if isinstance(request.user, User):
@@ -137,8 +121,8 @@ class ModelVersionAdmin(ScopedReadOnlyAdmin[ModelVersion]):
                 messages.success(request, f"{version}: its import is tried again.")
 
 
-@admin.register(Evaluation)
-class EvaluationAdmin(ScopedReadOnlyAdmin[Evaluation]):
+@admin.register(models.Evaluation)
+class EvaluationAdmin(ScopedReadOnlyAdmin[models.Evaluation]):
     team_path = "model_version__line__team"
     list_display = ("model_version", "dataset_version", "split", "metrics", "created_at")
     list_filter = ("split",)
@@ -146,8 +130,8 @@ class EvaluationAdmin(ScopedReadOnlyAdmin[Evaluation]):
     list_select_related = ("model_version__line", "dataset_version__dataset")
 
 
-@admin.register(StorageQuota)
-class StorageQuotaAdmin(AuditedAdmin[StorageQuota]):
+@admin.register(models.StorageQuota)
+class StorageQuotaAdmin(AuditedAdmin[models.StorageQuota]):
     """A team without a row has no limit."""
 
     team_path = "team"
@@ -159,12 +143,12 @@ class StorageQuotaAdmin(AuditedAdmin[StorageQuota]):
     deletable = True
 
     @admin.display(description="limit", ordering="limit")
-    def formatted_limit(self, quota: StorageQuota) -> str:
+    def formatted_limit(self, quota: models.StorageQuota) -> str:
         return format_bytes(quota.limit)
 
 
-@admin.register(RetentionRule)
-class RetentionRuleAdmin(AuditedAdmin[RetentionRule]):
+@admin.register(models.RetentionRule)
+class RetentionRuleAdmin(AuditedAdmin[models.RetentionRule]):
     """The row without a team applies to teams without rules of their own."""
 
     team_path = "team"
@@ -182,8 +166,8 @@ class RetentionRuleAdmin(AuditedAdmin[RetentionRule]):
     deletable = True
 
 
-@admin.register(CatalogModel)
-class CatalogModelAdmin(ScopedReadOnlyAdmin[CatalogModel]):
+@admin.register(models.CatalogModel)
+class CatalogModelAdmin(ScopedReadOnlyAdmin[models.CatalogModel]):
     """Read-only: the data files are the source, loaded by ``catalog_load``."""
 
     list_display = ("key", "title", "family", "modality", "parameters", "withdrawn_at")
@@ -191,16 +175,16 @@ class CatalogModelAdmin(ScopedReadOnlyAdmin[CatalogModel]):
     search_fields = ("key", "title", "hf_repo", "modelscope_id")
 
 
-@admin.register(CatalogCell)
-class CatalogCellAdmin(ScopedReadOnlyAdmin[CatalogCell]):
+@admin.register(models.CatalogCell)
+class CatalogCellAdmin(ScopedReadOnlyAdmin[models.CatalogCell]):
     list_display = ("model", "task", "vendor", "engine", "status", "versions")
     list_filter = ("task", "vendor", "engine", "status")
     search_fields = ("model__key",)
     list_select_related = ("model",)
 
 
-@admin.register(HubImport)
-class HubImportAdmin(ScopedReadOnlyAdmin[HubImport]):
+@admin.register(models.HubImport)
+class HubImportAdmin(ScopedReadOnlyAdmin[models.HubImport]):
     team_path = "version__line__team"
     list_display = ("version", "hub", "repository", "revision", "received", "size", "error")
     list_filter = ("hub",)
@@ -208,8 +192,8 @@ class HubImportAdmin(ScopedReadOnlyAdmin[HubImport]):
     list_select_related = ("version__line",)
 
 
-@admin.register(StorageRun)
-class StorageRunAdmin(ScopedReadOnlyAdmin[StorageRun]):
+@admin.register(models.StorageRun)
+class StorageRunAdmin(ScopedReadOnlyAdmin[models.StorageRun]):
     list_display = (
         "kind",
         "dry_run",
@@ -225,8 +209,8 @@ class StorageRunAdmin(ScopedReadOnlyAdmin[StorageRun]):
     date_hierarchy = "started_at"
 
 
-@admin.register(StorageMeasure)
-class StorageMeasureAdmin(ScopedReadOnlyAdmin[StorageMeasure]):
+@admin.register(models.StorageMeasure)
+class StorageMeasureAdmin(ScopedReadOnlyAdmin[models.StorageMeasure]):
     team_path = "team"
     list_display = ("owner_uid", "kind", "team", "size", "measured_at")
     list_filter = ("kind", "team")
@@ -234,9 +218,11 @@ class StorageMeasureAdmin(ScopedReadOnlyAdmin[StorageMeasure]):
     list_select_related = ("team",)
 
 
-@admin.register(StoreSize)
-class StoreSizeAdmin(ScopedReadOnlyAdmin[StoreSize]):
+@admin.register(models.StoreSize)
+class StoreSizeAdmin(ScopedReadOnlyAdmin[models.StoreSize]):
     list_display = ("counted_at", "blobs", "size", "set_aside")
 
 
-admin.site.register(ModelVersionTransition, ScopedTransitionAdmin, team_path="entity__line__team")
+admin.site.register(
+    models.ModelVersionTransition, ScopedTransitionAdmin, team_path="entity__line__team"
+)

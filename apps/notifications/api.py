@@ -29,21 +29,13 @@ from apps.notifications.services.webhooks import WebhookRefused
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.permissions import Scope
+from controlplane.web import rest
 from controlplane.web.problem_details import register_problem
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
-from controlplane.web.rest import (
-    CollectionViewSet,
-    ListFilters,
-    M,
-    ObjectReference,
-    StrictSerializer,
-    VisibleUidField,
-    supports_dry_run,
-)
 
 
 class NotificationSerializer(serializers.ModelSerializer[Notification]):
-    team = ObjectReference(source="event.team", allow_null=True)
+    team = rest.ObjectReference(source="event.team", allow_null=True)
     subject = serializers.SerializerMethodField(help_text="Kind, uid and name of the object.")
     title = serializers.SerializerMethodField(help_text="Title.")
     reason = serializers.SerializerMethodField(help_text="Reason; may be empty.")
@@ -85,13 +77,13 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
         return event_subject_url(row.event)
 
 
-class NotificationFilters(ListFilters):
+class NotificationFilters(rest.ListFilters):
     kind = serializers.ChoiceField(choices=[*NotificationKind], required=False)
     unread = serializers.BooleanField(required=False, help_text="Return only unread notifications.")
     lookups = {"kind": "kind"}
 
     @classmethod
-    def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
+    def apply(cls, rows: QuerySet[rest.M, Any], given: Mapping[str, Any]) -> QuerySet[rest.M, Any]:
         rows = super().apply(rows, given)
         return rows.filter(read_at__isnull=given["unread"]) if "unread" in given else rows
 
@@ -101,7 +93,7 @@ class MarkedReadCountSerializer(serializers.Serializer[Any]):
 
 
 class WebhookSerializer(serializers.ModelSerializer[Webhook]):
-    team = ObjectReference()
+    team = rest.ObjectReference()
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
     kinds = serializers.ListField(child=serializers.ChoiceField(choices=SENDABLE))
 
@@ -149,7 +141,7 @@ class WebhookCreateSerializer(TeamOwnedSerializer):
     active = serializers.BooleanField(required=False, help_text="False: paused. Default: true.")
 
 
-class WebhookChangeSerializer(StrictSerializer[Any]):
+class WebhookChangeSerializer(rest.StrictSerializer[Any]):
     url = serializers.CharField(max_length=2000, required=False)
     kinds = serializers.ListField(
         child=serializers.ChoiceField(choices=SENDABLE), min_length=1, required=False
@@ -163,8 +155,8 @@ class WebhookTrySerializer(serializers.ModelSerializer[WebhookTry]):
         fields = ("at", "status", "seconds", "error", "answer")
 
 
-class WebhookDeliveryFilters(ListFilters):
-    webhook = VisibleUidField(
+class WebhookDeliveryFilters(rest.ListFilters):
+    webhook = rest.VisibleUidField(
         visible=webhooks_visible, required=False, help_text="Uid of the object."
     )
     state = serializers.ChoiceField(choices=[*DeliveryState], required=False)
@@ -172,7 +164,7 @@ class WebhookDeliveryFilters(ListFilters):
 
 
 class WebhookDeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
-    webhook = ObjectReference()
+    webhook = rest.ObjectReference()
     event = serializers.CharField(source="event.uid", help_text="Event id that the receiver gets.")
     kind = serializers.CharField(source="event.kind")
     tries = WebhookTrySerializer(source="history", many=True, help_text="Newest first.")
@@ -192,7 +184,7 @@ class WebhookDeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
         )
 
 
-class NotificationViewSet(CollectionViewSet[Notification]):
+class NotificationViewSet(rest.CollectionViewSet[Notification]):
     """The caller's own."""
 
     tag = "notifications"
@@ -221,7 +213,7 @@ class NotificationViewSet(CollectionViewSet[Notification]):
         return Response({"marked": marked})
 
 
-class WebhookViewSet(CollectionViewSet[Webhook]):
+class WebhookViewSet(rest.CollectionViewSet[Webhook]):
     """Those of teams that the caller may manage."""
 
     tag = "notifications"
@@ -237,7 +229,7 @@ class WebhookViewSet(CollectionViewSet[Webhook]):
         request=WebhookCreateSerializer,
         responses={201: WebhookWithSecretSerializer},
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(WebhookCreateSerializer)
@@ -252,7 +244,7 @@ class WebhookViewSet(CollectionViewSet[Webhook]):
         request=WebhookChangeSerializer,
         responses=WebhookWithNewSecretSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         webhook, actor = self.get_object(), acting_user(request)
         given = self.validated_body(WebhookChangeSerializer)
@@ -284,7 +276,7 @@ class WebhookViewSet(CollectionViewSet[Webhook]):
         return Response(body, status=status.HTTP_202_ACCEPTED)
 
 
-class WebhookDeliveryViewSet(CollectionViewSet[WebhookDelivery]):
+class WebhookDeliveryViewSet(rest.CollectionViewSet[WebhookDelivery]):
     """To webhooks of teams that the caller may manage."""
 
     tag = "notifications"

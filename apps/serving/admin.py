@@ -9,30 +9,14 @@ from django.utils import timezone
 
 from apps.accounts.admin import ScopedReadOnlyAdmin, ScopedTransitionAdmin
 from apps.accounts.models import User
-from apps.serving.models import (
-    AdapterRoute,
-    ApiKey,
-    Backend,
-    Deployment,
-    DeploymentTransition,
-    Gateway,
-    GatewayCall,
-    GatewaySnapshot,
-    Replica,
-    ReplicaTransition,
-    Revision,
-    RevisionAdapter,
-    Route,
-    RouteBackend,
-    UsageBatch,
-)
+from apps.serving import models
 from apps.serving.services import deployments, gateways
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shorten_digest
 
 
-@admin.register(Deployment)
-class DeploymentAdmin(ScopedReadOnlyAdmin[Deployment]):
+@admin.register(models.Deployment)
+class DeploymentAdmin(ScopedReadOnlyAdmin[models.Deployment]):
     team_path = "team"
     list_display = ("name", "state", "state_reason", "team", "replica_count", "created_at")
     list_filter = ("state", "team", ("deleted_at", admin.EmptyFieldListFilter))
@@ -41,7 +25,7 @@ class DeploymentAdmin(ScopedReadOnlyAdmin[Deployment]):
     actions = ("stop",)
 
     @admin.action(description="Stop the selected deployments", permissions=["operate"])
-    def stop(self, request: HttpRequest, rows: QuerySet[Deployment]) -> None:
+    def stop(self, request: HttpRequest, rows: QuerySet[models.Deployment]) -> None:
         for deployment in rows:
             try:
                 if isinstance(request.user, User):
@@ -54,8 +38,8 @@ class DeploymentAdmin(ScopedReadOnlyAdmin[Deployment]):
                 messages.success(request, f"{deployment}: is being stopped.")
 
 
-@admin.register(Revision)
-class RevisionAdmin(ScopedReadOnlyAdmin[Revision]):
+@admin.register(models.Revision)
+class RevisionAdmin(ScopedReadOnlyAdmin[models.Revision]):
     team_path = "deployment__team"
     list_display = ("__str__", "model_version", "engine", "cards", "created_by", "created_at")
     list_filter = ("engine",)
@@ -63,32 +47,32 @@ class RevisionAdmin(ScopedReadOnlyAdmin[Revision]):
     list_select_related = ("deployment", "model_version__line", "created_by")
 
 
-@admin.register(RevisionAdapter)
-class RevisionAdapterAdmin(ScopedReadOnlyAdmin[RevisionAdapter]):
+@admin.register(models.RevisionAdapter)
+class RevisionAdapterAdmin(ScopedReadOnlyAdmin[models.RevisionAdapter]):
     team_path = "revision__deployment__team"
     list_display = ("name", "revision", "model_version", "rank")
     search_fields = ("name", "revision__deployment__name")
     list_select_related = ("revision__deployment", "model_version__line")
 
 
-@admin.register(AdapterRoute)
-class AdapterRouteAdmin(ScopedReadOnlyAdmin[AdapterRoute]):
+@admin.register(models.AdapterRoute)
+class AdapterRouteAdmin(ScopedReadOnlyAdmin[models.AdapterRoute]):
     team_path = "deployment__team"
     list_display = ("name", "deployment", "created_at")
     search_fields = ("name", "uid")
     list_select_related = ("deployment",)
 
 
-@admin.register(Backend)
-class BackendAdmin(ScopedReadOnlyAdmin[Backend]):
+@admin.register(models.Backend)
+class BackendAdmin(ScopedReadOnlyAdmin[models.Backend]):
     team_path = "revision__deployment__team"
     list_display = ("__str__", "created_at")
     search_fields = ("revision__deployment__name", "uid")
     list_select_related = ("revision__deployment",)
 
 
-@admin.register(Replica)
-class ReplicaAdmin(ScopedReadOnlyAdmin[Replica]):
+@admin.register(models.Replica)
+class ReplicaAdmin(ScopedReadOnlyAdmin[models.Replica]):
     team_path = "backend__revision__deployment__team"
     list_display = ("__str__", "state", "message", "cluster", "chip", "generation", "crashes")
     list_filter = ("state", "cluster", "chip")
@@ -96,16 +80,16 @@ class ReplicaAdmin(ScopedReadOnlyAdmin[Replica]):
     list_select_related = ("backend__revision__deployment", "cluster")
 
 
-@admin.register(Route)
-class RouteAdmin(ScopedReadOnlyAdmin[Route]):
+@admin.register(models.Route)
+class RouteAdmin(ScopedReadOnlyAdmin[models.Route]):
     team_path = "deployment__team"
     list_display = ("name", "deployment", "created_at")
     search_fields = ("name", "uid")
     list_select_related = ("deployment",)
 
 
-@admin.register(RouteBackend)
-class RouteBackendAdmin(ScopedReadOnlyAdmin[RouteBackend]):
+@admin.register(models.RouteBackend)
+class RouteBackendAdmin(ScopedReadOnlyAdmin[models.RouteBackend]):
     team_path = "route__deployment__team"
     list_display = ("route", "backend", "weight")
     search_fields = ("route__name",)
@@ -113,8 +97,8 @@ class RouteBackendAdmin(ScopedReadOnlyAdmin[RouteBackend]):
     ordering = ("route__name",)
 
 
-@admin.register(ApiKey)
-class ApiKeyAdmin(ScopedReadOnlyAdmin[ApiKey]):
+@admin.register(models.ApiKey)
+class ApiKeyAdmin(ScopedReadOnlyAdmin[models.ApiKey]):
     team_path = "team"
     list_display = ("name", "prefix", "team", "created_by", "expires_at", "revoked_at")
     list_filter = ("team", ("revoked_at", admin.EmptyFieldListFilter))
@@ -139,26 +123,26 @@ class ApiKeyAdmin(ScopedReadOnlyAdmin[ApiKey]):
     actions = ("revoke",)
 
     @admin.display(description="digest")
-    def digest_shortened(self, key: ApiKey) -> str:
+    def digest_shortened(self, key: models.ApiKey) -> str:
         return shorten_digest(key.digest)
 
     @admin.action(description="Revoke the selected keys", permissions=["operate"])
-    def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> None:
+    def revoke(self, request: HttpRequest, rows: QuerySet[models.ApiKey]) -> None:
         if isinstance(request.user, User):
             for key in rows.select_related("team"):
                 gateways.api_key_revoke(key=key, actor=request.user, at=timezone.now())
             messages.success(request, "The selected keys stop working within moments.")
 
 
-@admin.register(Gateway)
-class GatewayAdmin(ScopedReadOnlyAdmin[Gateway]):
+@admin.register(models.Gateway)
+class GatewayAdmin(ScopedReadOnlyAdmin[models.Gateway]):
     list_display = ("name", "last_seen_at", "version")
     search_fields = ("name",)
     ordering = ("name",)
 
 
-@admin.register(GatewaySnapshot)
-class GatewaySnapshotAdmin(ScopedReadOnlyAdmin[GatewaySnapshot]):
+@admin.register(models.GatewaySnapshot)
+class GatewaySnapshotAdmin(ScopedReadOnlyAdmin[models.GatewaySnapshot]):
     list_display = ("version", "digest_shortened", "issued_at")
     # The body contains the credentials of engines, so it is never shown.
     fields = ("version", "digest_shortened", "issued_at")
@@ -166,20 +150,20 @@ class GatewaySnapshotAdmin(ScopedReadOnlyAdmin[GatewaySnapshot]):
     search_fields = ("digest",)
 
     @admin.display(description="digest")
-    def digest_shortened(self, snapshot: GatewaySnapshot) -> str:
+    def digest_shortened(self, snapshot: models.GatewaySnapshot) -> str:
         return shorten_digest(snapshot.digest)
 
 
-@admin.register(UsageBatch)
-class UsageBatchAdmin(ScopedReadOnlyAdmin[UsageBatch]):
+@admin.register(models.UsageBatch)
+class UsageBatchAdmin(ScopedReadOnlyAdmin[models.UsageBatch]):
     list_display = ("gateway", "sequence", "received_at")
     list_filter = ("gateway",)
     search_fields = ("gateway",)
     ordering = ("-id",)
 
 
-@admin.register(GatewayCall)
-class GatewayCallAdmin(ScopedReadOnlyAdmin[GatewayCall]):
+@admin.register(models.GatewayCall)
+class GatewayCallAdmin(ScopedReadOnlyAdmin[models.GatewayCall]):
     team_path = "team"
     list_display = (
         "at",
@@ -198,9 +182,9 @@ class GatewayCallAdmin(ScopedReadOnlyAdmin[GatewayCall]):
     date_hierarchy = "at"
 
 
-admin.site.register(DeploymentTransition, ScopedTransitionAdmin, team_path="entity__team")
+admin.site.register(models.DeploymentTransition, ScopedTransitionAdmin, team_path="entity__team")
 admin.site.register(
-    ReplicaTransition,
+    models.ReplicaTransition,
     ScopedTransitionAdmin,
     team_path="entity__backend__revision__deployment__team",
 )

@@ -35,14 +35,8 @@ from controlplane.domain.pipelines.lifecycle import Gate, GateFailureAction, Pip
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.ports.engines import EngineTask
+from controlplane.web import rest
 from controlplane.web.reasons import ReasonSerializerField
-from controlplane.web.rest import (
-    CollectionViewSet,
-    ObjectReference,
-    StrictSerializer,
-    VisibleUidField,
-    supports_dry_run,
-)
 from controlplane.web.spec_schemas import EngineSpecField
 from controlplane.web.type_schemas import NumbersField
 
@@ -104,14 +98,14 @@ class StepSerializer(serializers.ModelSerializer[Step]):
         help_text="Fields of the engine as submitted; the job contains them with all defaults.",
     )
     chips = serializers.ListField(child=serializers.CharField())
-    dataset_version = ObjectReference(allow_null=True)
-    model_version = ObjectReference(
+    dataset_version = rest.ObjectReference(allow_null=True)
+    model_version = rest.ObjectReference(
         allow_null=True, help_text="Input model version, once the step has started."
     )
     gate = StepGateField(allow_null=True)
-    job = ObjectReference(allow_null=True)
-    deployment = ObjectReference(allow_null=True)
-    output_version = ObjectReference(
+    job = rest.ObjectReference(allow_null=True)
+    deployment = rest.ObjectReference(allow_null=True)
+    output_version = rest.ObjectReference(
         allow_null=True, help_text="Model version that the step created."
     )
     metrics = NumbersField(help_text="Measured metrics.")
@@ -148,9 +142,9 @@ class StepSerializer(serializers.ModelSerializer[Step]):
 
 
 class PipelineSerializer(serializers.ModelSerializer[Pipeline]):
-    team = ObjectReference()
+    team = rest.ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
-    model_version = ObjectReference(help_text="Input model version of the first step.")
+    model_version = rest.ObjectReference(help_text="Input model version of the first step.")
     queue = serializers.CharField(source="queue.name")
     cancel_requested_by = serializers.CharField(
         source="cancel_requested_by.username", allow_null=True, default=None
@@ -206,7 +200,7 @@ class PipelineFilters(TeamListFilters):
         return self.context["request"].user.get_username() if value == "me" else value
 
 
-class GateSerializer(StrictSerializer[Any]):
+class GateSerializer(rest.StrictSerializer[Any]):
     metric = serializers.CharField(max_length=40, help_text=_GATE_HELP)
     threshold = serializers.FloatField(
         required=False,
@@ -220,7 +214,7 @@ class GateSerializer(StrictSerializer[Any]):
     )
 
 
-class StepSubmitSerializer(StrictSerializer[Any]):
+class StepSubmitSerializer(rest.StrictSerializer[Any]):
     kind = serializers.ChoiceField(choices=_KINDS)
     engine = serializers.CharField(required=False, max_length=40)
     spec = EngineSpecField(
@@ -230,7 +224,9 @@ class StepSubmitSerializer(StrictSerializer[Any]):
         child=serializers.CharField(max_length=60), required=False, max_length=50
     )
     cards = serializers.IntegerField(required=False, min_value=1, max_value=MOST_CARDS)
-    dataset_version = VisibleUidField(visible=registry.dataset_versions_visible, required=False)
+    dataset_version = rest.VisibleUidField(
+        visible=registry.dataset_versions_visible, required=False
+    )
     output_name = serializers.SlugField(
         required=False,
         max_length=80,
@@ -263,7 +259,7 @@ class StepSubmitSerializer(StrictSerializer[Any]):
 )
 class PipelineSubmitSerializer(TeamOwnedSerializer):
     name = serializers.CharField(max_length=120)
-    model_version = VisibleUidField(visible=registry.model_versions_visible)
+    model_version = rest.VisibleUidField(visible=registry.model_versions_visible)
     queue = queue_reference_field()
     steps = StepSubmitSerializer(many=True)
 
@@ -291,13 +287,13 @@ class PipelineCheckSerializer(serializers.Serializer[Any]):
     findings = PipelineFindingSerializer(many=True, help_text="All errors.")
 
 
-class GateOverrideSerializer(StrictSerializer[Any]):
+class GateOverrideSerializer(rest.StrictSerializer[Any]):
     reason = serializers.CharField(
         max_length=MAX_REASON_LENGTH, help_text="Reason for approval, stored in the audit log."
     )
 
 
-class PipelineViewSet(CollectionViewSet[Pipeline]):
+class PipelineViewSet(rest.CollectionViewSet[Pipeline]):
     tag = "pipelines"
     summaries = {"list": "Pipelines", "retrieve": "A pipeline with its steps, outputs and metrics"}
     token_scope = Scope.JOBS
@@ -326,7 +322,7 @@ class PipelineViewSet(CollectionViewSet[Pipeline]):
         "Validates the request and returns all errors together (422).",
         request=PipelineSubmitSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(PipelineSubmitSerializer)

@@ -23,27 +23,20 @@ from apps.accounts.services.apply_sets import (
     apply_set_delete,
 )
 from controlplane.domain.common.permissions import Permission, Scope
+from controlplane.web import rest
 from controlplane.web.problem_details import register_problem
-from controlplane.web.rest import (
-    LARGEST_INTEGER,
-    CollectionViewSet,
-    ListFilters,
-    ObjectReference,
-    StrictSerializer,
-    VisibleUidField,
-)
 
 register_problem(ApplySetConflict, code="apply-set-conflict", status=409)
 
 
-class ApplySetObjectSerializer(StrictSerializer[Any]):
+class ApplySetObjectSerializer(rest.StrictSerializer[Any]):
     kind = serializers.CharField(max_length=40, help_text="Kind of the document.")
     uid = serializers.CharField(max_length=80)
     name = serializers.CharField(max_length=200)
 
 
 class ApplySetSerializer(serializers.ModelSerializer[ApplySet]):
-    team = ObjectReference(allow_null=True, help_text="Null: a set of the company.")
+    team = rest.ObjectReference(allow_null=True, help_text="Null: a set of the company.")
     objects = serializers.SerializerMethodField()
 
     class Meta:
@@ -58,9 +51,9 @@ class ApplySetSerializer(serializers.ModelSerializer[ApplySet]):
         ]
 
 
-class ApplySetCreateSerializer(StrictSerializer[Any]):
+class ApplySetCreateSerializer(rest.StrictSerializer[Any]):
     name = serializers.SlugField(max_length=80)
-    team = VisibleUidField(
+    team = rest.VisibleUidField(
         visible=selectors.teams_visible,
         required=False,
         allow_null=True,
@@ -69,9 +62,9 @@ class ApplySetCreateSerializer(StrictSerializer[Any]):
     )
 
 
-class ApplySetChangeSerializer(StrictSerializer[Any]):
+class ApplySetChangeSerializer(rest.StrictSerializer[Any]):
     version = serializers.IntegerField(
-        min_value=1, max_value=LARGEST_INTEGER, help_text="The version that was read."
+        min_value=1, max_value=rest.LARGEST_INTEGER, help_text="The version that was read."
     )
     objects = serializers.ListField(
         child=ApplySetObjectSerializer(),
@@ -80,13 +73,13 @@ class ApplySetChangeSerializer(StrictSerializer[Any]):
     )
 
 
-class ApplySetFilters(ListFilters):
+class ApplySetFilters(rest.ListFilters):
     lookups = {"name": "name"}
 
     name = serializers.CharField(required=False, help_text="Exact name.")
 
 
-class ApplySetViewSet(CollectionViewSet[ApplySet]):
+class ApplySetViewSet(rest.CollectionViewSet[ApplySet]):
     """Objects by the set of documents that describes them. Changing a set changes none of its objects."""
 
     tag = "accounts"

@@ -13,52 +13,33 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.accounts import selectors, services
+from apps.accounts.api import serializers
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
-from apps.accounts.api.serializers import (
-    AuditFilters,
-    AuditSerializer,
-    CompanyRolesSerializer,
-    CompanyRolesSetSerializer,
-    CurrentUserSerializer,
-    MemberSerializer,
-    NewTokenSerializer,
-    TeamChangeSerializer,
-    TeamCreateSerializer,
-    TeamMemberRolesSerializer,
-    TeamSerializer,
-    TokenChangeSerializer,
-    TokenCreateSerializer,
-    TokenSerializer,
-    UserFilters,
-    UserSerializer,
-)
 from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.web.rest import (
-    UID,
-    CollectionViewSet,
-    ResourceViewSet,
-    StrictView,
-    supports_dry_run,
-)
+from controlplane.web import rest
 
 _USER_PARAMETER = OpenApiParameter(
     name="user_uid", type=str, location=OpenApiParameter.PATH, description="Uid of the user."
 )
 
 
-class CurrentUserView(StrictView):
+class CurrentUserView(rest.StrictView):
     """Who the caller is."""
 
     tag = "accounts"
     token_scope = Scope.ALL
 
-    @extend_schema(summary="My account, roles and permissions", responses=CurrentUserSerializer)
+    @extend_schema(
+        summary="My account, roles and permissions", responses=serializers.CurrentUserSerializer
+    )
     def get(self, request: Request) -> Response:
         user = acting_user(request)
         context = {"roles": selectors.roles_by_team(user)}
-        teams = TeamSerializer(selectors.teams_visible(user), many=True, context=context).data
+        teams = serializers.TeamSerializer(
+            selectors.teams_visible(user), many=True, context=context
+        ).data
         return Response(
             {
                 "uid": user.uid,
@@ -71,13 +52,13 @@ class CurrentUserView(StrictView):
         )
 
 
-class TeamViewSet(CollectionViewSet[Team]):
+class TeamViewSet(rest.CollectionViewSet[Team]):
     """Teams whose things the caller may see."""
 
     tag = "accounts"
     summaries = {"list": "My teams", "retrieve": "A team"}
     token_scope = Scope.ADMIN
-    serializer_class = TeamSerializer
+    serializer_class = serializers.TeamSerializer
     visible = staticmethod(selectors.teams_visible)
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -87,29 +68,29 @@ class TeamViewSet(CollectionViewSet[Team]):
     @extend_schema(
         summary="Create a team",
         description="For administrators of the company.",
-        request=TeamCreateSerializer,
+        request=serializers.TeamCreateSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
-        values = self.validated_body(TeamCreateSerializer)
+        values = self.validated_body(serializers.TeamCreateSerializer)
         created = services.team_create(actor=acting_user(request), **values)
-        body = TeamSerializer(created, context=self.get_serializer_context()).data
+        body = serializers.TeamSerializer(created, context=self.get_serializer_context()).data
         return Response(body, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Rename a team",
         description="For administrators of the company. The slug and with it all links stay.",
-        request=TeamChangeSerializer,
+        request=serializers.TeamChangeSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         team = self.get_object()
-        values = self.validated_body(TeamChangeSerializer)
+        values = self.validated_body(serializers.TeamChangeSerializer)
         services.team_rename(team=team, name=values["name"], actor=acting_user(request))
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(summary="Members of a team", responses=MemberSerializer(many=True))
+    @extend_schema(summary="Members of a team", responses=serializers.MemberSerializer(many=True))
     @action(detail=True, pagination_class=None)
     def members(self, request: Request, uid: str) -> Response:
         members = selectors.memberships_by_team_member(self.get_object())
@@ -122,8 +103,8 @@ class TeamViewSet(CollectionViewSet[Team]):
         "team.",
         tags=["accounts"],
         parameters=[_USER_PARAMETER],
-        request=TeamMemberRolesSerializer,
-        responses=MemberSerializer,
+        request=serializers.TeamMemberRolesSerializer,
+        responses=serializers.MemberSerializer,
     )
     @extend_schema(
         methods=["DELETE"],
@@ -132,8 +113,8 @@ class TeamViewSet(CollectionViewSet[Team]):
         parameters=[_USER_PARAMETER],
         responses={204: None},
     )
-    @supports_dry_run
-    @action(detail=True, methods=["put", "delete"], url_path=f"members/(?P<user_uid>{UID})")
+    @rest.supports_dry_run
+    @action(detail=True, methods=["put", "delete"], url_path=f"members/(?P<user_uid>{rest.UID})")
     def member(self, request: Request, uid: str, user_uid: str) -> Response:
         team, actor = self.get_object(), acting_user(request)
         selectors.require_permission(actor, Permission.MANAGE_TEAM, team=team)
@@ -144,7 +125,7 @@ class TeamViewSet(CollectionViewSet[Team]):
             services.membership_set(team=team, user=user, roles=frozenset(), actor=actor)
             return Response(status=status.HTTP_204_NO_CONTENT)
         user = get_object_or_404(User, uid=user_uid, is_active=True)
-        roles = self.validated_body(TeamMemberRolesSerializer)["roles"]
+        roles = self.validated_body(serializers.TeamMemberRolesSerializer)["roles"]
         services.membership_set(team=team, user=user, roles=roles, actor=actor)
         return Response(_team_member_json(user, selectors.memberships_by_team_member(team)[user]))
 
@@ -164,12 +145,12 @@ def _team_member_json(user: User, current: list[Membership]) -> dict[str, Any]:
         summary="People with a company role", description="For administrators of the company."
     )
 )
-class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
+class CompanyRolesViewSet(mixins.ListModelMixin, rest.ResourceViewSet[User]):
     """Roles in the whole company, such as operator of the fleet."""
 
     tag = "accounts"
     token_scope = Scope.ADMIN
-    serializer_class = CompanyRolesSerializer
+    serializer_class = serializers.CompanyRolesSerializer
 
     def get_queryset(self) -> QuerySet[User]:
         selectors.require_permission(self.request.user, Permission.MANAGE_TEAM, team=None)
@@ -181,14 +162,14 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
     @extend_schema(
         summary="Set the company roles of a user",
         description="For administrators of the company. An empty list revokes every company role.",
-        request=CompanyRolesSetSerializer,
+        request=serializers.CompanyRolesSetSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def update(self, request: Request, uid: str) -> Response:
         user = self.get_object()
-        roles = self.validated_body(CompanyRolesSetSerializer)["roles"]
+        roles = self.validated_body(serializers.CompanyRolesSetSerializer)["roles"]
         services.company_roles_set(user=user, roles=roles, actor=acting_user(request))
-        return Response(CompanyRolesSerializer(self.get_object()).data)
+        return Response(serializers.CompanyRolesSerializer(self.get_object()).data)
 
 
 @extend_schema_view(
@@ -198,52 +179,52 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
         "company all events, other users none.",
     )
 )
-class AuditViewSet(mixins.ListModelMixin, ResourceViewSet[AuditEntry]):
+class AuditViewSet(mixins.ListModelMixin, rest.ResourceViewSet[AuditEntry]):
     """The audit trail. Nothing here can be changed."""
 
     tag = "accounts"
     watch_key = "pk"
     append_only = True
     token_scope = Scope.ADMIN
-    serializer_class = AuditSerializer
-    queries = {"list": AuditFilters}
+    serializer_class = serializers.AuditSerializer
+    queries = {"list": serializers.AuditFilters}
     visible = staticmethod(selectors.audit_entries_visible)
 
 
-class TokenViewSet(CollectionViewSet[PersonalToken]):
+class TokenViewSet(rest.CollectionViewSet[PersonalToken]):
     """Tokens with which programs act as the caller."""
 
     tag = "accounts"
     summaries = {"list": "My personal tokens", "retrieve": "A personal token"}
     #: A token that could make others would have no scope at all.
     token_scope = Scope.ALL
-    serializer_class = TokenSerializer
+    serializer_class = serializers.TokenSerializer
     visible = staticmethod(selectors.personal_tokens_visible)
 
     @extend_schema(
         summary="Create a personal token",
-        request=TokenCreateSerializer,
-        responses={201: NewTokenSerializer},
+        request=serializers.TokenCreateSerializer,
+        responses={201: serializers.NewTokenSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
         token, text = services.token_create(
-            user=acting_user(request), **self.validated_body(TokenCreateSerializer)
+            user=acting_user(request), **self.validated_body(serializers.TokenCreateSerializer)
         )
-        body = {**TokenSerializer(token).data, "text": text}
+        body = {**serializers.TokenSerializer(token).data, "text": text}
         return Response(body, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Rename a personal token",
         description="Scopes, team and expiry cannot be changed; create another token instead.",
-        request=TokenChangeSerializer,
+        request=serializers.TokenChangeSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         token = self.get_object()
-        given = self.validated_body(TokenChangeSerializer)
+        given = self.validated_body(serializers.TokenChangeSerializer)
         if given:
             token = services.token_rename(token=token, actor=acting_user(request), **given)
-        return Response(TokenSerializer(token).data)
+        return Response(serializers.TokenSerializer(token).data)
 
     @extend_schema(
         summary="Revoke a personal token", description="Takes effect immediately. Idempotent."
@@ -257,11 +238,11 @@ class TokenViewSet(CollectionViewSet[PersonalToken]):
     list=extend_schema(summary="Users", description="For administrators of the company."),
     retrieve=extend_schema(summary="A user", description="For administrators of the company."),
 )
-class UserViewSet(CollectionViewSet[User]):
+class UserViewSet(rest.CollectionViewSet[User]):
     tag = "accounts"
     token_scope = Scope.ADMIN
-    serializer_class = UserSerializer
-    queries = {"list": UserFilters}
+    serializer_class = serializers.UserSerializer
+    queries = {"list": serializers.UserFilters}
 
     def get_queryset(self) -> QuerySet[User]:
         selectors.require_permission(self.request.user, Permission.MANAGE_TEAM, team=None)

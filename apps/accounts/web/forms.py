@@ -18,7 +18,7 @@ from apps.accounts import selectors
 from apps.accounts.models import Team, User
 from apps.accounts.web.role_labels import COMPANY_ROLE_LABELS, ROLE_LABELS, SCOPE_LABELS
 from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
-from controlplane.web.forms import StyledForm
+from controlplane.web.forms import StyledForm, row_choice_field
 from controlplane.web.tables import FilterForm
 
 EXPIRIES = (
@@ -67,13 +67,7 @@ class TokenForm(StyledForm):
     expires = forms.ChoiceField(
         label=_("Expires after"), choices=EXPIRIES, required=False, initial="90"
     )
-    team = forms.ModelChoiceField(
-        label=_("Only in team"),
-        queryset=Team.objects.none(),
-        required=False,
-        to_field_name="uid",
-        empty_label=_("all my teams"),
-    )
+    team = row_choice_field(Team, _("Only in team"), empty_label=_("all my teams"), required=False)
     more = ("team",)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
@@ -115,12 +109,7 @@ class TeamForm(StyledForm):
 class TeamFilterForm(FilterForm):
     """A list filter by team, for users with several teams."""
 
-    team = forms.ModelChoiceField(
-        label=_("Team"),
-        queryset=Team.objects.none(),
-        to_field_name="uid",
-        empty_label=_("any team"),
-    )
+    team = row_choice_field(Team, _("Team"), empty_label=_("any team"))
 
     def __init__(
         self, data: QueryDict | None = None, *, user: selectors.RequestUser, **kwargs: Any

@@ -42,6 +42,7 @@ from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.quantization.schemes import MetricComparison
 from controlplane.domain.registry.versions import GateDecision, ModelState
+from controlplane.web.forms import row_choice_field
 from controlplane.web.pages import PageTab, render_page
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
 from controlplane.web.templatetags.ninefold import humanized, number
@@ -50,12 +51,7 @@ from controlplane.web.templatetags.ninefold import humanized, number
 class LineFilter(FilterForm):
     text = forms.CharField(label=lazy("Name"), max_length=80)
     architecture = forms.ChoiceField(label=lazy("Architecture"))
-    team = forms.ModelChoiceField(
-        label=lazy("Team"),
-        queryset=Team.objects.none(),
-        to_field_name="uid",
-        empty_label=lazy("all"),
-    )
+    team = row_choice_field(Team, lazy("Team"), empty_label=lazy("all"))
     serving = forms.BooleanField(label=lazy("serving now"))
     lookups: ClassVar[Mapping[str, str]] = {
         "text": "name__icontains",

@@ -25,19 +25,12 @@ from apps.jobs import selectors, services
 from apps.jobs.models import Attempt
 from controlplane.domain.common.resources import GIB
 from controlplane.ports.artifacts import UploadIncomplete
+from controlplane.web import rest
 from controlplane.web.problem_details import register_problem
-from controlplane.web.rest import (
-    LARGEST_INTEGER,
-    BodyTooLarge,
-    IgnoreAcceptHeaderNegotiation,
-    StrictSerializer,
-    StrictView,
-    content_length,
-)
 from controlplane.web.type_schemas import NumbersField, ProgressPointField
 
 
-class AttemptProgressSerializer(StrictSerializer[Any]):
+class AttemptProgressSerializer(rest.StrictSerializer[Any]):
     points = serializers.ListField(
         child=ProgressPointField(),
         max_length=2000,
@@ -47,9 +40,9 @@ class AttemptProgressSerializer(StrictSerializer[Any]):
     def validate_points(self, points: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for point in points:
             step = point.get("step")
-            if isinstance(step, int) and step > LARGEST_INTEGER:
+            if isinstance(step, int) and step > rest.LARGEST_INTEGER:
                 raise serializers.ValidationError(
-                    f"a step is at most {LARGEST_INTEGER}, got {step}"
+                    f"a step is at most {rest.LARGEST_INTEGER}, got {step}"
                 )
             total = point.get("total_steps", 0)
             if isinstance(total, bool) or not isinstance(total, int) or total < 0:
@@ -58,13 +51,13 @@ class AttemptProgressSerializer(StrictSerializer[Any]):
         return points
 
 
-class ManifestFileSerializer(StrictSerializer[Any]):
+class ManifestFileSerializer(rest.StrictSerializer[Any]):
     path = serializers.CharField(max_length=300, trim_whitespace=False)
     size = serializers.IntegerField(min_value=0, max_value=2**62)
     sha256 = serializers.RegexField(r"^[0-9a-f]{64}$")
 
 
-class AttemptManifestSerializer(StrictSerializer[Any]):
+class AttemptManifestSerializer(rest.StrictSerializer[Any]):
     kind = serializers.ChoiceField(choices=["model", "report", "outputs"])
     files = ManifestFileSerializer(many=True)
     metrics = NumbersField(required=False, default=dict)
@@ -116,7 +109,7 @@ class AttemptTokenAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-class AttemptView(StrictView):
+class AttemptView(rest.StrictView):
     """Base view of endpoints that only the attempt itself may use."""
 
     attempt: Attempt
@@ -124,7 +117,7 @@ class AttemptView(StrictView):
     tag = "attempts"
     authentication_classes = (AttemptTokenAuthentication,)
     permission_classes = (AllowAny,)
-    content_negotiation_class = IgnoreAcceptHeaderNegotiation
+    content_negotiation_class = rest.IgnoreAcceptHeaderNegotiation
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -167,11 +160,11 @@ class AttemptFileUploadView(AttemptView):
         if len(sha256) != 64 or not _HEX.issuperset(sha256):
             message = f"must be the SHA-256 of the body in 64 hex digits, got {sha256!r}"
             raise exceptions.ValidationError({DIGEST_HEADER: [message]})
-        size = content_length(request.headers)
+        size = rest.content_length(request.headers)
         if size is None:
             raise LengthRequired
         if size > LARGEST_FILE:
-            raise BodyTooLarge(size=size, limit=LARGEST_FILE)
+            raise rest.BodyTooLarge(size=size, limit=LARGEST_FILE)
         blob = services.attempt_file_receive(
             attempt=self.attempt,
             path=path,
@@ -213,7 +206,7 @@ class AttemptTokenScheme(OpenApiAuthenticationExtension):
         }
 
 
-class AttemptUploadStartSerializer(StrictSerializer[Any]):
+class AttemptUploadStartSerializer(rest.StrictSerializer[Any]):
     path = serializers.CharField(max_length=300, trim_whitespace=False)
     size = serializers.IntegerField(min_value=0, max_value=LARGEST_FILE)
     sha256 = serializers.RegexField(r"^[0-9a-f]{64}$")
@@ -235,7 +228,7 @@ class AttemptDirectUploadSerializer(serializers.Serializer[Any]):
     )
 
 
-class AttemptUploadCompleteSerializer(StrictSerializer[Any]):
+class AttemptUploadCompleteSerializer(rest.StrictSerializer[Any]):
     upload = serializers.CharField(max_length=4000)
 
 

@@ -318,16 +318,7 @@ def _retry_by_policy(
     if decision.retry is None:
         _fail_attempt(attempt, at, reason=decision.reason, **exit_fields)
         return
-    services.attempt_end(
-        attempt=attempt,
-        event=AttemptEvent.FAIL,
-        job_event=JobEvent.REQUEUE,
-        at=at,
-        reason=decision.reason,
-        release=ReleaseReason.FINISHED,
-        retry=decision.retry,
-        **exit_fields,
-    )
+    _requeue_job(attempt, at, reason=decision.reason, retry=decision.retry, **exit_fields)
 
 
 def _retry_with_smaller_batches(
@@ -338,30 +329,35 @@ def _retry_with_smaller_batches(
     if retry.overrides is None:
         _fail_attempt(attempt, at, reason=join_reasons((reason, retry.reason)), **exit_fields)
         return
-    services.attempt_end(
-        attempt=attempt,
-        event=AttemptEvent.FAIL,
-        job_event=JobEvent.REQUEUE,
-        at=at,
-        reason=join_reasons((reason, retry.reason)),
-        release=ReleaseReason.FINISHED,
-        overrides=retry.overrides,
-        **exit_fields,
-    )
+    reason = join_reasons((reason, retry.reason))
+    _requeue_job(attempt, at, reason=reason, overrides=retry.overrides, **exit_fields)
 
 
 def _requeue_job_of_lost_attempt(
     attempt: Attempt, at: datetime, *, reason: str, **exit_fields: Any
 ) -> None:
     """Requeue a job whose attempt was ended by its cluster; it continues from the newest checkpoint."""
+    reason = Reason("attempt.state.requeued", "{reason}; waiting for cards again", reason=reason)
+    _requeue_job(attempt, at, reason=reason, release=ReleaseReason.FAULT, **exit_fields)
+
+
+def _requeue_job(
+    attempt: Attempt,
+    at: datetime,
+    *,
+    reason: str,
+    release: ReleaseReason = ReleaseReason.FINISHED,
+    **changes: Any,
+) -> None:
+    """End the attempt as failed; its job waits for cards again."""
     services.attempt_end(
         attempt=attempt,
         event=AttemptEvent.FAIL,
         job_event=JobEvent.REQUEUE,
         at=at,
-        reason=Reason("attempt.state.requeued", "{reason}; waiting for cards again", reason=reason),
-        release=ReleaseReason.FAULT,
-        **exit_fields,
+        reason=reason,
+        release=release,
+        **changes,
     )
 
 

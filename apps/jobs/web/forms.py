@@ -44,6 +44,7 @@ from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.specs.evaluation import default_evaluation_split, recommended_metrics
 from controlplane.ports import adapter_registry
 from controlplane.ports.engines import EngineTask, ModelFacts
+from controlplane.web.forms import row_choice_field
 
 
 class QueuedWorkloadForm(TeamForm):
@@ -230,18 +231,8 @@ class JobForm(QueuedWorkloadForm):
 class ModelJobForm(JobForm):
     """A form of a job with a model version and a dataset version."""
 
-    model_version = forms.ModelChoiceField(
-        label=_("Model"),
-        queryset=ModelVersion.objects.none(),
-        to_field_name="uid",
-        empty_label=_("Select an option"),
-    )
-    dataset_version = forms.ModelChoiceField(
-        label=_("Dataset"),
-        queryset=DatasetVersion.objects.none(),
-        to_field_name="uid",
-        empty_label=_("Select an option"),
-    )
+    model_version = row_choice_field(ModelVersion, _("Model"))
+    dataset_version = row_choice_field(DatasetVersion, _("Dataset"))
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         versions, datasets = (
@@ -348,6 +339,11 @@ def _initially_selected_version(
     return newest.order_by("-pk").first()
 
 
+def same_names(*names: str) -> dict[str, str]:
+    """Fields of a form that are called as the fields of the spec are."""
+    return {name: name for name in names}
+
+
 def number_field(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:
     """A number that the engine validates. ``step=any`` keeps browsers from refusing 1e-5."""
     if whole:
@@ -358,14 +354,9 @@ def number_field(label: Any, *, whole: bool = False, help_text: Any = "") -> for
 
 class EvaluateForm(ModelJobForm):
     kind = JobKind.EVALUATE
-    spec_fields: ClassVar[Mapping[str, str]] = {
-        "metrics": "metrics",
-        "split": "split",
-        "limit": "limit",
-        "max_new_tokens": "max_new_tokens",
-        "batch_size": "batch_size",
-        "seed": "seed",
-    }
+    spec_fields: ClassVar[Mapping[str, str]] = same_names(
+        "metrics", "split", "limit", "max_new_tokens", "batch_size", "seed"
+    )
     more = (
         "max_new_tokens",
         "batch_size",
@@ -465,11 +456,9 @@ class EvaluateForm(ModelJobForm):
 
 class ScriptForm(JobForm):
     kind = JobKind.SCRIPT
-    spec_fields: ClassVar[Mapping[str, str]] = {
-        "argv": "argv",
-        "environment": "environment",
-        "maximum_run_time_seconds": "maximum_run_time_seconds",
-    }
+    spec_fields: ClassVar[Mapping[str, str]] = same_names(
+        "argv", "environment", "maximum_run_time_seconds"
+    )
     more = ("name", "chip", "priority", *RETRY_NAMES)
     field_order = (
         "team",

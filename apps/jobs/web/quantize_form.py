@@ -15,7 +15,7 @@ from apps.jobs.web.form_fields import (
     SelectWithDisabledChoices,
     disable_choices,
 )
-from apps.jobs.web.forms import RETRY_NAMES, GuidedJobForm, number_field
+from apps.jobs.web.forms import RETRY_NAMES, GuidedJobForm, number_field, same_names
 from controlplane.domain.common.spec_fields import FieldLimit
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.jobs.lifecycle import JobKind
@@ -40,21 +40,11 @@ def quantization_engines() -> tuple[Engine, ...]:
 class QuantizeForm(GuidedJobForm):
     kind = JobKind.QUANTIZE
     spec_fields: ClassVar[Mapping[str, str]] = {
-        "scheme": "scheme",
-        "calibration_split": "calibration_split",
-        "split": "split",
+        **same_names("scheme", "calibration_split", "split"),
         "perplexity_increase": "tolerance.perplexity_increase",
         "accuracy_drop": "tolerance.accuracy_drop",
-        "metrics": "metrics",
-        "limit": "limit",
-        "calibration_rows": "calibration_rows",
-        "max_length": "max_length",
-        "smoothing_strength": "smoothing_strength",
-        "group_size": "group_size",
-        "ignore": "ignore",
-        "max_new_tokens": "max_new_tokens",
-        "batch_size": "batch_size",
-        "seed": "seed",
+        **same_names("metrics", "limit", "calibration_rows", "max_length", "smoothing_strength"),
+        **same_names("group_size", "ignore", "max_new_tokens", "batch_size", "seed"),
     }
     finding_fields: ClassVar[Mapping[str, str]] = {
         "chips": "chip",

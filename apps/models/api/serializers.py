@@ -23,15 +23,9 @@ from controlplane.domain.datasets import ColumnMapping, FileFormat, MessageRole,
 from controlplane.domain.datasets.inspection import WarningKind
 from controlplane.domain.registry.versions import ModelState
 from controlplane.ports import adapter_registry
+from controlplane.web import rest
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.references import ReferenceNaming, register_reference_naming
-from controlplane.web.rest import (
-    ListFilters,
-    ObjectReference,
-    QuerySerializer,
-    StrictSerializer,
-    VisibleUidField,
-)
 from controlplane.web.type_schemas import NumbersField
 
 register_reference_naming(
@@ -71,7 +65,9 @@ class ArtifactFileSerializer(serializers.Serializer[Any]):
 
 
 class ArtifactSerializer(serializers.ModelSerializer[Artifact]):
-    team = ObjectReference(allow_null=True, help_text="Owning team; null: available to all teams.")
+    team = rest.ObjectReference(
+        allow_null=True, help_text="Owning team; null: available to all teams."
+    )
     files = ArtifactFileSerializer(many=True)
 
     class Meta:
@@ -142,7 +138,7 @@ class DatasetVersionBriefSerializer(serializers.ModelSerializer[DatasetVersion])
 
 
 class DatasetSerializer(serializers.ModelSerializer[Dataset]):
-    team = ObjectReference()
+    team = rest.ObjectReference()
     versions = DatasetVersionBriefSerializer(many=True, help_text="Newest first.")
 
     class Meta:
@@ -150,7 +146,7 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
         fields = ("uid", "name", "team", "description", "created_at", "versions")
 
 
-class DatasetChangeSerializer(StrictSerializer[Any]):
+class DatasetChangeSerializer(rest.StrictSerializer[Any]):
     name = serializers.SlugField(
         required=False,
         max_length=80,
@@ -161,8 +157,8 @@ class DatasetChangeSerializer(StrictSerializer[Any]):
 
 class DatasetVersionSerializer(serializers.ModelSerializer[DatasetVersion]):
     name = serializers.CharField(source="__str__")
-    dataset = ObjectReference()
-    team = ObjectReference(source="dataset.team")
+    dataset = rest.ObjectReference()
+    team = rest.ObjectReference(source="dataset.team")
     artifact = serializers.CharField(source="artifact.uid")
     created_by = serializers.CharField(source="created_by.username")
     statistics = DatasetStatisticsSerializer()
@@ -192,7 +188,7 @@ class DatasetVersionDetailSerializer(DatasetVersionSerializer):
         fields = (*DatasetVersionSerializer.Meta.fields, "preview")
 
 
-class ColumnMappingSerializer(StrictSerializer[Any]):
+class ColumnMappingSerializer(rest.StrictSerializer[Any]):
     """Which column plays which part; either instruction and output, or messages, or text."""
 
     instruction = serializers.CharField(required=False)
@@ -210,7 +206,7 @@ class ColumnMappingField(serializers.JSONField):
     """A JSON object in a form."""
 
 
-class DatasetInspectRequestSerializer(StrictSerializer[Any]):
+class DatasetInspectRequestSerializer(rest.StrictSerializer[Any]):
     file = serializers.FileField(
         allow_empty_file=True, help_text="JSON Lines, a JSON array, or CSV; UTF-8."
     )
@@ -247,7 +243,9 @@ class DatasetInspectionSerializer(serializers.Serializer[Any]):
 
 
 class ModelLineSerializer(serializers.ModelSerializer[ModelLine]):
-    team = ObjectReference(allow_null=True, help_text="Owning team; null: available to all teams.")
+    team = rest.ObjectReference(
+        allow_null=True, help_text="Owning team; null: available to all teams."
+    )
 
     class Meta:
         model = ModelLine
@@ -255,7 +253,7 @@ class ModelLineSerializer(serializers.ModelSerializer[ModelLine]):
 
 
 class ModelChangeSerializer(DatasetChangeSerializer):
-    team = VisibleUidField(
+    team = rest.VisibleUidField(
         visible=accounts.teams_visible,
         required=False,
         allow_null=True,
@@ -266,8 +264,8 @@ class ModelChangeSerializer(DatasetChangeSerializer):
 
 class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
     name = serializers.CharField(source="__str__")
-    model = ObjectReference(source="line")
-    team = ObjectReference(
+    model = rest.ObjectReference(source="line")
+    team = rest.ObjectReference(
         source="line.team", allow_null=True, help_text="Owning team; null: available to all teams."
     )
     artifact = serializers.CharField(source="artifact.uid", allow_null=True, default=None)
@@ -302,19 +300,19 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
             "created_at",
         )
 
-    @extend_schema_field(ObjectReference(allow_null=True, help_text="Base model version."))
+    @extend_schema_field(rest.ObjectReference(allow_null=True, help_text="Base model version."))
     def get_base(self, version: ModelVersion) -> dict[str, Any] | None:
         base = version.base
         if base is None or base.line.team_id not in (None, *self.context["teams"]):
             return None
-        return dict(ObjectReference(base).data)
+        return dict(rest.ObjectReference(base).data)
 
-    @extend_schema_field(ObjectReference(allow_null=True))
+    @extend_schema_field(rest.ObjectReference(allow_null=True))
     def get_dataset_version(self, version: ModelVersion) -> dict[str, Any] | None:
         dataset_version = version.dataset_version
         if dataset_version is None or dataset_version.dataset.team_id not in self.context["teams"]:
             return None
-        return dict(ObjectReference(dataset_version).data)
+        return dict(rest.ObjectReference(dataset_version).data)
 
 
 class HubImportSerializer(serializers.ModelSerializer[HubImport]):
@@ -390,8 +388,8 @@ class ImportFolderSerializer(serializers.Serializer[Any]):
 
 
 class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
-    model_version = ObjectReference()
-    dataset_version = ObjectReference()
+    model_version = rest.ObjectReference()
+    dataset_version = rest.ObjectReference()
     metrics = NumbersField()
     artifact = serializers.CharField(source="artifact.uid")
 
@@ -419,7 +417,7 @@ class DatasetFilters(TeamListFilters):
 class DatasetVersionFilters(TeamListFilters):
     lookups = {"team": "dataset__team", "dataset": "dataset"}
 
-    dataset = VisibleUidField(
+    dataset = rest.VisibleUidField(
         visible=selectors.datasets_visible, required=False, help_text="Name or uid of the dataset."
     )
 
@@ -445,19 +443,19 @@ class ModelVersionFilters(TeamListFilters):
     job = serializers.CharField(required=False, help_text="Uid of the job that created it.")
 
 
-class EvaluationFilters(ListFilters):
+class EvaluationFilters(rest.ListFilters):
     lookups = {
         "model_version": "model_version",
         "dataset_version": "dataset_version",
         "job": "job_uid",
     }
 
-    model_version = VisibleUidField(
+    model_version = rest.VisibleUidField(
         visible=selectors.model_versions_visible,
         required=False,
         help_text="Model version as name@number, or its uid.",
     )
-    dataset_version = VisibleUidField(
+    dataset_version = rest.VisibleUidField(
         visible=selectors.dataset_versions_visible,
         required=False,
         help_text="Dataset version as name@number, or its uid.",
@@ -465,5 +463,5 @@ class EvaluationFilters(ListFilters):
     job = serializers.CharField(required=False, help_text="Uid of the job that created it.")
 
 
-class RowsQuery(QuerySerializer):
+class RowsQuery(rest.QuerySerializer):
     split = serializers.ChoiceField(choices=_SPLITS, default=Split.TRAIN.value)

@@ -36,23 +36,15 @@ from controlplane.domain.storage.team_storage import (
     StorageKind,
     StorageQuotaLevel,
 )
+from controlplane.web import rest
 from controlplane.web.reasons import ReasonSerializerField
-from controlplane.web.rest import (
-    CollectionViewSet,
-    ListFilters,
-    ObjectReference,
-    QuerySerializer,
-    StrictSerializer,
-    StrictView,
-    supports_dry_run,
-)
 from controlplane.web.type_schemas import DeclaredField
 
 MAX_QUOTA_BYTES = 2**62
 
 
 class TeamStorageSerializer(serializers.Serializer[Any]):
-    team = ObjectReference()
+    team = rest.ObjectReference()
     used = serializers.IntegerField(source="use.used", help_text="Size in bytes.")
     limit = serializers.IntegerField(
         source="use.limit", allow_null=True, help_text="Limit in bytes; null: no limit."
@@ -89,7 +81,7 @@ class StorageUsageSerializer(serializers.Serializer[Any]):
     )
 
 
-class StorageQuotaSerializer(StrictSerializer[Any]):
+class StorageQuotaSerializer(rest.StrictSerializer[Any]):
     limit = serializers.IntegerField(
         min_value=0,
         max_value=MAX_QUOTA_BYTES,
@@ -98,7 +90,7 @@ class StorageQuotaSerializer(StrictSerializer[Any]):
     )
 
 
-class RetentionRulesSerializer(StrictSerializer[Any]):
+class RetentionRulesSerializer(rest.StrictSerializer[Any]):
     """Null switches a rule off; checkpoints are then deleted after 7 days."""
 
     enabled = serializers.BooleanField()
@@ -114,7 +106,7 @@ class RetentionRulesSerializer(StrictSerializer[Any]):
 
 
 class TeamRetentionRulesSerializer(serializers.Serializer[Any]):
-    team = ObjectReference(
+    team = rest.ObjectReference(
         allow_null=True, help_text="Team; null: all teams without their own rules."
     )
     rules = RetentionRulesSerializer()
@@ -148,7 +140,7 @@ class RetentionPlanSerializer(serializers.Serializer[Any]):
     spared = RetainedItemSerializer(many=True)
 
 
-class RetentionPlanQuery(QuerySerializer):
+class RetentionPlanQuery(rest.QuerySerializer):
     team = serializers.CharField(
         required=False, help_text="Uid of a team, to preview its rules as if they were enabled."
     )
@@ -177,7 +169,7 @@ class StorageCleanupRunSerializer(serializers.ModelSerializer[StorageRun]):
         )
 
 
-class StorageRunFilters(ListFilters):
+class StorageRunFilters(rest.ListFilters):
     lookups = {"kind": "kind"}
 
     kind = serializers.ChoiceField(choices=StorageRun.KINDS, required=False)
@@ -185,7 +177,9 @@ class StorageRunFilters(ListFilters):
 
 class StoredArtifactSerializer(serializers.ModelSerializer[Artifact]):
     name = serializers.SerializerMethodField()
-    team = ObjectReference(allow_null=True, help_text="Owning team; null: shared by all teams.")
+    team = rest.ObjectReference(
+        allow_null=True, help_text="Owning team; null: shared by all teams."
+    )
 
     class Meta:
         model = Artifact
@@ -218,7 +212,7 @@ _TEAM = OpenApiParameter(
 )
 
 
-class StorageUsageView(StrictView):
+class StorageUsageView(rest.StrictView):
     tag = "storage"
     token_scope = Scope.ADMIN
 
@@ -232,7 +226,7 @@ class StorageUsageView(StrictView):
         return Response(StorageUsageSerializer(answer).data)
 
 
-class StorageQuotaView(StrictView):
+class StorageQuotaView(rest.StrictView):
     tag = "storage"
     token_scope = Scope.ADMIN
 
@@ -243,7 +237,7 @@ class StorageQuotaView(StrictView):
         request=StorageQuotaSerializer,
         responses=TeamStorageSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def put(self, request: Request, team: str) -> Response:
         row = get_object_or_404(accounts.teams_visible(request.user), uid=team)
         accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
@@ -253,7 +247,7 @@ class StorageQuotaView(StrictView):
         return Response(TeamStorageSerializer(shown).data)
 
 
-class RetentionRulesListView(StrictView):
+class RetentionRulesListView(rest.StrictView):
     tag = "storage"
     token_scope = Scope.ADMIN
 
@@ -273,7 +267,7 @@ class RetentionRulesListView(StrictView):
         return Response(TeamRetentionRulesSerializer(rows, many=True).data)
 
 
-class RetentionRulesView(StrictView):
+class RetentionRulesView(rest.StrictView):
     """``others`` instead of a team's uid stands for every team without rules of its own."""
 
     tag = "storage"
@@ -294,7 +288,7 @@ class RetentionRulesView(StrictView):
         request=RetentionRulesSerializer,
         responses=TeamRetentionRulesSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def put(self, request: Request, team: str) -> Response:
         row = self._requested_team(request, team)
         rules = RetentionRules(**self.validated_body(RetentionRulesSerializer))
@@ -314,7 +308,7 @@ class RetentionRulesView(StrictView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class RetentionPlanView(StrictView):
+class RetentionPlanView(rest.StrictView):
     tag = "storage"
     token_scope = Scope.ADMIN
     queries = {"get": RetentionPlanQuery}
@@ -353,7 +347,7 @@ class RetentionPlanView(StrictView):
         description="Administrators only; empty for other users.",
     )
 )
-class StorageCleanupRunViewSet(CollectionViewSet[StorageRun]):
+class StorageCleanupRunViewSet(rest.CollectionViewSet[StorageRun]):
     tag = "storage"
     summaries = {"retrieve": "A retention or garbage-collection run"}
     token_scope = Scope.ADMIN
@@ -362,7 +356,7 @@ class StorageCleanupRunViewSet(CollectionViewSet[StorageRun]):
     visible = staticmethod(selectors.storage_runs_visible)
 
 
-class StoredArtifactViewSet(CollectionViewSet[Artifact]):
+class StoredArtifactViewSet(rest.CollectionViewSet[Artifact]):
     """Artifacts as things that take space."""
 
     tag = "storage"

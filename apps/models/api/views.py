@@ -33,19 +33,11 @@ from apps.models.models import (
 from apps.models.services import dataset_and_model_changes as changes
 from apps.models.services import datasets, hub_imports, model_versions
 from controlplane.domain.common.permissions import Permission, Scope
+from controlplane.web import rest
 from controlplane.web.downloads import file_download
-from controlplane.web.rest import (
-    BoundedJSONParser,
-    BoundedMultiPartParser,
-    CollectionViewSet,
-    IgnoreAcceptHeaderNegotiation,
-    ResourceViewSet,
-    StrictSerializer,
-    supports_dry_run,
-)
 
 
-class GateOverrideReasonSerializer(StrictSerializer[Any]):
+class GateOverrideReasonSerializer(rest.StrictSerializer[Any]):
     reason = CharField(
         max_length=1000, help_text="Reason, stored with the version and in the audit log."
     )
@@ -55,19 +47,19 @@ DOWNLOAD = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
 REPORT = "report.json"
 
 
-class DatasetViewSet(CollectionViewSet[Dataset]):
+class DatasetViewSet(rest.CollectionViewSet[Dataset]):
     tag = "datasets"
     summaries = {"list": "Datasets", "retrieve": "A dataset"}
     token_scope = Scope.MODELS
     serializer_class = serializers.DatasetSerializer
-    parser_classes = (BoundedMultiPartParser,)
+    parser_classes = (rest.BoundedMultiPartParser,)
     queries = {"list": serializers.DatasetFilters}
     visible = staticmethod(selectors.datasets_with_versions)
 
     def get_parsers(self) -> list[BaseParser]:
         # Only uploads are forms.
         if getattr(self.request, "method", "") == "PATCH":
-            return [BoundedJSONParser()]
+            return [rest.BoundedJSONParser()]
         return super().get_parsers()
 
     @extend_schema(
@@ -77,7 +69,7 @@ class DatasetViewSet(CollectionViewSet[Dataset]):
         request=serializers.DatasetUploadSerializer,
         responses={201: serializers.DatasetVersionDetailSerializer},
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(serializers.DatasetUploadSerializer)
@@ -94,7 +86,7 @@ class DatasetViewSet(CollectionViewSet[Dataset]):
         description="Omitted fields are not changed.",
         request=serializers.DatasetChangeSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         changes.dataset_change(
             dataset=self._changeable_dataset(),
@@ -145,7 +137,7 @@ class DatasetViewSet(CollectionViewSet[Dataset]):
         )
 
 
-class DatasetVersionViewSet(CollectionViewSet[DatasetVersion]):
+class DatasetVersionViewSet(rest.CollectionViewSet[DatasetVersion]):
     tag = "datasets"
     summaries = {"list": "Dataset versions", "retrieve": "A dataset version with its first rows"}
     token_scope = Scope.MODELS
@@ -155,7 +147,7 @@ class DatasetVersionViewSet(CollectionViewSet[DatasetVersion]):
     detail_serializer_class = serializers.DatasetVersionDetailSerializer
 
     @extend_schema(summary="Rows of a split as JSON Lines", responses=DOWNLOAD)
-    @action(detail=True, content_negotiation_class=IgnoreAcceptHeaderNegotiation)
+    @action(detail=True, content_negotiation_class=rest.IgnoreAcceptHeaderNegotiation)
     def rows(self, request: Request, uid: str) -> FileResponse:
         version = self.get_object()
         path = f"{self.query['split']}.jsonl"
@@ -164,7 +156,7 @@ class DatasetVersionViewSet(CollectionViewSet[DatasetVersion]):
         return file_download(stream, size=size, filename=name)
 
 
-class ModelViewSet(CollectionViewSet[ModelLine]):
+class ModelViewSet(rest.CollectionViewSet[ModelLine]):
     """Named series of versions."""
 
     tag = "models"
@@ -180,7 +172,7 @@ class ModelViewSet(CollectionViewSet[ModelLine]):
         "company.",
         request=serializers.ModelChangeSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         line = self._changeable_line()
         given = self.validated_body(serializers.ModelChangeSerializer)
@@ -210,7 +202,7 @@ class ModelViewSet(CollectionViewSet[ModelLine]):
         return line
 
 
-class ModelVersionViewSet(CollectionViewSet[ModelVersion]):
+class ModelVersionViewSet(rest.CollectionViewSet[ModelVersion]):
     tag = "models"
     summaries = {"list": "Model versions", "retrieve": "A model version"}
     token_scope = Scope.MODELS
@@ -329,7 +321,7 @@ class ModelVersionViewSet(CollectionViewSet[ModelVersion]):
         return Response(self.get_serializer(version).data)
 
 
-class EvaluationViewSet(CollectionViewSet[Evaluation]):
+class EvaluationViewSet(rest.CollectionViewSet[Evaluation]):
     tag = "models"
     summaries = {"list": "Evaluations", "retrieve": "An evaluation"}
     token_scope = Scope.MODELS
@@ -338,14 +330,14 @@ class EvaluationViewSet(CollectionViewSet[Evaluation]):
     visible = staticmethod(selectors.evaluations_visible)
 
     @extend_schema(summary="Evaluation report as JSON", responses=DOWNLOAD)
-    @action(detail=True, content_negotiation_class=IgnoreAcceptHeaderNegotiation)
+    @action(detail=True, content_negotiation_class=rest.IgnoreAcceptHeaderNegotiation)
     def report(self, request: Request, uid: str) -> FileResponse:
         evaluation = self.get_object()
         stream, size = selectors.artifact_file(evaluation.artifact, REPORT)
         return file_download(stream, size=size, filename=f"evaluation-{uid[:8]}.json")
 
 
-class ArtifactViewSet(mixins.RetrieveModelMixin, ResourceViewSet[Artifact]):
+class ArtifactViewSet(mixins.RetrieveModelMixin, rest.ResourceViewSet[Artifact]):
     """Immutable files: of datasets, models, reports, code and what scripts left."""
 
     tag = "models"
@@ -362,7 +354,7 @@ class ArtifactViewSet(mixins.RetrieveModelMixin, ResourceViewSet[Artifact]):
     @action(
         detail=True,
         url_path="files/(?P<path>.+)",
-        content_negotiation_class=IgnoreAcceptHeaderNegotiation,
+        content_negotiation_class=rest.IgnoreAcceptHeaderNegotiation,
     )
     def files(self, request: Request, uid: str, path: str) -> FileResponse:
         stream, size = selectors.artifact_file(self.get_object(), path)

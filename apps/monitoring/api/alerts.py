@@ -34,15 +34,7 @@ from controlplane.domain.alerts.rules import (
     AlertSeverity,
 )
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import (
-    CollectionViewSet,
-    ListFilters,
-    M,
-    ObjectReference,
-    StrictSerializer,
-    VisibleUidField,
-    supports_dry_run,
-)
+from controlplane.web import rest
 
 MATCHERS = "Conditions on labels, as cluster=west or node!=test-*."
 
@@ -102,7 +94,7 @@ class AlertGroupDetailSerializer(AlertGroupSerializer):
         return AlertMemberSerializer(group.alerts.order_by("-id")[:100], many=True).data
 
 
-class AlertFilters(ListFilters):
+class AlertFilters(rest.ListFilters):
     severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
     rule = serializers.CharField(max_length=60, required=False, help_text="Name of the object.")
     firing = serializers.BooleanField(
@@ -111,7 +103,7 @@ class AlertFilters(ListFilters):
     lookups = {"severity": "severity", "rule": "rule_name"}
 
     @classmethod
-    def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
+    def apply(cls, rows: QuerySet[rest.M, Any], given: Mapping[str, Any]) -> QuerySet[rest.M, Any]:
         rows = super().apply(rows, given)
         return rows.filter(ended_at__isnull=given["firing"]) if "firing" in given else rows
 
@@ -132,7 +124,7 @@ class AlertSilenceSerializer(serializers.ModelSerializer[AlertSilence]):
         )
 
 
-class AlertSilenceCreateSerializer(StrictSerializer[Any]):
+class AlertSilenceCreateSerializer(rest.StrictSerializer[Any]):
     matchers = matchers_field(min_length=1, help_text=MATCHERS)
     ends_at = serializers.DateTimeField()
     reason = serializers.CharField(max_length=300)
@@ -157,7 +149,7 @@ class AlertReceiverSerializer(serializers.ModelSerializer[AlertReceiver]):
         )
 
 
-class AlertReceiverCreateSerializer(StrictSerializer[Any]):
+class AlertReceiverCreateSerializer(rest.StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
     kind = serializers.ChoiceField(choices=[*ReceiverKind])
     url = serializers.CharField(max_length=2000, required=False, help_text="Write-only.")
@@ -171,12 +163,12 @@ class AlertReceiverCreateSerializer(StrictSerializer[Any]):
     active = serializers.BooleanField(required=False, help_text="False: paused. Default: true.")
 
 
-class AlertReceiverChangeSerializer(StrictSerializer[Any]):
+class AlertReceiverChangeSerializer(rest.StrictSerializer[Any]):
     active = serializers.BooleanField(help_text="False: paused.")
 
 
 class AlertDeliverySerializer(serializers.ModelSerializer[AlertDelivery]):
-    receiver = ObjectReference()
+    receiver = rest.ObjectReference()
     state = serializers.ChoiceField(choices=[*DeliveryState])
 
     class Meta:
@@ -186,24 +178,24 @@ class AlertDeliverySerializer(serializers.ModelSerializer[AlertDelivery]):
 
 class AlertRouteSerializer(serializers.ModelSerializer[AlertRoute]):
     matchers = serializers.ListField(child=serializers.CharField())
-    receivers = ObjectReference(many=True)
+    receivers = rest.ObjectReference(many=True)
 
     class Meta:
         model = AlertRoute
         fields = ("uid", "name", "severity", "matchers", "receivers", "enabled")
 
 
-class AlertRouteWriteSerializer(StrictSerializer[Any]):
+class AlertRouteWriteSerializer(rest.StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
     severity = serializers.ChoiceField(choices=[*AlertSeverity])
     matchers = matchers_field(required=False, default=list, help_text=MATCHERS)
-    receivers = VisibleUidField(
+    receivers = rest.VisibleUidField(
         visible=selectors.receivers_visible, many=True, help_text="Uids of receivers; at least one."
     )
     enabled = serializers.BooleanField(required=False, default=True)
 
 
-class FleetOperatorViewSet(CollectionViewSet[M]):
+class FleetOperatorViewSet(rest.CollectionViewSet[rest.M]):
     token_scope = Scope.ADMIN
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -258,7 +250,7 @@ class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
         description="URL and secret are stored encrypted and never returned.",
         request=AlertReceiverCreateSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(AlertReceiverCreateSerializer)
@@ -275,7 +267,7 @@ class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
     @extend_schema(
         summary="Pause or resume an alert receiver", request=AlertReceiverChangeSerializer
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
         given = self.validated_body(AlertReceiverChangeSerializer)
@@ -307,14 +299,14 @@ class AlertRouteViewSet(FleetOperatorViewSet[AlertRoute]):
     visible = staticmethod(selectors.alert_routes_visible)
 
     @extend_schema(summary="Create an alert route", request=AlertRouteWriteSerializer)
-    @supports_dry_run
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         row = alerts.alert_route_create(request=self._route_request(), actor=acting_user(request))
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(summary="Change an alert route", request=AlertRouteWriteSerializer)
-    @supports_dry_run
+    @rest.supports_dry_run
     def update(self, request: Request, uid: str) -> Response:
         row, actor = self.get_object(), acting_user(request)
         alerts.alert_route_change(route=row, request=self._route_request(), actor=actor)

@@ -31,17 +31,7 @@ from apps.monitoring.services.burn_ins import BurnInEvidence
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.web.rest import (
-    UID,
-    CollectionViewSet,
-    ListFilters,
-    M,
-    ObjectReference,
-    StrictSerializer,
-    StrictView,
-    VisibleUidField,
-    supports_dry_run,
-)
+from controlplane.web import rest
 from controlplane.web.type_schemas import DeclaredField
 
 LEVELS = [(level.value, f"L{level.value}") for level in FaultLevel]
@@ -53,13 +43,13 @@ class UidField(serializers.RegexField):
     """A public name, where a list or a filter names something."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(f"^{UID}$", **options)
+        super().__init__(f"^{rest.UID}$", **options)
 
 
 class FaultSerializer(serializers.ModelSerializer[Fault]):
     cluster = serializers.CharField(source="node.cluster.name")
-    node = ObjectReference()
-    card = ObjectReference(allow_null=True, help_text="Card; null: fault of the node.")
+    node = rest.ObjectReference()
+    card = rest.ObjectReference(allow_null=True, help_text="Card; null: fault of the node.")
     level = serializers.IntegerField(help_text="Severity from 1 (recorded only) to 6 (isolation).")
     cause = serializers.SerializerMethodField(help_text="Meaning of the code; may be empty.")
     remedy = serializers.SerializerMethodField(help_text="Recommended action; may be empty.")
@@ -96,19 +86,19 @@ class FaultSerializer(serializers.ModelSerializer[Fault]):
         return meaning.remedy if meaning else ""
 
 
-class FaultFilters(ListFilters):
+class FaultFilters(rest.ListFilters):
     level = serializers.ChoiceField(choices=LEVELS, required=False)
     origin = serializers.ChoiceField(
         choices=[(one.value, one.value) for one in SignalOrigin], required=False
     )
     code = serializers.CharField(required=False, max_length=120)
     cluster = serializers.CharField(required=False, max_length=40, help_text="Name of the object.")
-    node = VisibleUidField(
+    node = rest.VisibleUidField(
         visible=lambda _user: fleet.nodes_with_cluster(),
         required=False,
         help_text="Uid of the object.",
     )
-    card = VisibleUidField(
+    card = rest.VisibleUidField(
         visible=lambda _user: fleet.cards_with_node(),
         required=False,
         help_text="Uid of the object.",
@@ -128,14 +118,14 @@ class FaultFilters(ListFilters):
     }
 
     @classmethod
-    def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
+    def apply(cls, rows: QuerySet[rest.M, Any], given: Mapping[str, Any]) -> QuerySet[rest.M, Any]:
         rows = super().apply(rows, given)
         if "acknowledged" in given:
             rows = rows.filter(acknowledged_at__isnull=not given["acknowledged"])
         return rows
 
 
-class IsolationUidsSerializer(StrictSerializer[Any]):
+class IsolationUidsSerializer(rest.StrictSerializer[Any]):
     uids = serializers.ListField(child=UidField(), min_length=1, max_length=MOST)
 
 
@@ -151,8 +141,8 @@ class FaultAcknowledgedSerializer(serializers.Serializer[Any]):
 
 class IsolationSerializer(serializers.ModelSerializer[Isolation]):
     cluster = serializers.CharField(source="node.cluster.name")
-    node = ObjectReference()
-    card = ObjectReference(allow_null=True, help_text="Card; null: the whole node.")
+    node = rest.ObjectReference()
+    card = rest.ObjectReference(allow_null=True, help_text="Card; null: the whole node.")
     state = serializers.ChoiceField(choices=[(one.value, one.value) for one in IsolationState])
     fault = serializers.CharField(source="fault.uid", allow_null=True, default=None)
     evidence = DeclaredField(
@@ -185,12 +175,12 @@ class IsolationSerializer(serializers.ModelSerializer[Isolation]):
         }
 
 
-class IsolationFilters(ListFilters):
+class IsolationFilters(rest.ListFilters):
     state = serializers.ChoiceField(
         choices=[(one.value, one.value) for one in IsolationState], required=False
     )
     cluster = serializers.CharField(required=False, max_length=40, help_text="Name of the object.")
-    node = VisibleUidField(
+    node = rest.VisibleUidField(
         visible=lambda _user: fleet.nodes_with_cluster(),
         required=False,
         help_text="Uid of the object.",
@@ -206,7 +196,7 @@ class IsolationFilters(ListFilters):
     }
 
 
-class IsolationCreateSerializer(StrictSerializer[Any]):
+class IsolationCreateSerializer(rest.StrictSerializer[Any]):
     nodes = serializers.ListField(child=UidField(), required=False, default=list, max_length=MOST)
     cards = serializers.ListField(child=UidField(), required=False, default=list, max_length=MOST)
     reason = serializers.CharField(max_length=2000)
@@ -241,12 +231,12 @@ class HealthPolicySerializer(serializers.Serializer[Any]):
         return decision_policy_json(policy_state.policy)
 
 
-class HealthPolicyChangeSerializer(StrictSerializer[Any]):
+class HealthPolicyChangeSerializer(rest.StrictSerializer[Any]):
     automatic = serializers.BooleanField(required=False)
     settings = serializers.DictField(child=serializers.FloatField(), required=False)
 
 
-class FaultViewSet(CollectionViewSet[Fault]):
+class FaultViewSet(rest.CollectionViewSet[Fault]):
     """What is or was wrong with cards and nodes. Everybody who is logged in may see the fleet."""
 
     tag = "health"
@@ -270,7 +260,7 @@ class FaultViewSet(CollectionViewSet[Fault]):
         return Response({"acknowledged": len(read)})
 
 
-class IsolationViewSet(CollectionViewSet[Isolation]):
+class IsolationViewSet(rest.CollectionViewSet[Isolation]):
     """Open isolations and ended ones."""
 
     tag = "health"
@@ -326,7 +316,7 @@ class IsolationViewSet(CollectionViewSet[Isolation]):
         return {"isolations": self.get_serializer(rows, many=True).data}
 
 
-class HealthPolicyView(StrictView):
+class HealthPolicyView(rest.StrictView):
     """Limits of automatic actions."""
 
     tag = "health"
@@ -342,7 +332,7 @@ class HealthPolicyView(StrictView):
         request=HealthPolicyChangeSerializer,
         responses=HealthPolicySerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def patch(self, request: Request) -> Response:
         given = self.validated_body(HealthPolicyChangeSerializer)
         policy_state = health_rules.health_policy_change(

@@ -83,20 +83,8 @@ from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.resources import MIB
 from controlplane.persistence.audit_context import current_audit_context
+from controlplane.web import rest
 from controlplane.web.rate_limits import count_events_in_window
-from controlplane.web.rest import (
-    BodyTooLarge,
-    CollectionViewSet,
-    IgnoreAcceptHeaderNegotiation,
-    ListFilters,
-    M,
-    ObjectReference,
-    QuerySerializer,
-    StrictSerializer,
-    VisibleUidField,
-    require_body_within,
-    supports_dry_run,
-)
 from controlplane.web.type_schemas import DeclaredByKindField, DeclaredField
 
 _OPTIONS = (
@@ -112,7 +100,7 @@ _ENABLED = (
 
 
 class MetricSourceSerializer(serializers.ModelSerializer[Source]):
-    cluster = ObjectReference()
+    cluster = rest.ObjectReference()
     options = DeclaredByKindField(
         declared=metric_source_option_models, help_text="Options without secrets."
     )
@@ -158,7 +146,7 @@ class MetricSourceSerializer(serializers.ModelSerializer[Source]):
         return source.credential is not None
 
 
-class MetricSourceChangeSerializer(StrictSerializer[Any]):
+class MetricSourceChangeSerializer(rest.StrictSerializer[Any]):
     options = DeclaredByKindField(
         declared=metric_source_option_models,
         required=False,
@@ -173,7 +161,7 @@ class MetricSourceChangeSerializer(StrictSerializer[Any]):
 
 class MetricSourceCreateSerializer(MetricSourceChangeSerializer):
     name = serializers.CharField(max_length=60)
-    cluster = VisibleUidField(visible=lambda _user: fleet.clusters_with_counts())
+    cluster = rest.VisibleUidField(visible=lambda _user: fleet.clusters_with_counts())
     kind = serializers.CharField(max_length=20, help_text="``exporter`` or ``prometheus``.")
     options = DeclaredByKindField(declared=metric_source_option_models, help_text=_OPTIONS)
 
@@ -189,7 +177,7 @@ class MetricSourceTrialSerializer(serializers.Serializer[MetricSourceTestResult]
 
 
 class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
-    node = ObjectReference()
+    node = rest.ObjectReference()
     agent = DeclaredField(
         declared=lambda: AgentReport,
         help_text="Version and state that the agent reported; empty: none yet.",
@@ -209,8 +197,8 @@ class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
         )
 
 
-class NodeTokenListFilters(ListFilters):
-    node = VisibleUidField(
+class NodeTokenListFilters(rest.ListFilters):
+    node = rest.VisibleUidField(
         visible=lambda _user: fleet.nodes_with_cluster(),
         required=False,
         help_text="Uid of the object.",
@@ -218,8 +206,8 @@ class NodeTokenListFilters(ListFilters):
     lookups = {"node": "node"}
 
 
-class NodeTokenCreateSerializer(StrictSerializer[Any]):
-    node = VisibleUidField(visible=lambda _user: fleet.nodes_with_cluster())
+class NodeTokenCreateSerializer(rest.StrictSerializer[Any]):
+    node = rest.VisibleUidField(visible=lambda _user: fleet.nodes_with_cluster())
 
 
 class NewNodeTokenSerializer(serializers.Serializer[Any]):
@@ -280,7 +268,7 @@ class ExpositionParser(BaseParser):
         :raises ParseError: if it does not match its headers.
         :raises UnsupportedMediaType: for another compression.
         """
-        require_body_within(parser_context, limit=LARGEST_BODY)
+        rest.require_body_within(parser_context, limit=LARGEST_BODY)
         request = (parser_context or {})["request"]
         packing = request.headers.get("Content-Encoding", "identity").strip().lower()
         # Nothing is read that was not announced: see the bound above.
@@ -307,7 +295,7 @@ def _decompress_body(body: bytes) -> bytes:
     except zlib.error as error:
         raise exceptions.ParseError(f"the body is no gzip: {error}") from None
     if len(text) > MAX_TEXT_SIZE:
-        raise BodyTooLarge(size=len(text), limit=MAX_TEXT_SIZE)
+        raise rest.BodyTooLarge(size=len(text), limit=MAX_TEXT_SIZE)
     if not unpacking.eof:
         raise exceptions.ParseError("the body is no whole gzip")
     return text
@@ -320,13 +308,13 @@ class MetricsPushView(APIView):
     authentication_classes = (NodeTokenAuthentication,)
     permission_classes = (AllowAny,)
     parser_classes = (ExpositionParser,)
-    content_negotiation_class = IgnoreAcceptHeaderNegotiation
+    content_negotiation_class = rest.IgnoreAcceptHeaderNegotiation
 
     def post(self, request: Request) -> Response:
         token = request.auth
         if not isinstance(token, NodeToken):
             raise exceptions.NotAuthenticated
-        QuerySerializer.read(request)
+        rest.QuerySerializer.read(request)
         if count_events_in_window(f"pushes:{token.pk}", seconds=_WINDOW) > MOST_A_MINUTE:
             raise exceptions.Throttled(wait=_WINDOW)
         headers, given = request.headers, request.data
@@ -389,7 +377,7 @@ def _parse_agent_version_header(text: str) -> str:
 
 
 # For operators of the fleet: other users get empty lists and no details.
-class EmptyForNonOperatorsViewSet(CollectionViewSet[M]):
+class EmptyForNonOperatorsViewSet(rest.CollectionViewSet[rest.M]):
     token_scope = Scope.ADMIN
 
     def check_permissions(self, request: Request) -> None:
@@ -410,7 +398,7 @@ class MetricSourceViewSet(EmptyForNonOperatorsViewSet[Source]):
         "contacted by this request; use the test endpoint.",
         request=MetricSourceCreateSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(MetricSourceCreateSerializer)
@@ -420,7 +408,7 @@ class MetricSourceViewSet(EmptyForNonOperatorsViewSet[Source]):
     @extend_schema(
         summary="Change, pause or resume a metric source", request=MetricSourceChangeSerializer
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         source, actor = self.get_object(), acting_user(request)
         given = self.validated_body(MetricSourceChangeSerializer)

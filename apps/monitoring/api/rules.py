@@ -31,16 +31,10 @@ from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.rules import MetricTransform, parse_health_condition
 from controlplane.domain.rules.conditions import Comparison
 from controlplane.domain.telemetry.metrics import Metric
-from controlplane.web.rest import (
-    CollectionViewSet,
-    M,
-    ObjectReference,
-    StrictSerializer,
-    supports_dry_run,
-)
+from controlplane.web import rest
 
 
-class AlertRuleChangeSerializer(StrictSerializer[Any]):
+class AlertRuleChangeSerializer(rest.StrictSerializer[Any]):
     title = serializers.CharField(max_length=120, required=False)
     measure = serializers.ChoiceField(choices=[*MEASURES], required=False)
     op = serializers.ChoiceField(choices=[one.value for one in Comparison], required=False)
@@ -154,7 +148,7 @@ class HealthRuleSerializer(serializers.ModelSerializer[HealthRule]):
         fields = ("uid", "name", "title", "enabled", "condition", "level", "changed_at")
 
 
-class HealthRuleChangeSerializer(StrictSerializer[Any]):
+class HealthRuleChangeSerializer(rest.StrictSerializer[Any]):
     title = serializers.CharField(required=False, allow_blank=True, max_length=120)
     condition = HealthConditionField(required=False)
     level = serializers.ChoiceField(choices=LEVELS, required=False)
@@ -167,7 +161,7 @@ class HealthRuleCreateSerializer(HealthRuleChangeSerializer):
     level = serializers.ChoiceField(choices=LEVELS)
 
 
-class HealthRuleDryRunSerializer(StrictSerializer[Any]):
+class HealthRuleDryRunSerializer(rest.StrictSerializer[Any]):
     condition = HealthConditionField()
     hours = serializers.IntegerField(required=False, default=24, min_value=1, max_value=72)
 
@@ -180,7 +174,7 @@ class RuleFiringSerializer(serializers.Serializer[Any]):
 
 
 class HealthRuleTrialSerializer(serializers.Serializer[Any]):
-    card = ObjectReference()
+    card = rest.ObjectReference()
     firings = RuleFiringSerializer(many=True)
 
 
@@ -191,23 +185,23 @@ class HealthRuleTrialsSerializer(serializers.Serializer[Any]):
     trials = HealthRuleTrialSerializer(many=True)
 
 
-class RuleViewSet(CollectionViewSet[M]):
+class RuleViewSet(rest.CollectionViewSet[rest.M]):
     token_scope = Scope.ADMIN
     #: The services that create, change and delete a rule.
     rule_create: ClassVar[Callable[..., Any]]
     rule_change: ClassVar[Callable[..., Any]]
     rule_delete: ClassVar[Callable[..., None]]
-    create_serializer: ClassVar[type[StrictSerializer[Any]]]
-    change_serializer: ClassVar[type[StrictSerializer[Any]]]
+    create_serializer: ClassVar[type[rest.StrictSerializer[Any]]]
+    change_serializer: ClassVar[type[rest.StrictSerializer[Any]]]
 
-    @supports_dry_run
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         document, actor = self.validated_body(self.create_serializer), acting_user(request)
         row = self.rule_create(document=document, actor=actor, at=timezone.now())
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
-    @supports_dry_run
+    @rest.supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         document, actor = self.validated_body(self.change_serializer), acting_user(request)
         row, at = self.get_object(), timezone.now()

@@ -21,34 +21,15 @@ from apps.accounts.admin import (
 )
 from apps.accounts.models import User
 from apps.accounts.selectors import PermissionRefused
-from apps.quotas.models import (
-    Allocation,
-    CardRate,
-    Claim,
-    ClaimForecast,
-    ClaimTransition,
-    CyclePhase,
-    Defragmentation,
-    DefragmentationMove,
-    DefragmentationTransition,
-    Entitlement,
-    ForecastRun,
-    MoveTransition,
-    Nomination,
-    PriorityClass,
-    QueueChange,
-    UsageDay,
-    UsageRecord,
-    WhatIf,
-)
+from apps.quotas import models
 from apps.quotas.services.priority_classes import priority_class_delete, priority_class_save
 from controlplane.domain.common.permissions import Permission
 from controlplane.ports import adapter_registry
 from controlplane.web.admin import RowForm
 
 
-@admin.register(Claim)
-class ClaimAdmin(ScopedReadOnlyAdmin[Claim]):
+@admin.register(models.Claim)
+class ClaimAdmin(ScopedReadOnlyAdmin[models.Claim]):
     team_path = "team"
     view_permission = Permission.MANAGE_QUEUES
     list_display = (
@@ -67,8 +48,8 @@ class ClaimAdmin(ScopedReadOnlyAdmin[Claim]):
     list_select_related = ("team", "queue")
 
 
-@admin.register(Allocation)
-class AllocationAdmin(ScopedReadOnlyAdmin[Allocation]):
+@admin.register(models.Allocation)
+class AllocationAdmin(ScopedReadOnlyAdmin[models.Allocation]):
     team_path = "claim__team"
     list_display = ("card", "claim", "role", "replica", "allocated_at", "released_at")
     list_filter = (("released_at", admin.EmptyFieldListFilter), "card__chip")
@@ -76,8 +57,8 @@ class AllocationAdmin(ScopedReadOnlyAdmin[Allocation]):
     list_select_related = ("card__node", "claim")
 
 
-@admin.register(Entitlement)
-class EntitlementAdmin(ScopedReadOnlyAdmin[Entitlement]):
+@admin.register(models.Entitlement)
+class EntitlementAdmin(ScopedReadOnlyAdmin[models.Entitlement]):
     """Read-only: entitlements are edited in the queue console, which validates the whole tree."""
 
     team_path = "queue__team"
@@ -88,8 +69,8 @@ class EntitlementAdmin(ScopedReadOnlyAdmin[Entitlement]):
     list_select_related = ("queue",)
 
 
-@admin.register(PriorityClass)
-class PriorityClassAdmin(ScopedAdmin[PriorityClass]):
+@admin.register(models.PriorityClass)
+class PriorityClassAdmin(ScopedAdmin[models.PriorityClass]):
     """For company administrators. Workloads keep their priority value when a class is renamed or deleted."""
 
     list_display = ("name", "value", "description")
@@ -98,28 +79,32 @@ class PriorityClassAdmin(ScopedAdmin[PriorityClass]):
     fields = ("name", "value", "description", "uid", "created_at")
     deletable = True
 
-    def has_delete_permission(self, request: HttpRequest, obj: PriorityClass | None = None) -> bool:
+    def has_delete_permission(
+        self, request: HttpRequest, obj: models.PriorityClass | None = None
+    ) -> bool:
         """The default class (value 0) cannot be deleted."""
         is_default = obj is not None and obj.value == 0
         return not is_default and super().has_delete_permission(request, obj)
 
     def save_model(
-        self, request: HttpRequest, obj: PriorityClass, *_args: Any, **_kwargs: Any
+        self, request: HttpRequest, obj: models.PriorityClass, *_args: Any, **_kwargs: Any
     ) -> None:
         saved = priority_class_save(
             name=obj.name,
             value=obj.value,
             description=obj.description,
             actor=_signed_in_user(request),
-            existing=PriorityClass.objects.filter(pk=obj.pk).first(),
+            existing=models.PriorityClass.objects.filter(pk=obj.pk).first(),
         )
         obj.pk, obj.uid = saved.pk, saved.uid
 
-    def delete_model(self, request: HttpRequest, obj: PriorityClass) -> None:
+    def delete_model(self, request: HttpRequest, obj: models.PriorityClass) -> None:
         # The admin's confirmation page was shown before.
         priority_class_delete(row=obj, actor=_signed_in_user(request), force=True)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[PriorityClass]) -> None:
+    def delete_queryset(
+        self, request: HttpRequest, queryset: QuerySet[models.PriorityClass]
+    ) -> None:
         for row in queryset:
             self.delete_model(request, row)
 
@@ -131,8 +116,8 @@ def _signed_in_user(request: HttpRequest) -> User:
     raise PermissionRefused("sign in to change priority classes")
 
 
-@admin.register(QueueChange)
-class QueueChangeAdmin(ScopedReadOnlyAdmin[QueueChange]):
+@admin.register(models.QueueChange)
+class QueueChangeAdmin(ScopedReadOnlyAdmin[models.QueueChange]):
     """Raw rows; the queue console shows the differences and reverts them."""
 
     list_display = ("created_at", "action", "actor_name", "note", "reverts")
@@ -142,15 +127,15 @@ class QueueChangeAdmin(ScopedReadOnlyAdmin[QueueChange]):
     date_hierarchy = "created_at"
 
 
-@admin.register(Nomination)
-class NominationAdmin(ScopedReadOnlyAdmin[Nomination]):
+@admin.register(models.Nomination)
+class NominationAdmin(ScopedReadOnlyAdmin[models.Nomination]):
     list_display = ("card", "claim", "work_uid", "until")
     search_fields = ("card__uid", "claim__uid", "work_uid")
     list_select_related = ("card__node", "claim")
 
 
-@admin.register(ClaimForecast)
-class ClaimForecastAdmin(ScopedReadOnlyAdmin[ClaimForecast]):
+@admin.register(models.ClaimForecast)
+class ClaimForecastAdmin(ScopedReadOnlyAdmin[models.ClaimForecast]):
     team_path = "claim__team"
     view_permission = Permission.MANAGE_QUEUES
     list_display = ("claim", "starts_at", "earliest", "latest", "chip", "created_at")
@@ -159,14 +144,14 @@ class ClaimForecastAdmin(ScopedReadOnlyAdmin[ClaimForecast]):
     list_select_related = ("claim",)
 
 
-@admin.register(ForecastRun)
-class ForecastRunAdmin(ScopedReadOnlyAdmin[ForecastRun]):
+@admin.register(models.ForecastRun)
+class ForecastRunAdmin(ScopedReadOnlyAdmin[models.ForecastRun]):
     list_display = ("at", "ended_at", "waiting", "looked_at", "horizon")
     date_hierarchy = "at"
 
 
-@admin.register(WhatIf)
-class WhatIfAdmin(ScopedReadOnlyAdmin[WhatIf]):
+@admin.register(models.WhatIf)
+class WhatIfAdmin(ScopedReadOnlyAdmin[models.WhatIf]):
     team_path = "team"
     list_display = ("created_at", "state", "user", "queue", "claim", "answered_at")
     list_filter = ("state", "queue")
@@ -174,25 +159,25 @@ class WhatIfAdmin(ScopedReadOnlyAdmin[WhatIf]):
     list_select_related = ("user", "queue", "claim")
 
 
-@admin.register(CyclePhase)
-class CyclePhaseAdmin(ScopedReadOnlyAdmin[CyclePhase]):
+@admin.register(models.CyclePhase)
+class CyclePhaseAdmin(ScopedReadOnlyAdmin[models.CyclePhase]):
     list_display = ("name", "cycles", "seconds")
     search_fields = ("name",)
 
 
-admin.site.register(ClaimTransition, ScopedTransitionAdmin, team_path="entity__team")
+admin.site.register(models.ClaimTransition, ScopedTransitionAdmin, team_path="entity__team")
 
 
-@admin.register(Defragmentation)
-class DefragmentationPlanAdmin(ScopedReadOnlyAdmin[Defragmentation]):
+@admin.register(models.Defragmentation)
+class DefragmentationPlanAdmin(ScopedReadOnlyAdmin[models.Defragmentation]):
     list_display = ("created_at", "purpose", "state", "reason", "proposed_by_name")
     list_filter = ("state", "purpose")
     search_fields = ("uid", "reason", "proposed_by_name", "approved_by_name")
     date_hierarchy = "created_at"
 
 
-@admin.register(DefragmentationMove)
-class RelocationAdmin(ScopedReadOnlyAdmin[DefragmentationMove]):
+@admin.register(models.DefragmentationMove)
+class RelocationAdmin(ScopedReadOnlyAdmin[models.DefragmentationMove]):
     team_path = "claim__team"
     list_display = ("defragmentation", "number", "state", "claim", "chip", "until")
     list_filter = ("state",)
@@ -200,9 +185,9 @@ class RelocationAdmin(ScopedReadOnlyAdmin[DefragmentationMove]):
     list_select_related = ("defragmentation", "claim")
 
 
-admin.site.register(DefragmentationTransition, ScopedTransitionAdmin)
+admin.site.register(models.DefragmentationTransition, ScopedTransitionAdmin)
 admin.site.register(
-    MoveTransition,
+    models.MoveTransition,
     ScopedTransitionAdmin,
     team_path="entity__claim__team",
     # A move has no uid of its own.
@@ -210,9 +195,9 @@ admin.site.register(
 )
 
 
-class CardRateForm(RowForm[CardRate]):
+class CardRateForm(RowForm[models.CardRate]):
     class Meta:
-        model = CardRate
+        model = models.CardRate
         fields = ("chip", "per_hour")
 
     def clean_chip(self) -> str:
@@ -231,8 +216,8 @@ class CardRateForm(RowForm[CardRate]):
         return per_hour
 
 
-@admin.register(CardRate)
-class CardRateAdmin(AuditedAdmin[CardRate]):
+@admin.register(models.CardRate)
+class CardRateAdmin(AuditedAdmin[models.CardRate]):
     team_path = ""
     view_permission = Permission.MANAGE_QUEUES
     form = CardRateForm
@@ -242,8 +227,8 @@ class CardRateAdmin(AuditedAdmin[CardRate]):
     deletable = True
 
 
-@admin.register(UsageRecord)
-class CardUsageRecordAdmin(ScopedReadOnlyAdmin[UsageRecord]):
+@admin.register(models.UsageRecord)
+class CardUsageRecordAdmin(ScopedReadOnlyAdmin[models.UsageRecord]):
     team_path = "team"
     view_permission = Permission.MANAGE_QUEUES
     list_display = ("team", "queue", "user", "work_name", "chip", "cards", "since", "until")
@@ -254,8 +239,8 @@ class CardUsageRecordAdmin(ScopedReadOnlyAdmin[UsageRecord]):
     ordering = ("-id",)
 
 
-@admin.register(UsageDay)
-class UsageDayAdmin(ScopedReadOnlyAdmin[UsageDay]):
+@admin.register(models.UsageDay)
+class UsageDayAdmin(ScopedReadOnlyAdmin[models.UsageDay]):
     team_path = "team"
     view_permission = Permission.MANAGE_QUEUES
     list_display = ("day", "team", "queue", "user", "chip", "work_kind", "card_microseconds")

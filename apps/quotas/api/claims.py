@@ -35,14 +35,8 @@ from controlplane.domain.scheduling.what_if import (
     DrainNode,
     WhatIfChange,
 )
+from controlplane.web import rest
 from controlplane.web.reasons import ReasonSerializerField
-from controlplane.web.rest import (
-    CollectionViewSet,
-    ObjectReference,
-    QuerySerializer,
-    StrictSerializer,
-    VisibleUidField,
-)
 from controlplane.web.type_schemas import DeclaredField, ScalarMapField, list_type, tagged_union
 
 
@@ -96,7 +90,7 @@ class ClaimExplanationSerializer(serializers.Serializer[Any]):
     state = serializers.CharField(source="claim.state")
     explanation = ReasonSerializerField(source="claim.explanation")
     numbers = ScalarMapField(source="claim.explanation_numbers")
-    queue = ObjectReference(source="claim.queue")
+    queue = rest.ObjectReference(source="claim.queue")
     shares = QueueChipStatusSerializer(
         many=True, help_text="Quota status of its queue for the requested chips."
     )
@@ -109,19 +103,19 @@ class ClaimExplanationSerializer(serializers.Serializer[Any]):
     )
 
 
-class AddGuaranteedCardsSerializer(StrictSerializer[Any]):
+class AddGuaranteedCardsSerializer(rest.StrictSerializer[Any]):
     chip = serializers.CharField(max_length=60)
     cards = serializers.IntegerField(min_value=-MOST_CARDS, max_value=MOST_CARDS)
 
 
-class AddNodesSerializer(StrictSerializer[Any]):
-    like = VisibleUidField[Node](
+class AddNodesSerializer(rest.StrictSerializer[Any]):
+    like = rest.VisibleUidField[Node](
         visible=lambda _user: Node.objects.all(), help_text="Uid of the node."
     )
     nodes = serializers.IntegerField(min_value=1, max_value=MOST_NODES)
 
 
-class WhatIfChangesSerializer(StrictSerializer[Any]):
+class WhatIfChangesSerializer(rest.StrictSerializer[Any]):
     """What would be different: at least one of these."""
 
     more_cards = AddGuaranteedCardsSerializer(
@@ -129,7 +123,7 @@ class WhatIfChangesSerializer(StrictSerializer[Any]):
         help_text="Additional guaranteed cards of the claim's queue; negative: fewer.",
     )
     more_nodes = AddNodesSerializer(required=False)
-    drain_node = VisibleUidField[Node](
+    drain_node = rest.VisibleUidField[Node](
         visible=lambda _user: Node.objects.all(), required=False, help_text="Uid of the node."
     )
     priority = serializers.IntegerField(
@@ -190,7 +184,7 @@ class WhatIfResultSerializer(serializers.Serializer[Any]):
 
 
 class WhatIfSerializer(serializers.ModelSerializer[WhatIf]):
-    queue = ObjectReference()
+    queue = rest.ObjectReference()
     changes = DeclaredField(declared=lambda: list_type(tagged_union(CHANGE_KINDS, suffix="Change")))
 
     class Meta:
@@ -203,7 +197,7 @@ class WhatIfOutcomeSerializer(serializers.Serializer[Any]):
     answer = WhatIfResultSerializer(allow_null=True, help_text="Result; null until it is computed.")
 
 
-class ReclaimPreviewQuery(QuerySerializer):
+class ReclaimPreviewQuery(rest.QuerySerializer):
     chip = serializers.CharField(max_length=60)
     cards = serializers.IntegerField(min_value=1, max_value=MOST_CARDS)
     together = serializers.IntegerField(
@@ -234,7 +228,7 @@ class ReclaimPreviewSerializer(serializers.Serializer[Any]):
 
 
 # Without a docstring, which would become the description of the operations.
-class ClaimForecastActions(CollectionViewSet[Claim]):
+class ClaimForecastActions(rest.CollectionViewSet[Claim]):
     tag = "scheduling"
 
     @extend_schema(
@@ -274,7 +268,7 @@ class ClaimForecastActions(CollectionViewSet[Claim]):
 
 
 # Without a docstring, which would become the description of the operations.
-class QueueReclaimActions(CollectionViewSet[Queue]):
+class QueueReclaimActions(rest.CollectionViewSet[Queue]):
     tag = "scheduling"
 
     @extend_schema(
@@ -295,7 +289,7 @@ class QueueReclaimActions(CollectionViewSet[Queue]):
         return Response(ReclaimPreviewSerializer(found).data)
 
 
-class WhatIfViewSet(CollectionViewSet[WhatIf]):
+class WhatIfViewSet(rest.CollectionViewSet[WhatIf]):
     """Questions about claims of the caller's teams."""
 
     tag = "scheduling"
@@ -335,8 +329,8 @@ class ReplicaPlacementSerializer(serializers.Serializer[Any]):
 
 
 class ClaimSerializer(serializers.ModelSerializer[Claim]):
-    team = ObjectReference()
-    queue = ObjectReference()
+    team = rest.ObjectReference()
+    queue = rest.ObjectReference()
     shape = RoleShapeSerializer(many=True)
     chips = serializers.ListField(child=serializers.CharField())
     placement = ReplicaPlacementSerializer(many=True)

@@ -14,13 +14,7 @@ from apps.accounts.api.idempotency import idempotent
 from apps.quotas.models import PriorityClass
 from apps.quotas.services.priority_classes import priority_class_delete, priority_class_save
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import (
-    LARGEST_INTEGER,
-    CollectionViewSet,
-    QuerySerializer,
-    StrictSerializer,
-    supports_dry_run,
-)
+from controlplane.web import rest
 
 
 class PriorityClassSerializer(serializers.ModelSerializer[PriorityClass]):
@@ -29,24 +23,24 @@ class PriorityClassSerializer(serializers.ModelSerializer[PriorityClass]):
         fields = ("uid", "name", "value", "description", "created_at")
 
 
-class PriorityClassWriteSerializer(StrictSerializer[Any]):
+class PriorityClassWriteSerializer(rest.StrictSerializer[Any]):
     name = serializers.SlugField(max_length=40)
     value = serializers.IntegerField(
-        min_value=-LARGEST_INTEGER,
-        max_value=LARGEST_INTEGER,
+        min_value=-rest.LARGEST_INTEGER,
+        max_value=rest.LARGEST_INTEGER,
         help_text="Higher values are scheduled first; values above 0 require the role queue admin.",
     )
     description = serializers.CharField(required=False, allow_blank=True, max_length=500)
 
 
-class PriorityDeleteQuery(QuerySerializer):
+class PriorityDeleteQuery(rest.QuerySerializer):
     force = serializers.BooleanField(
         default=False,
         help_text="Delete the class even if workloads use its value; they keep the value.",
     )
 
 
-class PriorityClassViewSet(CollectionViewSet[PriorityClass]):
+class PriorityClassViewSet(rest.CollectionViewSet[PriorityClass]):
     """Names for priorities; work that asks for one by its name keeps the number that it had then."""
 
     tag = "scheduling"
@@ -61,7 +55,7 @@ class PriorityClassViewSet(CollectionViewSet[PriorityClass]):
         description="Administrators only.",
         request=PriorityClassWriteSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = {"description": "", **self.validated_body(PriorityClassWriteSerializer)}
@@ -73,7 +67,7 @@ class PriorityClassViewSet(CollectionViewSet[PriorityClass]):
         description="Administrators only. Existing workloads keep their priority value.",
         request=PriorityClassWriteSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         row = self.get_object()
         given = self.validated_body(PriorityClassWriteSerializer, partial=True)

@@ -43,14 +43,7 @@ from apps.quotas.services.queue_tree_files import (
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.quotas.queue_files import FILE_FIELDS, dump_queue_file
 from controlplane.domain.quotas.queues import QUOTA_FIELDS
-from controlplane.web.rest import (
-    BoundedJSONParser,
-    CollectionViewSet,
-    QuerySerializer,
-    StrictSerializer,
-    StrictView,
-    require_body_within,
-)
+from controlplane.web import rest
 
 YAML = "application/yaml"
 
@@ -85,11 +78,11 @@ class YAMLParser(BaseParser):
         """:raises BodyTooLarge: if the announced content length exceeds the limit.
         :raises InvalidQueueFile: if it is not valid YAML of that kind.
         """
-        require_body_within(parser_context, limit=MAX_FILE_BYTES)
+        rest.require_body_within(parser_context, limit=MAX_FILE_BYTES)
         return load_yaml(stream.read().decode("utf-8", errors="replace"))
 
 
-class QueueFileQuotaSerializer(StrictSerializer[Any]):
+class QueueFileQuotaSerializer(rest.StrictSerializer[Any]):
     """The quota of a queue for one chip; what is left out has its default."""
 
     def get_fields(self) -> dict[str, Any]:
@@ -99,7 +92,7 @@ class QueueFileQuotaSerializer(StrictSerializer[Any]):
         }
 
 
-class QueueFileEntrySerializer(StrictSerializer[Any]):
+class QueueFileEntrySerializer(rest.StrictSerializer[Any]):
     """A queue of a file, with the queues below it; what is left out has its default."""
 
     team = serializers.CharField(
@@ -124,7 +117,7 @@ class QueueFileEntrySerializer(StrictSerializer[Any]):
         return {**super().get_fields(), **declared, "below": below}
 
 
-class QueueFileSerializer(StrictSerializer[Any]):
+class QueueFileSerializer(rest.StrictSerializer[Any]):
     """A queue tree, or a part of one, as a file."""
 
     below = serializers.CharField(
@@ -136,7 +129,7 @@ class QueueFileSerializer(StrictSerializer[Any]):
     queues = serializers.DictField(child=QueueFileEntrySerializer(), help_text="Queues by name.")
 
 
-class QueueTreeQuery(QuerySerializer):
+class QueueTreeQuery(rest.QuerySerializer):
     of = serializers.CharField(
         required=False, max_length=60, help_text="Name of a queue, to return only its subtree."
     )
@@ -152,12 +145,12 @@ class QueueTreeImportQuery(queues.QueueDryRunQuery):
     )
 
 
-class QueueTreeView(StrictView):
+class QueueTreeView(rest.StrictView):
     """Queues of the caller's teams and those for every team, as one file."""
 
     tag = "scheduling"
     token_scope = Scope.ADMIN
-    parser_classes = (BoundedJSONParser, YAMLParser)
+    parser_classes = (rest.BoundedJSONParser, YAMLParser)
     renderer_classes = (JSONRenderer, YAMLRenderer)
     queries = {"get": QueueTreeQuery, "put": QueueTreeImportQuery}
 
@@ -218,7 +211,7 @@ def queue_change_serializer_context(request: Request) -> dict[str, Any]:
     return {"names": queue_names(), "teams": frozenset(slugs)}
 
 
-class QueueChangeViewSet(CollectionViewSet[QueueChange]):
+class QueueChangeViewSet(rest.CollectionViewSet[QueueChange]):
     """For administrators of the company, and for queue admins what touched queues of their teams."""
 
     tag = "scheduling"

@@ -32,16 +32,7 @@ from apps.quotas.services.usage_ledger import card_rate_set
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.quotas.card_hours import Cost, DayRange, card_hours, month_of
 from controlplane.ports import adapter_registry
-from controlplane.web import downloads
-from controlplane.web.rest import (
-    ListFilters,
-    ObjectReference,
-    QuerySerializer,
-    ResourceViewSet,
-    StrictSerializer,
-    StrictView,
-    supports_dry_run,
-)
+from controlplane.web import downloads, rest
 
 GROUPINGS = [(one.value, one.value) for one in UsageReportGrouping]
 _EXACT = "Cards × microseconds: exact, and sums of it are."
@@ -61,8 +52,8 @@ class UsageRecordSerializer(_CardHoursSerializer, serializers.ModelSerializer[Us
     """Cards of one chip that a claim held for a time, on one day (UTC)."""
 
     claim = serializers.CharField(source="claim.uid", help_text="Uid of the claim.")
-    team = ObjectReference()
-    queue = ObjectReference()
+    team = rest.ObjectReference()
+    queue = rest.ObjectReference()
     user = serializers.CharField(
         source="user.username",
         default=None,
@@ -93,8 +84,8 @@ class UsageRecordSerializer(_CardHoursSerializer, serializers.ModelSerializer[Us
 class UsageDaySerializer(_CardHoursSerializer, serializers.ModelSerializer[UsageDay]):
     """The records of one day (UTC), summed."""
 
-    team = ObjectReference()
-    queue = ObjectReference()
+    team = rest.ObjectReference()
+    queue = rest.ObjectReference()
     user = serializers.CharField(source="user.username", default=None, allow_null=True)
     card_microseconds = serializers.IntegerField(help_text=_EXACT)
     claims = serializers.IntegerField(help_text="Number of claims.")
@@ -114,7 +105,7 @@ class UsageDaySerializer(_CardHoursSerializer, serializers.ModelSerializer[Usage
         )
 
 
-class _UsageFilters(ListFilters):
+class _UsageFilters(rest.ListFilters):
     team = serializers.CharField(required=False, help_text="Slug or uid of the team.")
     queue = serializers.CharField(required=False, help_text="Name of the queue.")
     user = serializers.CharField(required=False, help_text="User name.")
@@ -163,7 +154,7 @@ class UsageDayFilters(_UsageFilters):
     last = serializers.DateField(required=False, help_text="Last day.")
 
 
-class UsageMonthsQuery(QuerySerializer):
+class UsageMonthsQuery(rest.QuerySerializer):
     first = serializers.DateField(
         required=False, help_text="First day. Default: the first day of this month."
     )
@@ -223,7 +214,7 @@ class CardRateSerializer(serializers.ModelSerializer[CardRate]):
         return str(settings.NINEFOLD_CURRENCY)
 
 
-class CardRateChangeSerializer(StrictSerializer[Any]):
+class CardRateChangeSerializer(rest.StrictSerializer[Any]):
     per_hour = serializers.DecimalField(max_digits=12, decimal_places=4, min_value=Decimal(0))
 
 
@@ -251,7 +242,7 @@ class CSVRenderer(BaseRenderer):
     format = "csv"
 
 
-class UsageRecordViewSet(ResourceViewSet[UsageRecord]):
+class UsageRecordViewSet(rest.ResourceViewSet[UsageRecord]):
     """What the caller's teams held, and others in queues that the caller looks after."""
 
     tag = "scheduling"
@@ -302,7 +293,7 @@ def _usage_record_csv_lines(rows: Iterable[UsageRecord]) -> Iterator[list[object
         ]
 
 
-class UsageDayViewSet(mixins.ListModelMixin, ResourceViewSet[UsageDay]):
+class UsageDayViewSet(mixins.ListModelMixin, rest.ResourceViewSet[UsageDay]):
     """The ledger by day, as it was summed within the last minutes."""
 
     tag = "scheduling"
@@ -317,7 +308,7 @@ class UsageDayViewSet(mixins.ListModelMixin, ResourceViewSet[UsageDay]):
         return super().list(request, *args, **kwargs)
 
 
-class UsageMonthsView(StrictView):
+class UsageMonthsView(rest.StrictView):
     tag = "scheduling"
     token_scope = Scope.ADMIN
     queries = {"get": UsageMonthsQuery}
@@ -346,7 +337,7 @@ class UsageMonthsView(StrictView):
         return Response(UsageMonthsSerializer(report).data)
 
 
-class CardRatesView(StrictView):
+class CardRatesView(rest.StrictView):
     tag = "scheduling"
     token_scope = Scope.ADMIN
 
@@ -361,7 +352,7 @@ class CardRatesView(StrictView):
         return Response(CardRateSerializer(rows, many=True).data)
 
 
-class CardRateView(StrictView):
+class CardRateView(rest.StrictView):
     tag = "scheduling"
     token_scope = Scope.ADMIN
 
@@ -372,7 +363,7 @@ class CardRateView(StrictView):
         request=CardRateChangeSerializer,
         responses=CardRateSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def put(self, request: Request, chip: str) -> Response:
         self._require_rate_permission(request, chip)
         given = self.validated_body(CardRateChangeSerializer)

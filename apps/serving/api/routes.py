@@ -17,24 +17,18 @@ from apps.serving import selectors
 from apps.serving.models import Backend, Deployment, Route, RouteBackend
 from apps.serving.services.routes import MAX_WEIGHT, route_weights_set
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.web.rest import (
-    CollectionViewSet,
-    ObjectReference,
-    StrictSerializer,
-    VisibleUidField,
-    supports_dry_run,
-)
+from controlplane.web import rest
 
 
 class RouteBackendSerializer(serializers.Serializer[RouteBackend]):
-    deployment = ObjectReference(source="backend.revision.deployment")
+    deployment = rest.ObjectReference(source="backend.revision.deployment")
     revision = serializers.IntegerField(source="backend.revision.number")
     weight = serializers.IntegerField(help_text="Share of the requests, relative to the others.")
 
 
 class RouteSerializer(serializers.ModelSerializer[Route]):
-    team = ObjectReference(source="deployment.team")
-    deployment = ObjectReference(help_text="The deployment that it was created with.")
+    team = rest.ObjectReference(source="deployment.team")
+    deployment = rest.ObjectReference(help_text="The deployment that it was created with.")
     backends = serializers.SerializerMethodField()
 
     class Meta:
@@ -46,8 +40,8 @@ class RouteSerializer(serializers.ModelSerializer[Route]):
         return [dict(RouteBackendSerializer(row).data) for row in route.weights.all()]
 
 
-class RouteBackendWriteSerializer(StrictSerializer[Any]):
-    deployment = VisibleUidField(
+class RouteBackendWriteSerializer(rest.StrictSerializer[Any]):
+    deployment = rest.VisibleUidField(
         visible=selectors.deployments_visible, help_text="Name or uid of a deployment of the team."
     )
     weight = serializers.IntegerField(
@@ -55,7 +49,7 @@ class RouteBackendWriteSerializer(StrictSerializer[Any]):
     )
 
 
-class RouteChangeSerializer(StrictSerializer[Any]):
+class RouteChangeSerializer(rest.StrictSerializer[Any]):
     backends = serializers.ListField(
         child=RouteBackendWriteSerializer(),
         min_length=1,
@@ -70,7 +64,7 @@ class RouteFilters(TeamListFilters):
     name = serializers.CharField(required=False, help_text="Exact name.")
 
 
-class RouteViewSet(CollectionViewSet[Route]):
+class RouteViewSet(rest.CollectionViewSet[Route]):
     tag = "serving"
     summaries = {"list": "Routes", "retrieve": "A route with its backends"}
     token_scope = Scope.SERVING
@@ -97,7 +91,7 @@ class RouteViewSet(CollectionViewSet[Route]):
         "deployment that the route was created with stays, if only with weight 0.",
         request=RouteChangeSerializer,
     )
-    @supports_dry_run
+    @rest.supports_dry_run
     def partial_update(self, request: Request, uid: str) -> Response:
         route = self.get_object()
         accounts.require_permission(request.user, Permission.DEPLOY, team=route.deployment.team)

@@ -35,15 +35,9 @@ from controlplane.domain.serving.rollouts import (
     RolloutStrategy,
 )
 from controlplane.ports.engines import EngineTask
+from controlplane.web import rest
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.references import ReferenceNaming, register_reference_naming
-from controlplane.web.rest import (
-    LARGEST_INTEGER,
-    ObjectReference,
-    QuerySerializer,
-    StrictSerializer,
-    VisibleUidField,
-)
 from controlplane.web.spec_schemas import EngineSpecField
 
 register_reference_naming(
@@ -57,7 +51,7 @@ register_reference_naming(
 
 
 class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
-    team = ObjectReference()
+    team = rest.ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
     queue = serializers.CharField(source="queue.name")
     route = serializers.CharField(
@@ -130,7 +124,7 @@ class DeploymentBackendSerializer(serializers.ModelSerializer[Backend]):
 
 class RevisionAdapterSerializer(serializers.ModelSerializer[RevisionAdapter]):
     name = serializers.CharField(help_text="Model name at the gateway.")
-    model_version = ObjectReference()
+    model_version = rest.ObjectReference()
 
     class Meta:
         model = RevisionAdapter
@@ -138,7 +132,7 @@ class RevisionAdapterSerializer(serializers.ModelSerializer[RevisionAdapter]):
 
 
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
-    model_version = ObjectReference()
+    model_version = rest.ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
     spec = EngineSpecField(tasks=EngineTask.SERVE)
     operations = serializers.SerializerMethodField(
@@ -226,11 +220,11 @@ class DeploymentDetailSerializer(DeploymentSerializer):
         return list(RevisionSerializer(revisions, many=True).data)
 
 
-class AdapterRequestSerializer(StrictSerializer[Any]):
+class AdapterRequestSerializer(rest.StrictSerializer[Any]):
     name = serializers.SlugField(
         max_length=80, help_text="Model name at the gateway; unique in the company."
     )
-    model_version = VisibleUidField(
+    model_version = rest.VisibleUidField(
         visible=registry.model_versions_visible,
         help_text="A version that was fine-tuned with LoRA from the deployed one.",
     )
@@ -260,7 +254,7 @@ class ReplicaAmountField(serializers.Field[str, Any, str, Any]):
         return value
 
 
-class RolloutStrategySerializer(StrictSerializer[Any]):
+class RolloutStrategySerializer(rest.StrictSerializer[Any]):
     """How many replicas a rollout replaces at a time."""
 
     max_surge = ReplicaAmountField(
@@ -280,22 +274,22 @@ class RolloutStrategySerializer(StrictSerializer[Any]):
         return {name: attrs[name] for name in ("max_surge", "max_unavailable") if name in attrs}
 
 
-class RolloutUndoSerializer(StrictSerializer[Any]):
+class RolloutUndoSerializer(rest.StrictSerializer[Any]):
     to_revision = serializers.IntegerField(
         required=False,
         default=None,
         allow_null=True,
         min_value=1,
-        max_value=LARGEST_INTEGER,
+        max_value=rest.LARGEST_INTEGER,
         help_text="Number of the revision. Default: the one that serves while a rollout is in progress, or else "
         "the one before the newest.",
     )
 
 
-class RevisionConfigurationSerializer(StrictSerializer[Any]):
+class RevisionConfigurationSerializer(rest.StrictSerializer[Any]):
     """What a revision serves, and how."""
 
-    model_version = VisibleUidField(visible=registry.model_versions_visible)
+    model_version = rest.VisibleUidField(visible=registry.model_versions_visible)
     engine = serializers.CharField(required=False, max_length=40)
     spec = EngineSpecField(
         tasks=EngineTask.SERVE,
@@ -378,7 +372,7 @@ class DeploymentCreateSerializer(
         }
 
 
-class DeploymentScaleSerializer(StrictSerializer[Any]):
+class DeploymentScaleSerializer(rest.StrictSerializer[Any]):
     replicas = serializers.IntegerField(
         min_value=1,
         max_value=MAX_REPLICAS,
@@ -396,7 +390,7 @@ class DeploymentFilters(TeamListFilters):
 
 
 class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
-    team = ObjectReference()
+    team = rest.ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
     routes = serializers.ListField(
         child=serializers.CharField(),
@@ -453,13 +447,13 @@ class ApiKeyCreateSerializer(TeamOwnedSerializer):
         help_text="Models that the key permits; null: all models of the team.",
     )
     requests_per_minute = serializers.IntegerField(
-        required=False, allow_null=True, default=None, min_value=1, max_value=LARGEST_INTEGER
+        required=False, allow_null=True, default=None, min_value=1, max_value=rest.LARGEST_INTEGER
     )
     tokens_per_minute = serializers.IntegerField(
-        required=False, allow_null=True, default=None, min_value=1, max_value=LARGEST_INTEGER
+        required=False, allow_null=True, default=None, min_value=1, max_value=rest.LARGEST_INTEGER
     )
     concurrency = serializers.IntegerField(
-        required=False, allow_null=True, default=None, min_value=1, max_value=LARGEST_INTEGER
+        required=False, allow_null=True, default=None, min_value=1, max_value=rest.LARGEST_INTEGER
     )
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
 
@@ -467,7 +461,7 @@ class ApiKeyCreateSerializer(TeamOwnedSerializer):
         return validate_future(value)
 
 
-class ApiKeyChangeSerializer(StrictSerializer[Any]):
+class ApiKeyChangeSerializer(rest.StrictSerializer[Any]):
     """What is left out is not changed; null removes a limit."""
 
     name = serializers.CharField(required=False, max_length=80)
@@ -479,13 +473,13 @@ class ApiKeyChangeSerializer(StrictSerializer[Any]):
         help_text="Models that the key permits; null: all models of the team.",
     )
     requests_per_minute = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, max_value=LARGEST_INTEGER
+        required=False, allow_null=True, min_value=1, max_value=rest.LARGEST_INTEGER
     )
     tokens_per_minute = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, max_value=LARGEST_INTEGER
+        required=False, allow_null=True, min_value=1, max_value=rest.LARGEST_INTEGER
     )
     concurrency = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, max_value=LARGEST_INTEGER
+        required=False, allow_null=True, min_value=1, max_value=rest.LARGEST_INTEGER
     )
     expires_at = serializers.DateTimeField(required=False, allow_null=True)
 
@@ -498,8 +492,8 @@ class ApiKeyFilters(TeamListFilters):
 
 
 class GatewayUsageSerializer(serializers.ModelSerializer[GatewayCall]):
-    key = ObjectReference(allow_null=True)
-    team = ObjectReference(allow_null=True)
+    key = rest.ObjectReference(allow_null=True)
+    team = rest.ObjectReference(allow_null=True)
 
     class Meta:
         model = GatewayCall
@@ -534,7 +528,7 @@ class GatewayUsageFilters(TeamListFilters):
         "outcome": "outcome",
     }
 
-    key = VisibleUidField(
+    key = rest.VisibleUidField(
         visible=selectors.api_keys_visible, required=False, help_text="Uid of the key."
     )
     route = serializers.CharField(required=False, help_text="Model name.")
@@ -555,12 +549,12 @@ class GatewayUsageFilters(TeamListFilters):
         }
 
 
-class GatewayPollQuery(QuerySerializer):
+class GatewayPollQuery(rest.QuerySerializer):
     after = serializers.IntegerField(default=0, min_value=0, max_value=2**63 - 1)
     wait = serializers.IntegerField(default=0, min_value=0, max_value=20)
 
 
-class GatewayCallSerializer(StrictSerializer[Any]):
+class GatewayCallSerializer(rest.StrictSerializer[Any]):
     """One request, as a gateway tells it."""
 
     at = serializers.DateTimeField()
@@ -570,8 +564,8 @@ class GatewayCallSerializer(StrictSerializer[Any]):
     operation = serializers.CharField(max_length=20)
     status = serializers.IntegerField(min_value=0, max_value=32767)
     outcome = serializers.CharField(max_length=20)
-    prompt_tokens = serializers.IntegerField(min_value=0, max_value=LARGEST_INTEGER)
-    completion_tokens = serializers.IntegerField(min_value=0, max_value=LARGEST_INTEGER)
+    prompt_tokens = serializers.IntegerField(min_value=0, max_value=rest.LARGEST_INTEGER)
+    completion_tokens = serializers.IntegerField(min_value=0, max_value=rest.LARGEST_INTEGER)
     duration_ms = serializers.FloatField(min_value=0)
     first_token_ms = serializers.FloatField(min_value=0, allow_null=True)
 
@@ -579,7 +573,7 @@ class GatewayCallSerializer(StrictSerializer[Any]):
         return value.isoformat()
 
 
-class UsageBatchSerializer(StrictSerializer[Any]):
+class UsageBatchSerializer(rest.StrictSerializer[Any]):
     gateway = serializers.CharField(max_length=80)
     sequence = serializers.IntegerField(min_value=0, max_value=2**63 - 1)
     records = GatewayCallSerializer(many=True)

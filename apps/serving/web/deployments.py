@@ -51,6 +51,7 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaState,
 )
 from controlplane.domain.serving.model_kinds import Operation
+from controlplane.web.forms import row_choice_field
 from controlplane.web.pages import PageTab, render_page
 from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
@@ -67,12 +68,7 @@ class DeploymentFilter(FilterForm):
     text = forms.CharField(label=lazy("Name contains"), max_length=80)
     state = forms.ChoiceField(label=lazy("State"))
     model = forms.CharField(label=lazy("Model"), max_length=80)
-    team = forms.ModelChoiceField(
-        label=lazy("Team"),
-        queryset=Team.objects.none(),
-        to_field_name="uid",
-        empty_label=lazy("any team"),
-    )
+    team = row_choice_field(Team, lazy("Team"), empty_label=lazy("any team"))
 
     lookups: ClassVar[Mapping[str, str]] = {
         "text": "name__icontains",

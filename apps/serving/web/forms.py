@@ -49,7 +49,7 @@ from controlplane.domain.serving.rollouts import RolloutStrategy
 from controlplane.domain.specs.serving import SERVE
 from controlplane.ports import adapter_registry
 from controlplane.ports.engines import EngineTask, ModelFacts
-from controlplane.web.forms import StyledForm
+from controlplane.web.forms import StyledForm, row_choice_field
 from controlplane.web.reasons import render_reason
 
 #: Set to the deployment's name.
@@ -145,12 +145,7 @@ class RevisionConfigurationForm(StyledForm):
     more = ("engine", "cards", "max_surge", "max_unavailable", *SPEC_FIELD_NAMES)
     finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip", "model": "model_version"}
 
-    model_version = forms.ModelChoiceField(
-        label=_("Model"),
-        queryset=ModelVersion.objects.none(),
-        to_field_name="uid",
-        empty_label=_("Select an option"),
-    )
+    model_version = row_choice_field(ModelVersion, _("Model"))
     chip = forms.ChoiceField(label=_("Chip"))
     cards = forms.IntegerField(label=_("Cards per replica"), initial=1, min_value=1)
     max_surge = forms.CharField(

@@ -19,7 +19,7 @@ from django.utils.translation import pgettext_lazy
 from apps.accounts.models import User
 from apps.fleet import selectors as fleet
 from apps.jobs.services import default_engine_for_task
-from apps.jobs.web.forms import QueuedWorkloadForm, number_field
+from apps.jobs.web.forms import QueuedWorkloadForm, number_field, same_names
 from apps.jobs.web.job_page import flattened_spec_rows
 from apps.models import selectors as models
 from apps.models.models import DatasetVersion, ModelVersion
@@ -37,7 +37,7 @@ from controlplane.domain.pipelines.lifecycle import (
 )
 from controlplane.domain.specs.evaluation import METRICS, SCHEMES
 from controlplane.ports import adapter_registry
-from controlplane.web.forms import StyledForm
+from controlplane.web.forms import StyledForm, row_choice_field
 from controlplane.web.templatetags.ninefold import humanized, number
 
 _MAX_SLUG_LENGTH = 80
@@ -171,11 +171,7 @@ class FinetuneStepForm(StepForm):
     icon = "adjustments"
     title = _("Fine-tune")
     text = _("Train the model on the dataset. Creates a new version.")
-    spec_fields: ClassVar[Mapping[str, str]] = {
-        "method": "method",
-        "epochs": "epochs",
-        "learning_rate": "learning_rate",
-    }
+    spec_fields: ClassVar[Mapping[str, str]] = same_names("method", "epochs", "learning_rate")
 
     output_name = forms.SlugField(
         label=_("New model name"),
@@ -202,11 +198,7 @@ class EvaluateStepForm(StepForm):
     icon = "chart-line"
     title = _("Evaluate")
     text = _("Evaluate the version on a dataset split.")
-    spec_fields: ClassVar[Mapping[str, str]] = {
-        "metrics": "metrics",
-        "split": "split",
-        "limit": "limit",
-    }
+    spec_fields: ClassVar[Mapping[str, str]] = same_names("metrics", "split", "limit")
 
     metrics = forms.MultipleChoiceField(
         label=_("Metrics"),
@@ -375,17 +367,10 @@ class PipelineSharedForm(QueuedWorkloadForm):
         required=False,
         help_text=_("Default: the dataset name."),
     )
-    model_version = forms.ModelChoiceField(
-        label=pgettext_lazy("pipeline", "Start model"),
-        queryset=ModelVersion.objects.none(),
-        to_field_name="uid",
-        empty_label=_("Select an option"),
-    )
-    dataset_version = forms.ModelChoiceField(
-        label=_("Dataset"),
-        queryset=DatasetVersion.objects.none(),
-        to_field_name="uid",
-        empty_label=_("Select an option"),
+    model_version = row_choice_field(ModelVersion, pgettext_lazy("pipeline", "Start model"))
+    dataset_version = row_choice_field(
+        DatasetVersion,
+        _("Dataset"),
         help_text=_("Used by all steps: training, calibration and evaluation."),
     )
     chip = forms.ChoiceField(label=_("Chip"))

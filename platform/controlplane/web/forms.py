@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import Model
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext_lazy as _
 
@@ -51,6 +52,19 @@ def has_only_required_errors(*of: forms.Form) -> bool:
 def submitted_data(request: HttpRequest) -> QueryDict | None:
     """The data of a form; None unless it was submitted."""
     return request.POST if request.method == "POST" else None
+
+
+def row_choice_field(
+    model: type[Model], label: Any, *, empty_label: Any = "", **options: Any
+) -> forms.ModelChoiceField[Any]:
+    """A field that names a row by its uid; the form sets the rows that it offers."""
+    return forms.ModelChoiceField(
+        label=label,
+        queryset=model._default_manager.none(),
+        to_field_name="uid",
+        empty_label=empty_label or _("Select an option"),
+        **options,
+    )
 
 
 class StyledForm(forms.Form):
