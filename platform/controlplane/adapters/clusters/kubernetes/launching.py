@@ -80,6 +80,8 @@ class PodLauncher:
         self.profile = profile
         self.installation = installation
         self._namespaces: dict[str, PodSecurityLevel] = {}
+        #: Launch → its namespace, as far as this process has seen it.
+        self._launch_namespaces: dict[str, str] = {}
         self._devices = DraDevices(api, profile.device_classes, installation=installation)
 
     def _find_launches(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
@@ -96,6 +98,7 @@ class PodLauncher:
             raise
         except (ApiRefused, LaunchRefused) as refusal:
             self._undo_launch(launch, namespace=namespace, refusal=refusal)
+        self._launch_namespaces[launch.name] = namespace
 
     def _create_objects(self, launch: Launch, *, namespace: str) -> None:
         check_launch_identifier(launch.name)
