@@ -41,7 +41,7 @@ from controlplane.adapters.clusters.volcano.jobs import SchedulingTarget
 from controlplane.adapters.clusters.volcano.launch_status import (
     ABORTED,
     VolcanoObjects,
-    with_replica_indices,
+    with_replica_index,
     with_volcano_status,
 )
 from controlplane.domain.common.reasons import Reason, join_reasons
@@ -88,7 +88,7 @@ class VolcanoCluster(KubernetesCluster):
 
     def _pods_by_launch(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
         return {
-            name: with_replica_indices(pods)
+            name: [with_replica_index(pod) for pod in pods]
             for name, pods in super()._pods_by_launch(requested_names).items()
         }
 
