@@ -149,10 +149,13 @@ class LaunchPlan:
         return sum(len(role.placements) for role in self.launch.roles)
 
     def owner_labels(self, **more: str) -> dict[str, str]:
-        ours = object_names.owner_labels(
+        return {**self.fill_launch_names(self.extras.labels), **self.selector_labels(**more)}
+
+    def selector_labels(self, **more: str) -> dict[str, str]:
+        """Labels by which objects of the Launch are found; those of the vendor are no part of them."""
+        return object_names.owner_labels(
             installation=self.installation, launch=self.launch.name, **more
         )
-        return {**self.fill_launch_names(self.extras.labels), **ours}
 
     def named(self, text: str) -> str:
         """A text of the vendor's with the Launch's name in it."""

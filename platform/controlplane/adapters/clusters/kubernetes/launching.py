@@ -319,14 +319,12 @@ class PodLauncher:
         self.api.delete(f"{path}/configmaps/{name}")
 
     def _remove_finalizer(self, pod: Object) -> None:
-        """Remove the finalizer, as the end was observed."""
         finalizers = pod["metadata"].get("finalizers") or ()
         remaining = [each for each in finalizers if each != object_names.OBSERVED] or None
         self.api.merge_if_found(pod_path(pod), {"metadata": {"finalizers": remaining}})
 
 
 def _vendor_pod_settings(replicas: Mapping[str, Sequence[PlannedReplica]]) -> VendorPodSettings:
-    """What the chip vendor requires of pods."""
     chips = {card.chip for each in replicas.values() for one in each for card in one.cards}
     for chip in sorted(chips):
         known = adapter_registry.chip_by_name(chip)

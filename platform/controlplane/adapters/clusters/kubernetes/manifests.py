@@ -134,9 +134,7 @@ def service_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
     spec = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
-        "selector": object_names.owner_labels(
-            installation=plan.installation, launch=plan.launch.name
-        ),
+        "selector": plan.selector_labels(),
     }
     return api_object("Service", metadata_with_owner(plan, owner, name=plan.launch.name), spec=spec)
 
@@ -145,14 +143,11 @@ def node_port_service_manifest(
     plan: LaunchPlan, role: LaunchRole, *, index: int, owner: Manifest
 ) -> Manifest:
     """A way in from outside of the cluster to one replica."""
+    place = {object_names.ROLE: role.name, object_names.INDEX: str(index)}
     spec = {
         "type": "NodePort",
         "externalTrafficPolicy": "Local",
-        "selector": object_names.owner_labels(
-            installation=plan.installation,
-            launch=plan.launch.name,
-            **{object_names.ROLE: role.name, object_names.INDEX: str(index)},
-        ),
+        "selector": plan.selector_labels(**place),
         "ports": [
             {"name": name, "port": number, "targetPort": number}
             for name, number in plan.ports(role).items()

@@ -23,9 +23,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     object_name,
 )
 from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
-from controlplane.adapters.clusters.kubernetes.cluster_profile import (
-    InvalidClusterProfile,
-)
+from controlplane.adapters.clusters.kubernetes.cluster_profile import InvalidClusterProfile
 from controlplane.adapters.clusters.kubernetes.connection_checks import SchedulerChecks
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.launch_status import FoundLaunch
@@ -113,8 +111,8 @@ class VolcanoCluster(KubernetesCluster):
             return {}
         names = [one.launch.name for one in some]
         created, groups = (self._objects_by_launch(path, names) for path in (_JOBS, _GROUPS))
-        queues = self.api.list(object_sync.QUEUES_PATH) if groups else ()
-        by_name = {object_name(queue): queue for queue in queues}
+        every_queue = self.api.list(object_sync.QUEUES_PATH) if groups else ()
+        by_name = {object_name(queue): queue for queue in every_queue}
         objects = {}
         for one, name in zip(some, names, strict=True):
             group = groups.get(name)
