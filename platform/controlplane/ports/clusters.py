@@ -96,6 +96,17 @@ class ExitCause(StrEnum):
 _KILLED_CODES = frozenset({129, 130, 137, 143})
 
 
+#: As reported by ``ninefold_runtime.exit_codes``; other programs are classified by their last lines.
+EXIT_DISK_FULL: Final = 28
+EXIT_OUT_OF_MEMORY: Final = 12
+_DISK_FULL_MESSAGES = ("No space left on device", "Errno 28", "Disk quota exceeded")
+
+
+def shows_full_disk(code: int, output: str) -> bool:
+    """Whether an exit code or the end of the output reports a full disk."""
+    return code == EXIT_DISK_FULL or any(phrase in output for phrase in _DISK_FULL_MESSAGES)
+
+
 def exit_cause_of_code(code: int) -> ExitCause:
     """The cause that an exit code shows where nothing else is known."""
     if code == 0:

@@ -118,6 +118,11 @@ TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
         ExitCause.DISK_FULL,
         "the disk is full: OSError: [Errno 28] No space left on device",
     ),
+    "a full quota of the disk": (
+        pod(ended(1, message="OSError: [Errno 122] Disk quota exceeded")),
+        ExitCause.DISK_FULL,
+        "the disk is full: OSError: [Errno 122] Disk quota exceeded",
+    ),
     "killed by somebody else": (
         pod(ended(137, message="step 12")),
         ExitCause.KILLED,

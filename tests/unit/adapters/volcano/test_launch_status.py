@@ -15,7 +15,7 @@ from controlplane.adapters.clusters.volcano import object_names
 from controlplane.adapters.clusters.volcano.launch_status import (
     VolcanoObjects,
     pending_reason,
-    with_replica_indices,
+    with_replica_index,
     with_volcano_status,
 )
 from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase
@@ -90,7 +90,7 @@ def seen(
 ) -> tuple[ObservedReplica, ...]:
     found = found_launch(
         "a",
-        with_replica_indices(pods),
+        [with_replica_index(pod) for pod in pods],
         record=record(stopped=stopped),
         unavailable_nodes=frozenset(),
         at=NOW,

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -43,9 +44,8 @@ _JSON: Final = "application/json"
 _METADATA: Final = f"{_JSON};as=PartialObjectMetadata{{list}};g=meta.k8s.io;v=v1,{_JSON}"
 _CONNECT, _READ = 5.0, 30.0
 _PAGE = 500
-_EXPIRED, _CONFLICT, _MISSING, _FORBIDDEN, _UNAUTHORIZED = 410, 409, 404, 403, 401
 #: Too many requests, or a time-out on the server's side: retry later.
-_LATER = (408, 429)
+_LATER = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LARGEST_REFUSAL = 64 * 1024
 
 
@@ -59,16 +59,16 @@ class ApiRefused(ClusterError):
 
     @property
     def missing(self) -> bool:
-        return self.status == _MISSING
+        return self.status == HTTPStatus.NOT_FOUND
 
     @property
     def exists(self) -> bool:
-        return self.status == _CONFLICT and self.reason == "AlreadyExists"
+        return self.status == HTTPStatus.CONFLICT and self.reason == "AlreadyExists"
 
     @property
     def expired(self) -> bool:
         """The requested resource version or list page has expired: list again."""
-        return self.status == _EXPIRED
+        return self.status == HTTPStatus.GONE
 
 
 class ApiAccessDenied(ApiRefused, ClusterUnavailable):
@@ -87,7 +87,6 @@ class ListPage:
 
 
 def api_object(kind: str, metadata: Manifest, *, version: str = "v1", **parts: object) -> Manifest:
-    """An object to be created."""
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
 
 
@@ -193,7 +192,7 @@ class KubernetesApi:
         try:
             return self.list(path, query=query)
         except ApiRefused as refusal:
-            if refusal.status == _UNAUTHORIZED:
+            if refusal.status == HTTPStatus.UNAUTHORIZED:
                 raise
             return ()
 
@@ -437,13 +436,13 @@ def error_for_status(code: int, status: Object, *, creating: bool = False) -> Cl
             "the API server is overloaded or not ready: {detail}",
             detail=message,
         )
-    if code == _UNAUTHORIZED:
+    if code == HTTPStatus.UNAUTHORIZED:
         message = Reason(
             "cluster.api.unauthorized",
             "the API server rejected the credential (401); it has expired or was revoked; enter a new one",
         )
         return ApiAccessDenied(status=code, reason=reason, message=message)
-    if code == _FORBIDDEN and not creating:
+    if code == HTTPStatus.FORBIDDEN and not creating:
         return ApiAccessDenied(
             status=code,
             reason=reason,

@@ -51,7 +51,6 @@ from controlplane.ports.clusters import (
     ObservedNode,
     ReplicaEndpoint,
 )
-from controlplane.ports.launches import Launch
 
 #: The secret of a Launch that its engine demands from callers.
 ENGINE_KEY = "NINEFOLD_ENGINE_KEY"
@@ -85,8 +84,6 @@ class KubernetesCluster(PodLauncher):
         access = in_cluster_access(os.environ) if in_cluster else from_kubeconfig(kubeconfig)
         super().__init__(KubernetesApi(access), profile=profile, installation=installation)
         self._in_cluster = in_cluster
-        #: Launch → its namespace, as far as this process has seen it.
-        self._launch_namespaces: dict[str, str] = {}
 
     def location(self) -> Mapping[str, str]:
         return {
@@ -118,13 +115,6 @@ class KubernetesCluster(PodLauncher):
             "cluster.isolation.pods",
             "Each replica is a pod without root, privileges or a token of the cluster's API; each "
             "team has its own namespace",
-        )
-
-    def launch(self, launch: Launch) -> None:
-        super().launch(launch)
-        team = launch.labels.get("team", "")
-        self._launch_namespaces[launch.name] = object_names.namespace_of(
-            team, prefix=self.profile.namespace
         )
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:

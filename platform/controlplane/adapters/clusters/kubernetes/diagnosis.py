@@ -234,22 +234,18 @@ def _node_of_config_map(name: str) -> str:
     return name.removeprefix(prefix)
 
 
-def _not_json_object_reason(value: object) -> Reason:
-    return Reason(
-        "node.signal.not_an_object",
-        "the value must be a JSON object, got {type}",
-        type=type(value).__name__,
-    )
-
-
 def _read_node_entry(node: str, values: object, *, where: str, into: SignalCollector) -> None:
     """The entry of one node: its cards, switches and other parts."""
-    if not isinstance(values, Mapping):
-        into.add_unreadable(where, node, _not_json_object_reason(values))
-        return
-    inner = next((values[key] for key in ("DeviceInfo", "NodeInfo") if key in values), values)
+    inner = values
+    if isinstance(values, Mapping):
+        inner = next((values[key] for key in ("DeviceInfo", "NodeInfo") if key in values), values)
     if not isinstance(inner, Mapping):
-        into.add_unreadable(where, node, _not_json_object_reason(inner))
+        reason = Reason(
+            "node.signal.not_an_object",
+            "the value must be a JSON object, got {type}",
+            type=type(inner).__name__,
+        )
+        into.add_unreadable(where, node, reason)
         return
     if isinstance(cards := inner.get("DeviceList"), Mapping):
         _read_cards(node, cards, where=where, into=into)
@@ -342,7 +338,6 @@ def _signals_by_fault_code(
 
 
 def _node_part_signals(node: str, parts: Iterable[object]) -> Iterator[ClusterSignal]:
-    """Faults of the node's other parts."""
     for part in parts:
         if not isinstance(part, Mapping):
             continue

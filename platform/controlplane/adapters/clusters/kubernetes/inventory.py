@@ -240,10 +240,7 @@ def is_node_cordoned(node: Object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NodeInventory:
-    """At one node."""
-
     node: Object
-    #: On it.
     pods: Sequence[Object]
     installation: str
     plugins: Sequence[ChipPlugin]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import object_names
@@ -22,7 +23,6 @@ from controlplane.ports.clusters import ClusterUnavailable
 
 ISOLATION_TAINT: Final = f"{object_names.DOMAIN}/isolated"
 EFFECT: Final = "NoSchedule"
-_CONFLICT: Final = 409
 _TRIES: Final = 5
 _LONGEST: Final = 1000
 
@@ -65,7 +65,7 @@ def write_isolation_taint(
             api.merge(path, {"metadata": metadata, "spec": {"taints": wanted or None}})
         except ApiRefused as refusal:
             # The node is another than was read, or no more.
-            if refusal.status != _CONFLICT and not refusal.missing:
+            if refusal.status != HTTPStatus.CONFLICT and not refusal.missing:
                 raise
         else:
             return True

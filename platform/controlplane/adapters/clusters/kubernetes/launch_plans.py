@@ -99,8 +99,11 @@ class LaunchPlan:
 
     def claimed(self, replica: PlannedReplica) -> Mapping[str, int]:
         """How many devices the replica claims, by DeviceClass; the others are requested as extended resources."""
-        classes = {each.resource: each.device_class for each in self.profile.device_classes}
+        classes = self._device_class_by_resource()
         return Counter(classes[card.resource] for card in replica.cards if card.resource in classes)
+
+    def _device_class_by_resource(self) -> Mapping[str, str]:
+        return {each.resource: each.device_class for each in self.profile.device_classes}
 
     def python(self) -> str:
         engine = self.launch.engine
@@ -146,10 +149,13 @@ class LaunchPlan:
         return sum(len(role.placements) for role in self.launch.roles)
 
     def owner_labels(self, **more: str) -> dict[str, str]:
-        ours = object_names.owner_labels(
+        return {**self.fill_launch_names(self.extras.labels), **self.selector_labels(**more)}
+
+    def selector_labels(self, **more: str) -> dict[str, str]:
+        """Labels by which objects of the Launch are found; those of the vendor are no part of them."""
+        return object_names.owner_labels(
             installation=self.installation, launch=self.launch.name, **more
         )
-        return {**self.fill_launch_names(self.extras.labels), **ours}
 
     def named(self, text: str) -> str:
         """A text of the vendor's with the Launch's name in it."""
@@ -160,12 +166,8 @@ class LaunchPlan:
 
     def extended_resources(self, replica: PlannedReplica) -> Mapping[str, int]:
         """Cards that the replica requests, and does not claim, by extended resource."""
-        claimed = {each.resource for each in self.profile.device_classes}
-        return Counter(
-            card.resource
-            for card in replica.cards
-            if card.resource and card.resource not in claimed
-        )
+        claimed = {"", *self._device_class_by_resource()}
+        return Counter(card.resource for card in replica.cards if card.resource not in claimed)
 
     def continuing(self, checkpoints: str) -> Self:
         """The same, going on in the folder of those checkpoints."""

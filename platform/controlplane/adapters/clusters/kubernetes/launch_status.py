@@ -34,11 +34,14 @@ from controlplane.adapters.clusters.kubernetes.api import (
 from controlplane.adapters.clusters.kubernetes.launch_plans import CONTAINER, DOWNLOADER, RECORD
 from controlplane.domain.common.reasons import Reason, reason_from_json, truncate_reason
 from controlplane.ports.clusters import (
+    EXIT_DISK_FULL,
+    EXIT_OUT_OF_MEMORY,
     ExitCause,
     ObservedLaunch,
     ObservedReplica,
     ReplicaPhase,
     exit_cause_of_code,
+    shows_full_disk,
 )
 
 #: The taint by which an administrator declares that a machine is shut down.
@@ -48,11 +51,9 @@ KUBELET_CONFIRMATION: Final = timedelta(seconds=20)
 #: Longest message of a replica.
 LONGEST_MESSAGE: Final = 600
 _SIGTERM, _SIGKILL = 143, 137
-_EXIT_DISK_FULL, _EXIT_OUT_OF_MEMORY = 28, 12
-_DISK_FULL: Final = "No space left on device"
 _OUT_OF_TIME: Final = Reason("attempt.exit.deadline_exceeded", "the job exceeded its time limit")
-_STOPPED: Final = Reason("attempt.stop.stopped", "stopped")
-_FINISHED: Final = Reason("attempt.exit.finished", "finished")
+STOPPED: Final = Reason("attempt.stop.stopped", "stopped")
+FINISHED: Final = Reason("attempt.exit.finished", "finished")
 _EVICTED: Final = Reason("attempt.exit.evicted", "the node evicted the pod")
 _OOM_KILLED: Final = Reason(
     "attempt.exit.oom_killed", "OOMKilled: the memory limit of the container was exceeded"
@@ -204,7 +205,6 @@ def _replica_key(pod: Object) -> tuple[str, int]:
 
 
 def pod_path(pod: Object) -> str:
-    """Its address in the API."""
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{object_name(pod)}"
 
 
@@ -288,11 +288,15 @@ def _failed_download(pod: Object) -> Mapping[str, Any] | None:
 def _download_exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
     if object_names.STOP_BY in annotations_of(pod):
         return ExitCause.STOPPED, _STOPPED_BEFORE_START
-    lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
-    disk_full = int(ended.get("exitCode", -1)) == _EXIT_DISK_FULL
+    disk_full = int(ended.get("exitCode", -1)) == EXIT_DISK_FULL
     cause = ExitCause.DISK_FULL if disk_full else ExitCause.NOT_PREPARED
-    detail = lines[-1] if lines else str(ended.get("reason") or "")
+    detail = _last_line(ended) or str(ended.get("reason") or "")
     return cause, append_reason_detail(_DOWNLOAD_FAILED, detail)
+
+
+def _last_line(ended: Mapping[str, Any]) -> str:
+    """Of its termination message, which is not blank; empty if there is none."""
+    return next(reversed(str(ended.get("message") or "").rstrip().splitlines()), "").strip()
 
 
 def _container_state(pod: Object) -> Mapping[str, Any]:
@@ -383,21 +387,18 @@ def _cause_before_start(pod: Object) -> tuple[ExitCause, str]:
 def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
     """The first of these that holds."""
     code, reason = int(ended.get("exitCode", -1)), str(ended.get("reason") or "")
-    lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
-    last = lines[-1] if lines else ""
-    status = nested_field(pod, "status")
+    last, status = _last_line(ended), nested_field(pod, "status")
     stop_requested = object_names.STOP_BY in annotations_of(pod)
     killed = bool(pod["metadata"].get("deletionTimestamp")) and code in (_SIGTERM, _SIGKILL)
     exited = Reason("attempt.exit.failed", "exited with code {exit_code}", exit_code=code)
-    disk_full = code == _EXIT_DISK_FULL or _DISK_FULL in last
     judgements = (
         (status.get("reason") == "DeadlineExceeded", ExitCause.OUT_OF_TIME, _OUT_OF_TIME, ""),
-        (stop_requested and code != 0, ExitCause.STOPPED, _STOPPED, ""),
-        (code == 0, ExitCause.FINISHED, _FINISHED, ""),
+        (stop_requested and code != 0, ExitCause.STOPPED, STOPPED, ""),
+        (code == 0, ExitCause.FINISHED, FINISHED, ""),
         (status.get("reason") == "Evicted", ExitCause.STOPPED, _EVICTED, status.get("message")),
         (reason == "OOMKilled", ExitCause.OUT_OF_MEMORY, _OOM_KILLED, ""),
-        (code == _EXIT_OUT_OF_MEMORY, ExitCause.OUT_OF_MEMORY, _OUT_OF_MEMORY, last),
-        (disk_full, ExitCause.DISK_FULL, _DISK_IS_FULL, last),
+        (code == EXIT_OUT_OF_MEMORY, ExitCause.OUT_OF_MEMORY, _OUT_OF_MEMORY, last),
+        (shows_full_disk(code, last), ExitCause.DISK_FULL, _DISK_IS_FULL, last),
         (reason in ("StartError", "ContainerCannotRun"), ExitCause.NOT_PREPARED, _RUN_ERROR, last),
         (killed, ExitCause.STOPPED, _POD_DELETED, ""),
         (True, exit_cause_of_code(code), exited, last),

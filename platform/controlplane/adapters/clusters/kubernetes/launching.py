@@ -80,6 +80,8 @@ class PodLauncher:
         self.profile = profile
         self.installation = installation
         self._namespaces: dict[str, PodSecurityLevel] = {}
+        #: Launch → its namespace, as far as this process has seen it.
+        self._launch_namespaces: dict[str, str] = {}
         self._devices = DraDevices(api, profile.device_classes, installation=installation)
 
     def _find_launches(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
@@ -96,6 +98,7 @@ class PodLauncher:
             raise
         except (ApiRefused, LaunchRefused) as refusal:
             self._undo_launch(launch, namespace=namespace, refusal=refusal)
+        self._launch_namespaces[launch.name] = namespace
 
     def _create_objects(self, launch: Launch, *, namespace: str) -> None:
         check_launch_identifier(launch.name)
@@ -316,14 +319,12 @@ class PodLauncher:
         self.api.delete(f"{path}/configmaps/{name}")
 
     def _remove_finalizer(self, pod: Object) -> None:
-        """Remove the finalizer, as the end was observed."""
         finalizers = pod["metadata"].get("finalizers") or ()
         remaining = [each for each in finalizers if each != object_names.OBSERVED] or None
         self.api.merge_if_found(pod_path(pod), {"metadata": {"finalizers": remaining}})
 
 
 def _vendor_pod_settings(replicas: Mapping[str, Sequence[PlannedReplica]]) -> VendorPodSettings:
-    """What the chip vendor requires of pods."""
     chips = {card.chip for each in replicas.values() for one in each for card in one.cards}
     for chip in sorted(chips):
         known = adapter_registry.chip_by_name(chip)

@@ -54,6 +54,7 @@ _LARGEST_FILES = 384 * 1024
 CHECKPOINTS = "checkpoints"
 _MASTER_PORT = 29_500
 _USER = "ninefold-job"
+_TMP = "/tmp"  # noqa: S108 - the pod's own
 #: Of the folder that inputs are mounted in, which holds nothing itself.
 _MOUNT_POINTS = 64 * MIB
 _MOST_FILES = 512
@@ -96,10 +97,7 @@ def record_manifest(plan: LaunchPlan) -> Manifest:
 
 
 def secret_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
-    secrets = plan.launch.secrets.items()
-    data = {name: b64encode(value.encode()).decode("ascii") for name, value in secrets}
-    metadata = metadata_with_owner(plan, owner, name=plan.launch.name)
-    return api_object("Secret", metadata, type="Opaque", data=data)
+    return _secret_of_values(plan, plan.launch.secrets, name=plan.launch.name, owner=owner)
 
 
 def downloads_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest | None:
@@ -110,8 +108,15 @@ def downloads_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest | None:
         {"digest": digest, "size": each.size, "url": each.url}
         for digest, each in sorted(plan.launch.downloads.items())
     ]
-    data = {_DOWNLOAD_LIST: b64encode(json.dumps({"files": files}).encode()).decode("ascii")}
-    metadata = metadata_with_owner(plan, owner, name=_downloads_name(plan))
+    values = {_DOWNLOAD_LIST: json.dumps({"files": files})}
+    return _secret_of_values(plan, values, name=_downloads_name(plan), owner=owner)
+
+
+def _secret_of_values(
+    plan: LaunchPlan, values: Mapping[str, str], *, name: str, owner: Manifest
+) -> Manifest:
+    data = {key: b64encode(value.encode()).decode("ascii") for key, value in values.items()}
+    metadata = metadata_with_owner(plan, owner, name=name)
     return api_object("Secret", metadata, type="Opaque", data=data)
 
 
@@ -129,9 +134,7 @@ def service_manifest(plan: LaunchPlan, *, owner: Manifest) -> Manifest:
     spec = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
-        "selector": object_names.owner_labels(
-            installation=plan.installation, launch=plan.launch.name
-        ),
+        "selector": plan.selector_labels(),
     }
     return api_object("Service", metadata_with_owner(plan, owner, name=plan.launch.name), spec=spec)
 
@@ -140,14 +143,11 @@ def node_port_service_manifest(
     plan: LaunchPlan, role: LaunchRole, *, index: int, owner: Manifest
 ) -> Manifest:
     """A way in from outside of the cluster to one replica."""
+    place = {object_names.ROLE: role.name, object_names.INDEX: str(index)}
     spec = {
         "type": "NodePort",
         "externalTrafficPolicy": "Local",
-        "selector": object_names.owner_labels(
-            installation=plan.installation,
-            launch=plan.launch.name,
-            **{object_names.ROLE: role.name, object_names.INDEX: str(index)},
-        ),
+        "selector": plan.selector_labels(**place),
         "ports": [
             {"name": name, "port": number, "targetPort": number}
             for name, number in plan.ports(role).items()
@@ -292,7 +292,7 @@ def pod_template(
 def _mounted_volumes(plan: LaunchPlan) -> Iterator[tuple[str, Manifest, list[Manifest]]]:
     """Name, source and mounts of each; outer folders before what is mounted inside of them."""
     launch, profile = plan.launch, plan.profile
-    own = {"work": WORK, "inputs": INPUTS, "home": HOME, "tmp": "/tmp"}  # noqa: S108 - the pod's own
+    own = {"work": WORK, "inputs": INPUTS, "home": HOME, "tmp": _TMP}
     for name, path in own.items():
         size = _MOUNT_POINTS if name == "inputs" else profile.ephemeral_storage
         yield name, {"emptyDir": {"sizeLimit": str(size)}}, [{"mountPath": path}]
@@ -419,6 +419,7 @@ def _downloader_manifest(plan: LaunchPlan) -> Manifest:
         {"name": f"host-{number}", "mountPath": each.at, "readOnly": True}
         for number, each in enumerate(profile.mounts)
     ]
+    plain = {"HOME": HOME, "PYTHONPATH": RUNTIME, "PYTHONUNBUFFERED": "1", "TMPDIR": _TMP}
     return {
         "name": DOWNLOADER,
         "image": profile.image or plan.image,
@@ -430,21 +431,13 @@ def _downloader_manifest(plan: LaunchPlan) -> Manifest:
             *(word for pair in arguments.items() for word in pair),
         ],
         "workingDir": CACHE,
-        "env": [
-            {"name": name, "value": value}
-            for name, value in (
-                ("HOME", HOME),
-                ("PYTHONPATH", RUNTIME),
-                ("PYTHONUNBUFFERED", "1"),
-                ("TMPDIR", "/tmp"),  # noqa: S108 - the pod's own
-            )
-        ],
+        "env": _plain_variables(plain),
         "resources": {"requests": dict.fromkeys(amounts, "0"), "limits": amounts},
         "securityContext": _container_security(plan),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "home", "mountPath": HOME},
-            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the pod's own
+            {"name": "tmp", "mountPath": _TMP},
             {"name": "runtime", "mountPath": RUNTIME, "subPath": ARCHIVE, "readOnly": True},
             {"name": "downloads", "mountPath": DOWNLOADS, "readOnly": True},
             {"name": "cache", "mountPath": CACHE},
@@ -460,6 +453,10 @@ def _container_security(plan: LaunchPlan) -> Manifest:
         "readOnlyRootFilesystem": plan.profile.read_only_root,
         "capabilities": {"drop": ["ALL"]},
     }
+
+
+def _plain_variables(values: Mapping[str, str]) -> list[Manifest]:
+    return [{"name": name, "value": text} for name, text in sorted(values.items())]
 
 
 def _probe_manifests(probe: ReadinessProbe, ports: Mapping[str, int]) -> Manifest:
@@ -495,7 +492,7 @@ def _environment_variables(
         "USER": _USER,
         "LOGNAME": _USER,
         "XDG_CACHE_HOME": f"{HOME}/.cache",
-        "TMPDIR": "/tmp",  # noqa: S108 - the pod's own
+        "TMPDIR": _TMP,
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
         "NINEFOLD_WORK": WORK,
@@ -513,7 +510,7 @@ def _environment_variables(
     }
     secrets = {name: {"name": launch.name, "key": name} for name in sorted(launch.secrets)}
     return [
-        *({"name": name, "value": text} for name, text in sorted(plain.items())),
+        *_plain_variables(plain),
         *({"name": name, "valueFrom": {"secretKeyRef": key}} for name, key in secrets.items()),
     ]
 

@@ -132,18 +132,15 @@ def _hypernode_domains(
 
 def _hypernode_levels(known: Mapping[str, Object]) -> Mapping[str, str]:
     """The level of each HyperNode's tier; tiers beyond the supported ones have none."""
-    tiers = {name: int(nested_field(each, "spec").get("tier") or 0) for name, each in known.items()}
-    texts = {
-        name: str(nested_field(each, "spec").get("tierName", "")) for name, each in known.items()
-    }
+    specs = {name: nested_field(each, "spec") for name, each in known.items()}
+    tiers = {name: int(spec.get("tier") or 0) for name, spec in specs.items()}
     named = {
-        tiers[name]: word.lower() for name, word in texts.items() if word.lower() in NETWORK_LEVELS
+        tiers[name]: word
+        for name, spec in specs.items()
+        if (word := str(spec.get("tierName", "")).lower()) in NETWORK_LEVELS
     }
     free = iter(level for level in _TIERS if level not in named.values())
-    of_tier = {
-        tier: named[tier] if tier in named else next(free, "")
-        for tier in sorted(set(tiers.values()))
-    }
+    of_tier = {tier: named.get(tier) or next(free, "") for tier in sorted(set(tiers.values()))}
     return {name: of_tier[tier] for name, tier in tiers.items()}
 
 

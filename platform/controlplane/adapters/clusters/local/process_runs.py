@@ -24,7 +24,12 @@ from pathlib import Path
 from controlplane.adapters.clusters.local.replica_logs import BoundedLog
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
-from controlplane.ports.clusters import ExitCause, exit_cause_of_code
+from controlplane.ports.clusters import (
+    EXIT_OUT_OF_MEMORY,
+    ExitCause,
+    exit_cause_of_code,
+    shows_full_disk,
+)
 from controlplane.ports.launches import Launch, LaunchRole
 from process_supervision import processes
 from process_supervision.files import try_lock
@@ -281,10 +286,6 @@ class ProcessRun:
                     os.killpg(self._process.pid, signal.SIGTERM)
 
 
-#: As reported by ``ninefold_runtime.exit_codes``; other programs are classified by their last lines.
-EXIT_DISK_FULL = 28
-EXIT_OUT_OF_MEMORY = 12
-_DISK_FULL_MESSAGES = ("No space left on device", "Errno 28", "Disk quota exceeded")
 #: How much of the end of the output may name the reason.
 _LAST_LINES = 15
 
@@ -321,7 +322,7 @@ def classify_exit(
         )
     end = "\n".join(output.splitlines()[-_LAST_LINES:])
     message: str
-    if code == EXIT_DISK_FULL or any(phrase in end for phrase in _DISK_FULL_MESSAGES):
+    if shows_full_disk(code, end):
         cause, message = ExitCause.DISK_FULL, Reason("attempt.exit.disk_full", "the disk is full")
     elif code == 128 + signal.SIGKILL and killed_by_kernel:
         cause, message = (

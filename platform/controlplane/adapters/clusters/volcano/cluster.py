@@ -23,9 +23,7 @@ from controlplane.adapters.clusters.kubernetes.api import (
     object_name,
 )
 from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
-from controlplane.adapters.clusters.kubernetes.cluster_profile import (
-    InvalidClusterProfile,
-)
+from controlplane.adapters.clusters.kubernetes.cluster_profile import InvalidClusterProfile
 from controlplane.adapters.clusters.kubernetes.connection_checks import SchedulerChecks
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.launch_status import FoundLaunch
@@ -41,7 +39,7 @@ from controlplane.adapters.clusters.volcano.jobs import SchedulingTarget
 from controlplane.adapters.clusters.volcano.launch_status import (
     ABORTED,
     VolcanoObjects,
-    with_replica_indices,
+    with_replica_index,
     with_volcano_status,
 )
 from controlplane.domain.common.reasons import Reason, join_reasons
@@ -88,7 +86,7 @@ class VolcanoCluster(KubernetesCluster):
 
     def _pods_by_launch(self, requested_names: Sequence[str]) -> Mapping[str, Sequence[Object]]:
         return {
-            name: with_replica_indices(pods)
+            name: [with_replica_index(pod) for pod in pods]
             for name, pods in super()._pods_by_launch(requested_names).items()
         }
 
@@ -113,8 +111,8 @@ class VolcanoCluster(KubernetesCluster):
             return {}
         names = [one.launch.name for one in some]
         created, groups = (self._objects_by_launch(path, names) for path in (_JOBS, _GROUPS))
-        queues = self.api.list(object_sync.QUEUES_PATH) if groups else ()
-        by_name = {object_name(queue): queue for queue in queues}
+        every_queue = self.api.list(object_sync.QUEUES_PATH) if groups else ()
+        by_name = {object_name(queue): queue for queue in every_queue}
         objects = {}
         for one, name in zip(some, names, strict=True):
             group = groups.get(name)

@@ -21,10 +21,7 @@ from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import manifests
 from controlplane.adapters.clusters.kubernetes import object_names as marking
-from controlplane.adapters.clusters.kubernetes.api import (
-    Manifest,
-    api_object,
-)
+from controlplane.adapters.clusters.kubernetes.api import Manifest, api_object
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan, PlannedReplica
 from controlplane.adapters.clusters.volcano import object_names
 from controlplane.ports.clusters import LaunchRefused
@@ -108,7 +105,6 @@ def member_pod_manifest(
     *,
     owner: Manifest,
 ) -> Manifest:
-    """A pod of the PodGroup."""
     created = manifests.pod_manifest(plan, role, replica, owner=owner)
     created["metadata"]["annotations"][object_names.GROUP] = plan.launch.name
     return {**created, "spec": _with_scheduling_target(plan, created["spec"], target)}
@@ -162,7 +158,6 @@ def _with_scheduling_target(plan: LaunchPlan, spec: Manifest, target: Scheduling
 
 
 def _total_resources(plan: LaunchPlan) -> dict[str, str]:
-    """Total requests of all pods."""
     cpu = memory = 0
     cards: Counter[str] = Counter()
     for role in plan.launch.roles:

@@ -17,7 +17,7 @@ show an eviction; when it is gone, Volcano's event does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,7 +31,9 @@ from controlplane.adapters.clusters.kubernetes.api import (
 )
 from controlplane.adapters.clusters.kubernetes.inventory import parse_amount
 from controlplane.adapters.clusters.kubernetes.launch_status import (
+    FINISHED,
     LONGEST_MESSAGE,
+    STOPPED,
     FoundLaunch,
     append_reason_detail,
 )
@@ -65,10 +67,7 @@ _JOB_DELETED: Final = Reason("volcano.job.deleted", "the Volcano Job was deleted
 _ENDED: Final[Mapping[str, tuple[ExitCause, str]]] = {
     **dict.fromkeys(ABORTED, (ExitCause.STOPPED, _BROKEN)),
     **dict.fromkeys(("Terminating", "Terminated"), (ExitCause.STOPPED, _SIBLING)),
-    **dict.fromkeys(
-        ("Completing", "Completed"),
-        (ExitCause.FINISHED, Reason("attempt.exit.finished", "finished")),
-    ),
+    **dict.fromkeys(("Completing", "Completed"), (ExitCause.FINISHED, FINISHED)),
     "Failed": (ExitCause.FAILED, Reason("volcano.job.failed", "the Volcano Job failed")),
 }
 
@@ -94,12 +93,8 @@ class VolcanoObjects:
         return "" if self.job is None else str(self.job_state.get("phase") or "Pending")
 
 
-def with_replica_indices(pods: Sequence[Object]) -> list[Object]:
-    """Pods of a Job with our index label added; our own pods unchanged."""
-    return [_with_index(pod) for pod in pods]
-
-
-def _with_index(pod: Object) -> Object:
+def with_replica_index(pod: Object) -> Object:
+    """A pod of a Job with our index label added; our own pods unchanged."""
     labels, word = labels_of(pod), object_names.TASK_INDEX
     place = labels.get(word) or annotations_of(pod).get(word)
     if marking.INDEX in labels or place is None:
@@ -185,8 +180,7 @@ def _replica_without_pod(
         replica = replace(replica, phase=ReplicaPhase.PREPARING, message=pending_reason(objects))
         return replace(replica, cause=None, exit_code=None, ended_at=None)
     if ended is None or (stopped and objects.phase in ABORTED):
-        cause = ExitCause.STOPPED
-        text = Reason("attempt.stop.stopped", "stopped")
+        cause, text = ExitCause.STOPPED, STOPPED
     else:
         cause, text = ended
         text = _eviction_reason(found, objects) or text

@@ -11,11 +11,7 @@ import re
 from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import object_names
-from controlplane.adapters.clusters.kubernetes.api import (
-    Manifest,
-    Object,
-    api_object,
-)
+from controlplane.adapters.clusters.kubernetes.api import Manifest, Object, api_object
 
 QUEUES: Final = "scheduling.volcano.sh/v1beta1"
 JOBS: Final = "batch.volcano.sh/v1alpha1"

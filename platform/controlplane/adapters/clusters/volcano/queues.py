@@ -368,5 +368,4 @@ def queue_amounts(queue: Object, word: str) -> Mapping[str, int]:
 
 
 def parent_name(queue: Object) -> str:
-    """Name of the queue above."""
     return str(nested_field(queue, "spec", "parent") or object_names.ROOT)
