@@ -227,6 +227,74 @@ def test_a_body_that_drips(attacked: AttackedGateway, connect: Connect) -> None:
     assert attacked.engine.bodies == []
 
 
+def test_the_rest_of_a_request_that_has_been_refused(
+    attacked: AttackedGateway, connect: Connect
+) -> None:
+    """Neither a byte now and then nor a body without an end keeps the connection open."""
+    stranger = HEAD.replace(SECRET, "sk-wrong")
+    clients = [
+        connect(f"{head}{framing}\r\n\r\n{begin}".encode())
+        for head, framing, begin in (
+            (HEAD, f"Content-Length: {100 * MIB}", ""),
+            (stranger, f"Content-Length: {100 * MIB}", ""),
+            (stranger, "Transfer-Encoding: chunked", "ffffffff\r\n"),
+        )
+        for _ in range(10)
+    ]
+    statuses = [int(client.recv(4096).split()[1]) for client in clients]
+    assert statuses == [413] * 10 + [401] * 20
+    left = set(clients)
+
+    def are_closed() -> bool:
+        for client in tuple(left):
+            try:
+                # More than NINEFOLD_CLIENT_MIN_RATE, or much less.
+                client.send(b"x" * (MIB if client in clients[::2] else 1), socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                pass
+            except (BrokenPipeError, ConnectionResetError):
+                left.discard(client)
+        return not left
+
+    wait_until(are_closed, seconds=WITHIN, what="the end of each connection")
+
+
+def test_a_client_that_reads_only_after_its_body_gets_the_response(
+    attacked: AttackedGateway, tmp_path: Path
+) -> None:
+    """A connection that is closed with unread data is reset, and the response would be lost."""
+    process = GatewayProcess(
+        home=tmp_path,
+        control_url=attacked.control.url,
+        **LIMITS | {"NINEFOLD_CLIENT_GRACE_SECONDS": str(WITHIN)},
+    )
+    stranger = HEAD.replace(SECRET, "sk-wrong")
+    closing_stranger = stranger.replace("Host", "Connection: close\r\nHost")
+    nowhere = HEAD.replace(PATH, "/v1/nowhere")
+    size = 64 * MIB
+    try:
+        process.start()
+        for head, status in ((HEAD, 413), (stranger, 401), (closing_stranger, 401), (nowhere, 404)):
+            for framing in (f"Content-Length: {size}", "Transfer-Encoding: chunked"):
+                content = b"x" * size
+                if "chunked" in framing:
+                    content = f"{size:x}\r\n".encode() + content + b"\r\n0\r\n\r\n"
+                with socket.create_connection(("127.0.0.1", process.port), WITHIN) as client:
+                    client.sendall(f"{head}{framing}\r\n\r\n".encode() + content)
+                    if status != 413 and head is not closing_stranger:
+                        # The connection is still usable.
+                        client.sendall(f"GET / HTTP/1.1\r\nConnection: close\r\n{HEADERS}\r\n".encode())
+                    received = b"".join(iter(lambda: client.recv(65536), b""))
+                first, _, rest = received.partition(b"\r\n\r\n")
+                assert int(first.split()[1]) == status, framing
+                length = int(first.lower().partition(b"content-length: ")[2].split()[0])
+                assert "error" in json.loads(rest[:length])
+                further = rest[length:].split()[1:2]
+                assert further == ([] if b"connection: close" in first else [b"404"])
+    finally:
+        process.stop()
+
+
 def test_a_form_that_is_too_large_or_ends_early(
     attacked: AttackedGateway, connect: Connect
 ) -> None:
@@ -297,8 +365,8 @@ def test_headers_that_are_too_large(
     begin = attacked.reset_peak_memory()
     body = json.dumps({"model": "parser", "messages": user_message("hi")})
     sent = f"{HEAD}{headers}Content-Length: {len(body)}\r\n\r\n{body}".encode()
-    for _ in range(10):
-        status, error = response(connect(sent))
+    for client in [connect(sent) for _ in range(10)]:
+        status, error = response(client)
         assert (status, error["code"]) == (431, "headers_too_large")
         assert str(MAX_HEADERS) in error["message"]
     assert response(connect(f"GET /{'a' * 100_000} HTTP/1.1\r\n{HEADERS}\r\n".encode()))[0] == 431
