@@ -119,6 +119,8 @@ def parse_json_request(body: bytes, *, operation: RouteOperation) -> ModelReques
         )
     _check_stream(operation, stream=bool(stream))
     _CHECKS[operation](payload)
+    if operation is RouteOperation.SPEECH:
+        stream = _is_stream_of_events(payload)
     return ModelRequest(
         operation=operation,
         model=model,
@@ -438,6 +440,15 @@ def _check_speech_input(payload: Mapping[str, Any]) -> None:
             param="input",
             value=given,
         )
+
+
+def _is_stream_of_events(payload: Mapping[str, Any]) -> bool:
+    """Whether speech is answered with events; otherwise it is a file, which engines may send in parts.
+
+    The official clients send ``stream_format`` alone, and vLLM-Omni reads both.
+    """
+    stream_format = payload.get("stream_format")
+    return stream_format != "audio" and (stream_format == "sse" or payload.get("stream") is True)
 
 
 def _missing_or_invalid(message: Reason, *, param: str, value: object) -> ApiError:

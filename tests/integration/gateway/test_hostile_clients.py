@@ -283,7 +283,9 @@ def test_a_client_that_reads_only_after_its_body_gets_the_response(
                     client.sendall(f"{head}{framing}\r\n\r\n".encode() + content)
                     if status != 413 and head is not closing_stranger:
                         # The connection is still usable.
-                        client.sendall(f"GET / HTTP/1.1\r\nConnection: close\r\n{HEADERS}\r\n".encode())
+                        client.sendall(
+                            f"GET / HTTP/1.1\r\nConnection: close\r\n{HEADERS}\r\n".encode()
+                        )
                     received = b"".join(iter(lambda: client.recv(65536), b""))
                 first, _, rest = received.partition(b"\r\n\r\n")
                 assert int(first.split()[1]) == status, framing
