@@ -168,7 +168,10 @@ class StreamRewriter:
             # Engines stream transcripts as they stream chats.
             self._count_event(content)
             return
-        self.tally.chunks += kind.endswith((".delta", "_delta")) and "delta" in content
+        # Speech has its part of the output in ``audio``.
+        self.tally.chunks += kind.endswith((".delta", "_delta")) and (
+            "delta" in content or "audio" in content
+        )
         inner = content.get("response") or content.get("message")
         if isinstance(inner, dict):
             self._add_usage(inner.get("usage"))

@@ -119,6 +119,8 @@ def parse_json_request(body: bytes, *, operation: RouteOperation) -> ModelReques
         )
     _check_stream(operation, stream=bool(stream))
     _CHECKS[operation](payload)
+    if operation is RouteOperation.SPEECH:
+        stream = _is_stream_of_events(payload)
     return ModelRequest(
         operation=operation,
         model=model,
@@ -371,14 +373,14 @@ def _check_prompt(payload: Mapping[str, Any]) -> None:
 
 
 def _check_response_input(payload: Mapping[str, Any]) -> None:
-    """Responses are not stored: a request has all of its input, and is answered at once."""
-    for name in ("previous_response_id", "conversation", "background"):
+    """Nothing is stored: a request has all of its input, and is answered at once."""
+    for name in ("previous_response_id", "conversation", "background", "prompt"):
         if payload.get(name):
             raise bad_request(
                 Reason(
                     "gateway.responses.not_stored",
-                    "'{field}' is not supported, because responses are not stored; send the "
-                    "whole input.",
+                    "'{field}' is not supported, because nothing is stored between requests; "
+                    "send the whole input.",
                     field=name,
                 ),
                 param=name,
@@ -391,6 +393,32 @@ def _check_response_input(payload: Mapping[str, Any]) -> None:
             param="input",
             value=given,
         )
+    _check_moderation(payload)
+
+
+def _check_chat(payload: Mapping[str, Any]) -> None:
+    _check_messages(payload)
+    _check_moderation(payload)
+
+
+def _check_moderation(payload: Mapping[str, Any]) -> None:
+    """Refuse moderation that blocks: engines ignore it, and a client would believe that it has it.
+
+    Moderation that only scores is passed on; the response has no scores.
+    """
+    moderation = payload.get("moderation")
+    policy = moderation.get("policy") if isinstance(moderation, dict) else moderation
+    for side in policy.values() if isinstance(policy, dict) else (policy,):
+        if side is not None and not (isinstance(side, dict) and side.get("mode") == "score"):
+            raise bad_request(
+                Reason(
+                    "gateway.moderation.not_supported",
+                    "'moderation' that blocks is not supported, because nothing is moderated; leave "
+                    "it out, or set the modes of its policy to 'score'.",
+                ),
+                param="moderation",
+                code="unsupported_parameter",
+            )
 
 
 def _check_embedding_input(payload: Mapping[str, Any]) -> None:
@@ -440,13 +468,22 @@ def _check_speech_input(payload: Mapping[str, Any]) -> None:
         )
 
 
+def _is_stream_of_events(payload: Mapping[str, Any]) -> bool:
+    """Whether speech is answered with events; otherwise it is a file, which engines may send in parts.
+
+    The official clients send ``stream_format`` alone, and vLLM-Omni reads both.
+    """
+    stream_format = payload.get("stream_format")
+    return stream_format != "audio" and (stream_format == "sse" or payload.get("stream") is True)
+
+
 def _missing_or_invalid(message: Reason, *, param: str, value: object) -> ApiError:
     code = "missing_required_parameter" if value is None else "invalid_type"
     return bad_request(message, param=param, code=code)
 
 
 _CHECKS: Mapping[RouteOperation, Callable[[Mapping[str, Any]], None]] = {
-    RouteOperation.CHAT: _check_messages,
+    RouteOperation.CHAT: _check_chat,
     RouteOperation.COMPLETIONS: _check_prompt,
     RouteOperation.RESPONSES: _check_response_input,
     RouteOperation.MESSAGES: _check_messages,

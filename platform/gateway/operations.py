@@ -96,7 +96,9 @@ FORMATS: Mapping[RouteOperation, OperationFormat] = {
     RouteOperation.TRANSLATIONS: OperationFormat(
         path="/v1/audio/translations", response_field="text", is_form=True, file_field="file"
     ),
-    RouteOperation.SPEECH: OperationFormat(path="/v1/audio/speech"),
+    RouteOperation.SPEECH: OperationFormat(
+        path="/v1/audio/speech", has_stream=True, final_events=frozenset({"speech.audio.done"})
+    ),
     RouteOperation.VIDEOS: OperationFormat(path="/v1/videos/sync", is_form=True),
 }
 

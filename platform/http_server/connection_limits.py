@@ -1,5 +1,9 @@
 """Limits on connections: slow headers, slow bodies, slow readers, and connections per address.
 
+A request may be answered before its body has arrived: 401, 413. The rest of the body is then read and
+discarded before the connection is closed, because a connection that is closed with unread data is
+reset, and a client that is still sending would lose the response (RFC 9112, section 9.6).
+
 uvicorn reads headers, bodies and responses at whatever pace the client sets. The subclass here notes
 when each phase of a request began and how many bytes came; a sweep once a second closes what is too
 slow, so that a request itself costs no timer. Instants are the sweep's, so time-outs are exact to a
@@ -68,6 +72,9 @@ class ConnectionLimits:
     #: ``min_bytes_per_second``.
     grace_seconds: float = 20.0
     min_bytes_per_second: float = 1024.0
+    #: The rest of a body whose request has been answered is discarded up to this size, and for
+    #: ``grace_seconds``.
+    max_discarded_bytes: int = 1024**3
     #: Open connections of one address; 0 for any number.
     per_address: int = 512
     #: Proxies, whose connections are those of many clients.
@@ -129,6 +136,17 @@ class _Phase(Enum):
     IDLE = auto()
     HEADERS = auto()
     BODY = auto()
+    #: The rest of a request that has been answered.
+    DISCARD = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ResponseTransport:
+    """What a response needs of its connection, with a ``close`` that waits for the rest of the request."""
+
+    write: Callable[[bytes], None]
+    is_closing: Callable[[], bool]
+    close: Callable[[], None]
 
 
 class ConnectionGuard:
@@ -231,10 +249,14 @@ class GuardedProtocol(HttpToolsProtocol):
         self._phase = _Phase.HEADERS
         self._since = 0.0
         self._bytes = 0
+        #: ``_bytes`` at the last sweep of the phase; -1 before the first.
+        self._swept_bytes = -1
         #: Of the request whose headers are read.
         self._header_bytes = 0
         #: The deadline of a response that the client does not read; None while it is read.
         self._unread_until: float | None = None
+        #: Close the connection when the rest of the request has arrived.
+        self._close_after_body = False
         self._refused = False
 
     # -- asyncio.Protocol ---------------------------------------------------------------------
@@ -257,6 +279,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
+            self._bytes += len(data)
+            self._limit_discarded_bytes()
             return
         if self._phase is _Phase.IDLE:
             self._enter_phase(_Phase.HEADERS)
@@ -265,9 +289,23 @@ class GuardedProtocol(HttpToolsProtocol):
             self._bytes += len(data)
             if self._bytes > self._guard.limits.max_header_bytes:
                 self._refuse_headers()
+        elif (
+            self._phase is _Phase.IDLE
+            and not self._refused
+            and self._incomplete_request_cycle() is None
+        ):
+            # The response came before the end of the body, whose data stopped uvicorn's timer.
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(HTTPStatus.BAD_REQUEST, code="invalid_http", message=msg)
+        if self._phase is _Phase.DISCARD:
+            # The request has its response; what is left of it cannot be parsed.
+            self._refused = True
+        else:
+            self._refuse(HTTPStatus.BAD_REQUEST, code="invalid_http", message=msg)
 
     # -- callbacks of the parser --------------------------------------------------------------
 
@@ -292,6 +330,15 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse_headers()
             return
         super().on_headers_complete()
+        if self.cycle is not None:
+            self.cycle.transport = cast(
+                asyncio.Transport,
+                _ResponseTransport(
+                    write=self.transport.write,
+                    is_closing=self.transport.is_closing,
+                    close=self._close_after_request,
+                ),
+            )
         self._enter_phase(_Phase.BODY)
 
     def on_body(self, body: bytes) -> None:
@@ -299,15 +346,40 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         super().on_body(body)
         self._bytes += len(body)
+        self._limit_discarded_bytes()
 
     def on_message_complete(self) -> None:
         if self._refused:
             return
         super().on_message_complete()
         self._enter_phase(_Phase.IDLE)
+        if self._close_after_body:
+            self._refused = True
+            self.transport.close()
+
+    # -- responses ----------------------------------------------------------------------------
+
+    def on_response_complete(self) -> None:
+        if self._phase is _Phase.BODY and self._incomplete_request_cycle() is None:
+            self._enter_phase(_Phase.DISCARD)
+        super().on_response_complete()
+
+    def _close_after_request(self) -> None:
+        """Close the connection after a response, and after the rest of its request."""
+        if self._phase is _Phase.BODY and self._incomplete_request_cycle() is None:
+            self._close_after_body = True
+        else:
+            self.transport.close()
 
     def _enter_phase(self, phase: _Phase) -> None:
         self._phase, self._since, self._bytes = phase, self._guard.now, 0
+        self._swept_bytes = -1
+
+    def _limit_discarded_bytes(self) -> None:
+        limit = self._guard.limits.max_discarded_bytes
+        if self._phase is _Phase.DISCARD and self._bytes > limit:
+            self._refused = True
+            self.transport.close()
 
     # -- periodic check -----------------------------------------------------------------------
 
@@ -319,6 +391,13 @@ class GuardedProtocol(HttpToolsProtocol):
         limits, now = self._guard.limits, self._guard.now
         if self._is_unread():
             self.transport.abort()
+        elif self._phase is _Phase.DISCARD:
+            # After a refusal nothing is parsed: the end of the request is when nothing more comes.
+            ended = self._refused and self._bytes == self._swept_bytes
+            self._swept_bytes = self._bytes
+            if ended or now - self._since > limits.grace_seconds:
+                self._refused = True
+                self.transport.close()
         elif self._refused:
             return
         elif self._phase is _Phase.HEADERS:
@@ -370,10 +449,16 @@ class GuardedProtocol(HttpToolsProtocol):
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
             code="headers_too_large",
             message=f"The request line and the headers are longer than {limit} bytes.",
+            discard=True,
         )
 
-    def _refuse(self, status: HTTPStatus, *, code: str, message: str) -> None:
-        """Send an error, if the application has not started a response, and close."""
+    def _refuse(
+        self, status: HTTPStatus, *, code: str, message: str, discard: bool = False
+    ) -> None:
+        """Send an error, if the application has not started a response, and close.
+
+        :param discard: first discard what the client is still sending.
+        """
         if self._refused:
             return
         self._refused = True
@@ -393,4 +478,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if (open_cycle := self._incomplete_request_cycle()) is not None:
             open_cycle.disconnected = True
             open_cycle.message_event.set()
-        self.transport.close()
+        if discard:
+            self._enter_phase(_Phase.DISCARD)
+            self.flow.resume_reading()
+        else:
+            self.transport.close()

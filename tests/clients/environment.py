@@ -100,44 +100,38 @@ def _install(environment: ClientEnvironment) -> None:
     uv = Path(sys.executable).with_name("uv")
     python = environment.folder / "python"
     # Relocatable: it is moved when it is complete.
-    _run([uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, python])
-    _run(
-        [
-            *(uv, "pip", "install", "--quiet", "--require-hashes"),
-            *("--python", environment.python, "-r", FOLDER / "requirements.lock"),
-        ]
+    done = _run([uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, python])
+    assert not done.returncode, done.stderr
+    pip: tuple[Path | str, ...] = (uv, "pip", "install", "--quiet", "--python", environment.python)
+    _run_with_index(
+        [*pip, "--require-hashes", "-r", FOLDER / "requirements.lock"],
+        # Without the cache, so that an answer comes from the index.
+        probe=[*pip, "--dry-run", "--no-deps", "--no-cache", "pytest"],
     )
-    _run(
-        [
-            *(environment.node, environment.npm, "ci", "--no-audit", "--no-fund"),
-            *("--ignore-scripts", "--prefix", environment.folder),
-        ]
-    )
+    npm = (environment.node, environment.npm)
+    install = ("ci", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix")
+    with TemporaryDirectory() as cache:
+        _run_with_index(
+            [*npm, *install, environment.folder],
+            probe=[*npm, "view", "zod", "version", "--fetch-retries=1", "--cache", cache],
+        )
 
 
-def _run(command: list[Path | str]) -> None:
-    done = subprocess.run(
+def _run_with_index(command: list[Path | str], *, probe: list[Path | str]) -> None:
+    """Run the command; skip the test if it fails because no index of packages answers the probe either."""
+    done = _run(command)
+    if not done.returncode:
+        return
+    reachable = _run(probe)
+    if reachable.returncode:
+        pytest.skip(f"no index of packages can be reached: {reachable.stderr.strip()[-300:]}")
+    pytest.fail(f"the clients cannot be installed:\n{done.stderr.strip()[-3000:]}", pytrace=False)
+
+
+def _run(command: list[Path | str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         command, env=_inherited(), capture_output=True, text=True, timeout=WITHIN, check=False
     )
-    if done.returncode:
-        report = pytest.fail if _index_is_reachable() else pytest.skip
-        report(f"the clients cannot be installed: {done.stderr.strip()[-300:]}")
-
-
-def _index_is_reachable() -> bool:
-    """Whether the index of Python packages answers; without it nothing can be installed, and that is no defect."""
-    asked: list[Path | str] = [Path(sys.executable).with_name("uv")]
-    asked += ["pip", "compile", "--quiet", "--no-cache", "-"]
-    done = subprocess.run(
-        asked,
-        env=_inherited(),
-        input="pip",
-        capture_output=True,
-        text=True,
-        timeout=WITHIN,
-        check=False,
-    )
-    return done.returncode == 0
 
 
 def _inherited() -> dict[str, str]:

@@ -282,6 +282,10 @@ def test_openai_over_the_other_operations(served_gateway: ServedGateway) -> None
         assert client.audio.translations.create(model="any", file=tone).text == "hello"
         speech = client.audio.speech.create(model="any", voice="alloy", input="hello")
         assert speech.read() == SOUND
+        streamed = client.audio.speech.create(
+            model="any", voice="alloy", input="hello", stream_format="sse"
+        )
+        assert b"event: speech.audio.done" in streamed.read()
         assert client.responses.create(model="any", input="hi").output_text == "hello"
         with client.responses.stream(model="any", input="hi") as stream:
             assert stream.get_final_response().output_text == "hello"

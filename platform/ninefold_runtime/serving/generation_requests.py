@@ -48,6 +48,7 @@ _SHARED = frozenset(
 _CHAT = _SHARED | {
     "messages",
     "max_completion_tokens",
+    "moderation",
     "top_logprobs",
     "response_format",
     "tools",
@@ -113,6 +114,7 @@ def parse_chat_request(body: bytes) -> TextRequest:
     """:raises RequestRejected: naming the field that is wrong, missing or not supported."""
     fields = request_fields.parse_object(body)
     request_fields.check_fields(fields, supported=_CHAT, neutral=_NEUTRAL)
+    _check_moderation(fields)
     tools, grammar = parse_tool_use(fields), parse_response_format(fields)
     if tools is not None:
         if grammar is not None:
@@ -194,6 +196,20 @@ def _build_request(
         include_usage=parse_boolean(options, "include_usage"),
         images=images,
     )
+
+
+def _check_moderation(fields: Mapping[str, Any]) -> None:
+    """Accept moderation that only scores, whose scores are left out. One that blocks is refused."""
+    moderation = fields.get("moderation")
+    policy = moderation.get("policy") if isinstance(moderation, dict) else moderation
+    for side in policy.values() if isinstance(policy, dict) else (policy,):
+        if side is not None and not (isinstance(side, dict) and side.get("mode") == "score"):
+            raise RequestRejected(
+                "moderation that blocks is not supported by this server, which moderates nothing; leave it "
+                "out, or set the modes of its policy to score",
+                param="moderation",
+                code="unsupported_parameter",
+            )
 
 
 def _parse_chat_logprobs(fields: Mapping[str, Any]) -> int | None:

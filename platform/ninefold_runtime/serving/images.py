@@ -30,10 +30,14 @@ _FIELDS = frozenset(
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "background": ("auto", "opaque"),
     "moderation": ("auto", "low"),
+    "output_compression": (100,),
     "output_format": ("png",),
     "partial_images": (0,),
-    "quality": ("auto", "standard"),
+    # A model has one quality, which num_inference_steps changes; more than the usual one is refused.
+    "quality": ("auto", "standard", "low", "medium"),
     "stream": (False,),
+    # The default of OpenAI's interface; another style is a matter of the prompt.
+    "style": ("vivid",),
 }
 _MOST_IMAGES = 10
 #: As in vLLM-Omni, whose name of the field this is.

@@ -82,17 +82,21 @@ def check_fields(
 ) -> None:
     """Refuse fields of the operation that are not ``supported``.
 
-    :param neutral: values of unsupported fields that ask for nothing.
+    :param neutral: values of unsupported fields that ask for nothing, or for what the server does anyway.
     :raises RequestRejected: naming the first field that is not supported.
     """
     neutral = neutral or {}
     for name, value in fields.items():
         if name in supported or name in IGNORED or value is None or value in neutral.get(name, ()):
             continue
-        what = f"{name} = {json.dumps(value)[:80]}" if name in neutral else f"the field {name!r}"
-        raise RequestRejected(
-            f"{what} is not supported by this server", param=name, code="unsupported_parameter"
-        )
+        message = f"the field {name!r} is not supported by this server"
+        if name in neutral:
+            accepted = " or ".join(json.dumps(each) for each in neutral[name])
+            message = (
+                f"{name} = {json.dumps(value)[:80]} is not supported by this server; leave it out, "
+                f"or send {accepted}"
+            )
+        raise RequestRejected(message, param=name, code="unsupported_parameter")
 
 
 def parse_text(fields: Mapping[str, Any], name: str) -> str:

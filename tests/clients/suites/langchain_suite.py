@@ -10,7 +10,7 @@ import openai
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tests.clients.suites.gateway_connection import (
@@ -91,6 +91,49 @@ def test_a_tool_is_called_and_its_result_is_read() -> None:
     answer = chat(temperature=0, max_tokens=4).bind_tools(KNOWN["tools"]).invoke(conversation)
     assert answer.usage_metadata is not None
     assert answer.usage_metadata["input_tokens"] > 0
+
+
+def test_completions() -> None:
+    model = OpenAI(
+        model=TEXT,
+        base_url=BASE_URL,
+        api_key=SecretStr(KEY),
+        timeout=WITHIN,
+        max_retries=0,
+        temperature=0,
+        max_tokens=4,
+        n=2,
+        best_of=2,
+        logprobs=1,
+        model_kwargs={"echo": True},
+    )
+    prompt = KNOWN["prompt"]
+    with pytest.raises(openai.BadRequestError, match="best_of"):
+        model.generate([prompt])
+    model.best_of = 1
+    (found,) = model.generate([prompt], stop=["unused"]).generations
+    assert len(found) == 2
+    for each in found:
+        assert each.text.startswith(prompt)
+        scored = (each.generation_info or {})["logprobs"]["token_logprobs"][1:]
+        for one, wanted in zip(scored, KNOWN["logprobs"], strict=False):
+            assert math.isclose(one, wanted, abs_tol=1e-4)
+    assert "".join(OpenAI.stream(model.model_copy(update={"n": 1}), prompt)).startswith(prompt)
+
+
+@pytest.mark.parametrize("choice", ["auto", "any", "required", "get_weather", True])
+def test_choices_of_a_tool(choice: str | bool) -> None:
+    # A list of calls has no end with this model.
+    model = chat(temperature=0).bind_tools(
+        KNOWN["tools"], tool_choice=choice, parallel_tool_calls=False
+    )
+    (call,) = model.invoke(QUESTION).tool_calls
+    assert (call["name"], call["args"].keys()) == ("get_weather", {"city"})
+
+
+def test_no_tool_is_called_where_none_may_be() -> None:
+    model = chat(temperature=0, max_tokens=4).bind_tools(KNOWN["tools"], tool_choice="none")
+    assert model.invoke(QUESTION).tool_calls == []
 
 
 def test_a_forced_tool_of_a_function() -> None:

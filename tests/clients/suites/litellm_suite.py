@@ -95,6 +95,21 @@ def test_a_tool_is_called_and_its_result_is_read() -> None:
     assert after.usage.prompt_tokens > 0
 
 
+def test_choices_of_a_tool() -> None:
+    asked: dict[str, Any] = {**of(TEXT), "messages": KNOWN["messages"], "tools": KNOWN["tools"]}
+    named = {"type": "function", "function": {"name": "get_weather"}}
+    for choice in ("auto", "required", named):
+        # A list of calls has no end with this model.
+        answer = litellm.completion(
+            **asked, temperature=0, tool_choice=choice, parallel_tool_calls=False
+        )
+        (call,) = answer.choices[0].message.tool_calls
+        assert call.function.name == "get_weather"
+        assert json.loads(call.function.arguments).keys() == {"city"}
+    answer = litellm.completion(**asked, temperature=0, tool_choice="none", max_tokens=4)
+    assert not answer.choices[0].message.tool_calls
+
+
 def test_structured_output() -> None:
     answer = litellm.completion(
         **of(TEXT),

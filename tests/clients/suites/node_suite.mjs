@@ -63,6 +63,25 @@ test("a tool is called and its result is read", async () => {
   assert.ok(after.usage.prompt_tokens > 0);
 });
 
+test("choices of a tool", async () => {
+  const { tools, messages } = expected.text;
+  const asked = { model: "text", messages, tools, temperature: 0 };
+  const named = { type: "function", function: { name: "get_weather" } };
+  for (const choice of ["auto", "required", named]) {
+    // A list of calls has no end with this model.
+    const answer = await client.chat.completions.create({
+      ...asked, tool_choice: choice, parallel_tool_calls: false,
+    });
+    const [call] = answer.choices[0].message.tool_calls;
+    assert.equal(call.function.name, "get_weather");
+    assert.deepEqual(Object.keys(JSON.parse(call.function.arguments)), ["city"]);
+  }
+  const answer = await client.chat.completions.create({
+    ...asked, tool_choice: "none", max_tokens: 4,
+  });
+  assert.ok(!answer.choices[0].message.tool_calls?.length);
+});
+
 test("structured output", async () => {
   const Order = z.object({ level: z.enum(["low", "high"]), count: z.int().min(0).max(99) });
   const answer = await client.chat.completions.parse({
@@ -140,7 +159,16 @@ test("transcriptions, translations and speech", async () => {
   assert.equal(verbose.duration, 2);
   assert.equal((await client.audio.translations.create({ model: "any", file: file() })).text, "hello");
   const speech = await client.audio.speech.create({ model: "any", voice: "alloy", input: "hello" });
-  assert.ok((await speech.arrayBuffer()).byteLength > 1000);
+  const sound = Buffer.from(await speech.arrayBuffer());
+  assert.ok(sound.byteLength > 1000);
+  const streamed = await client.audio.speech.create({
+    model: "any", voice: "alloy", input: "hello", stream_format: "sse",
+  });
+  const events = (await streamed.text()).split("\n").filter((line) => line.startsWith("data:"))
+    .map((line) => JSON.parse(line.slice(5)));
+  const parts = events.slice(0, -1).map((event) => Buffer.from(event.audio, "base64"));
+  assert.ok(Buffer.concat(parts).equals(sound));
+  assert.equal(events.at(-1).type, "speech.audio.done");
 });
 
 test("responses and their stream", async () => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from typing import Any
 
@@ -154,10 +155,37 @@ class OperationsEngine(ThreadedServer):
         return web.Response(body=SOUND, content_type="video/mp4", headers={"X-Model": MODEL})
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
-        self.bodies.append(await request.json())
+        """As vLLM-Omni 0.28.0 and 0.30.0, ``serving_speech.py``: ``stream`` selects events, as ``sse`` does."""
+        body = await request.json()
+        self.bodies.append(body)
+        stream_format = body.get("stream_format")
+        if stream_format != "audio" and (body.get("stream") or stream_format == "sse"):
+            return await self._speak_in_events(request)
         response = web.StreamResponse(headers={"Content-Type": "audio/wav"})
         await response.prepare(request)
         await response.write(SOUND)
         if self.fails and request.transport is not None:
             request.transport.abort()
+        return response
+
+    async def _speak_in_events(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        half = len(SOUND) // 2
+        events: list[dict[str, Any]] = [
+            {
+                "type": "speech.audio.delta",
+                "audio": base64.b64encode(part).decode(),
+                "response_format": "wav",
+            }
+            for part in (SOUND[:half], SOUND[half:])
+        ]
+        if self.fails:
+            error = {"message": f"{MODEL} at {self.url} fails", "type": "server_error", "code": 500}
+            events[1:] = [{"type": "speech.audio.error", "error": error}]
+        else:
+            events.append({"type": "speech.audio.done", "usage": OUTPUT_USAGE})
+        for event in events:
+            content = json.dumps(event)
+            await response.write(f"event: {event['type']}\ndata: {content}\n\n".encode())
         return response

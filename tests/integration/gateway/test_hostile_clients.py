@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import select
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +60,7 @@ class Resources:
     tasks: int
     open_requests: int
     engine_streams: int
+    temporary_files: int
 
     def exceed(self, other: Resources) -> bool:
         return any(getattr(self, name) > getattr(other, name) for name in self.__slots__)
@@ -70,6 +71,8 @@ class AttackedGateway:
     process: GatewayProcess
     engine: FakeEngine
     control: FakeControl
+    #: The folder of its temporary files.
+    temporary: Path
 
     def resources(self) -> Resources:
         _, metrics = self.process.get("/metrics")
@@ -80,6 +83,7 @@ class AttackedGateway:
             tasks=int(values["ninefold_gateway_tasks"]),
             open_requests=int(values["ninefold_gateway_open_requests"]),
             engine_streams=self.engine.open_streams,
+            temporary_files=len(list(self.temporary.iterdir())),
         )
 
     def peak_memory(self) -> int:
@@ -112,12 +116,18 @@ def hostile_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attack
         route_of("listener", backend, operations=["transcriptions"]),
     ]
     control.publish(routes=routes, keys=[key_of(SECRET)])
+    temporary = tmp_path_factory.mktemp("temporary")
     process = GatewayProcess(
-        home=tmp_path_factory.mktemp("gateway"), control_url=control.url, **LIMITS
+        home=tmp_path_factory.mktemp("gateway"),
+        control_url=control.url,
+        TMPDIR=str(temporary),
+        **LIMITS,
     )
     try:
         process.start()
-        gateway = AttackedGateway(process=process, engine=engine, control=control)
+        gateway = AttackedGateway(
+            process=process, engine=engine, control=control, temporary=temporary
+        )
         before = gateway.resources()
         yield gateway
         wait_until(
@@ -203,28 +213,130 @@ def test_a_body_that_stalls(attacked: AttackedGateway, connect: Connect) -> None
         assert (status, error["code"]) == (408, "request_timeout")
 
 
-def test_a_body_that_drips(attacked: AttackedGateway, connect: Connect) -> None:
-    """A byte now and then does not extend the time that a body has."""
-    clients = [
-        connect(f"{head}Content-Length: 100000\r\n\r\n{begin}".encode())
-        for head, begin in ((HEAD, '{"model": "'), (FORM_HEAD, FORM))
-        for _ in range(20)
+def drip(clients: Collection[socket.socket]) -> None:
+    """Send a byte on each connection again and again, until it has a response."""
+    waiting = set(clients)
+
+    def are_answered() -> bool:
+        waiting.difference_update(select.select(waiting, (), (), 0)[0])
+        for client in waiting:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                client.sendall(b"a")
+        return not waiting
+
+    wait_until(are_answered, seconds=WITHIN, what="a response to each client that drips")
+
+
+def test_headers_and_bodies_that_drip(attacked: AttackedGateway, connect: Connect) -> None:
+    """A byte now and then extends neither the time of headers nor that of a body."""
+    headers = [connect(f"{HEAD}X-Slow: ".encode()) for _ in range(20)]
+    bodies = [
+        connect(f"{head}{framing}\r\n\r\n{begin}".encode())
+        for head, content in ((HEAD, '{"model": "'), (FORM_HEAD, FORM))
+        for framing, begin in (
+            ("Content-Length: 100000", content),
+            ("Transfer-Encoding: chunked", f"ffff\r\n{content}"),
+        )
+        for _ in range(10)
     ]
-    refused: set[socket.socket] = set()
-
-    def drip() -> bool:
+    drip([*headers, *bodies])
+    for code, clients in (("headers_timeout", headers), ("request_timeout", bodies)):
         for client in clients:
-            if client not in refused:
-                with suppress(BrokenPipeError, ConnectionResetError):
-                    client.sendall(b"a")
-        refused.update(select.select(clients, [], [], 0)[0])
-        return len(refused) == len(clients)
-
-    wait_until(drip, seconds=WITHIN, what="a response to each client that drips")
-    for client in clients:
-        status, error = response(client)
-        assert (status, error["code"]) == (408, "request_timeout")
+            status, error = response(client)
+            assert (status, error["code"]) == (408, code)
     assert attacked.engine.bodies == []
+
+
+def test_a_body_has_its_time_at_any_rate(
+    attacked: AttackedGateway, connect: Connect, tmp_path: Path
+) -> None:
+    """Where the limit of slow clients is far away, ``NINEFOLD_GATEWAY_BODY_SECONDS`` ends the request."""
+    limits = {"NINEFOLD_GATEWAY_BODY_SECONDS": "1", "NINEFOLD_CLIENT_GRACE_SECONDS": "3600"}
+    process = GatewayProcess(home=tmp_path, control_url=attacked.control.url, **limits)
+    try:
+        process.start()
+        for head, begin in ((HEAD, '{"model": "'), (FORM_HEAD, FORM)):
+            sent = f"{head}Content-Length: 100000\r\n\r\n{begin}".encode()
+            with socket.create_connection(("127.0.0.1", process.port), WITHIN) as client:
+                client.sendall(sent)
+                drip([client])
+                # The rest of the body would still be discarded.
+                client.shutdown(socket.SHUT_WR)
+                status, error = response(client)
+            assert (status, error["code"]) == (408, "request_timeout")
+            assert error["message"] == "The body did not arrive within 1 s."
+    finally:
+        process.stop()
+
+
+def test_the_rest_of_a_request_that_has_been_refused(
+    attacked: AttackedGateway, connect: Connect
+) -> None:
+    """Neither a byte now and then nor a body without an end keeps the connection open."""
+    stranger = HEAD.replace(SECRET, "sk-wrong")
+    clients = [
+        connect(f"{head}{framing}\r\n\r\n{begin}".encode())
+        for head, framing, begin in (
+            (HEAD, f"Content-Length: {100 * MIB}", ""),
+            (stranger, f"Content-Length: {100 * MIB}", ""),
+            (stranger, "Transfer-Encoding: chunked", "ffffffff\r\n"),
+        )
+        for _ in range(10)
+    ]
+    statuses = [int(client.recv(4096).split()[1]) for client in clients]
+    assert statuses == [413] * 10 + [401] * 20
+    left = set(clients)
+
+    def are_closed() -> bool:
+        for client in tuple(left):
+            try:
+                # More than NINEFOLD_CLIENT_MIN_RATE, or much less.
+                client.send(b"x" * (MIB if client in clients[::2] else 1), socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                pass
+            except (BrokenPipeError, ConnectionResetError):
+                left.discard(client)
+        return not left
+
+    wait_until(are_closed, seconds=WITHIN, what="the end of each connection")
+
+
+def test_a_client_that_reads_only_after_its_body_gets_the_response(
+    attacked: AttackedGateway, tmp_path: Path
+) -> None:
+    """A connection that is closed with unread data is reset, and the response would be lost."""
+    process = GatewayProcess(
+        home=tmp_path,
+        control_url=attacked.control.url,
+        **LIMITS | {"NINEFOLD_CLIENT_GRACE_SECONDS": str(WITHIN)},
+    )
+    stranger = HEAD.replace(SECRET, "sk-wrong")
+    closing_stranger = stranger.replace("Host", "Connection: close\r\nHost")
+    nowhere = HEAD.replace(PATH, "/v1/nowhere")
+    size = 64 * MIB
+    try:
+        process.start()
+        for head, status in ((HEAD, 413), (stranger, 401), (closing_stranger, 401), (nowhere, 404)):
+            for framing in (f"Content-Length: {size}", "Transfer-Encoding: chunked"):
+                content = b"x" * size
+                if "chunked" in framing:
+                    content = f"{size:x}\r\n".encode() + content + b"\r\n0\r\n\r\n"
+                with socket.create_connection(("127.0.0.1", process.port), WITHIN) as client:
+                    client.sendall(f"{head}{framing}\r\n\r\n".encode() + content)
+                    if status != 413 and head is not closing_stranger:
+                        # The connection is still usable.
+                        client.sendall(
+                            f"GET / HTTP/1.1\r\nConnection: close\r\n{HEADERS}\r\n".encode()
+                        )
+                    received = b"".join(iter(lambda: client.recv(65536), b""))
+                first, _, rest = received.partition(b"\r\n\r\n")
+                assert int(first.split()[1]) == status, framing
+                length = int(first.lower().partition(b"content-length: ")[2].split()[0])
+                assert "error" in json.loads(rest[:length])
+                further = rest[length:].split()[1:2]
+                assert further == ([] if b"connection: close" in first else [b"404"])
+    finally:
+        process.stop()
 
 
 def test_a_form_that_is_too_large_or_ends_early(
@@ -237,8 +349,14 @@ def test_a_form_that_is_too_large_or_ends_early(
         status, error = response(connect(f"{FORM_HEAD}{framing}\r\n\r\n".encode() + content))
         assert (status, error["code"]) == (413, "request_too_large")
         assert str(MAX_BODY) in error["message"]
-    for _ in range(50):
-        connect(f"{FORM_HEAD}Content-Length: 100000\r\n\r\n{FORM}".encode()).close()
+    for _ in range(20):
+        # In the content of the file, in the headers of its part, and before the end of the form.
+        for begin in (FORM + "x" * 50_000, FORM[:-20], f"{FORM}x\r\n--b"):
+            for framing in (
+                "Content-Length: 100000\r\n\r\n",
+                "Transfer-Encoding: chunked\r\n\r\nfffff\r\n",
+            ):
+                connect(f"{FORM_HEAD}{framing}{begin}".encode()).close()
     assert attacked.engine.bodies == []
 
 
@@ -297,8 +415,8 @@ def test_headers_that_are_too_large(
     begin = attacked.reset_peak_memory()
     body = json.dumps({"model": "parser", "messages": user_message("hi")})
     sent = f"{HEAD}{headers}Content-Length: {len(body)}\r\n\r\n{body}".encode()
-    for _ in range(10):
-        status, error = response(connect(sent))
+    for client in [connect(sent) for _ in range(10)]:
+        status, error = response(client)
         assert (status, error["code"]) == (431, "headers_too_large")
         assert str(MAX_HEADERS) in error["message"]
     assert response(connect(f"GET /{'a' * 100_000} HTTP/1.1\r\n{HEADERS}\r\n".encode()))[0] == 431

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import wave
@@ -142,6 +143,66 @@ def test_an_interrupted_speech_is_not_taken_for_whole(
     with pytest.raises(openai.APIConnectionError):
         client.audio.speech.create(model="any", voice="alloy", input="hello").read()
     assert used(control) == ("speech", 0, 0, "error")
+
+
+def speech_events(content: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line[5:]) for line in content.splitlines() if line.startswith(b"data:")]
+
+
+def test_speech_as_events(
+    client: openai.OpenAI, engine: OperationsEngine, control: FakeControl
+) -> None:
+    with client.audio.speech.with_streaming_response.create(
+        model="any", voice="alloy", input="hello there", stream_format="sse"
+    ) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        content = answer.read()
+    assert content.startswith(b"event: speech.audio.delta\ndata:")
+    assert b"[DONE]" not in content
+    *parts, done = speech_events(content)
+    assert b"".join(base64.b64decode(part["audio"]) for part in parts) == SOUND
+    assert (done["type"], done["usage"]["output_tokens"]) == ("speech.audio.done", 4)
+    assert "stream" not in engine.bodies[0]
+    assert used(control) == ("speech", 9, 4, "ok")
+    assert control.records[0]["first_token_ms"] is not None
+
+
+def test_stream_of_speech_is_of_events_unless_it_is_audio(
+    gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl
+) -> None:
+    headers = {"Authorization": f"Bearer {SECRET}", "Content-Type": "application/json"}
+    for fields, content_type in (
+        ({"stream": True}, "text/event-stream; charset=utf-8"),
+        ({"stream": False, "stream_format": "sse"}, "text/event-stream; charset=utf-8"),
+        ({"stream": True, "stream_format": "audio"}, "audio/wav"),
+        ({"stream_format": "audio"}, "audio/wav"),
+        ({"stream": False}, "audio/wav"),
+    ):
+        body = {"model": "any", "input": "hello there", **fields}
+        status, received, answer = gateway.request(
+            "POST", "/v1/audio/speech", body=json.dumps(body).encode(), headers=headers
+        )
+        assert (status, received["content-type"]) == (200, content_type), fields
+        assert engine.bodies[-1] == {**body, "model": MODEL}
+        if content_type == "audio/wav":
+            assert answer == SOUND
+        else:
+            assert speech_events(answer)[-1]["type"] == "speech.audio.done"
+    wait_until(lambda: len(control.records) == 5, what="the usage records")
+    assert {record["outcome"] for record in control.records} == {"ok"}
+
+
+def test_speech_as_events_that_fails(
+    client: openai.OpenAI, engine: OperationsEngine, control: FakeControl
+) -> None:
+    engine.fails = True
+    answer = client.audio.speech.create(
+        model="any", voice="alloy", input="hello", stream_format="sse"
+    )
+    part, error = speech_events(answer.read())
+    assert part["type"] == "speech.audio.delta"
+    assert error["error"]["message"] == "any at [hidden] fails"
+    assert used(control) == ("speech", 0, 1, "error")
 
 
 def test_responses(client: openai.OpenAI, control: FakeControl) -> None:

@@ -58,10 +58,10 @@ async def never(scope: Any, receive: Any, send: Any) -> None:
 class Server:
     """A guard whose clock is set by the test, without its timer."""
 
-    def __init__(self, limits: ConnectionLimits = LIMITS) -> None:
+    def __init__(self, limits: ConnectionLimits = LIMITS, *, app: Any = never) -> None:
         self.guard = ConnectionGuard(limits)
         self.guard._sweeping = True
-        self.config = uvicorn.Config(never, ws="none", lifespan="off", log_config=None)
+        self.config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
         self.connections: list[GuardedProtocol] = []
 
     def connect(self, address: str = "192.0.2.1") -> tuple[GuardedProtocol, Transport]:
@@ -176,15 +176,102 @@ async def test_a_stray_line_after_a_request_does_not_end_its_response() -> None:
     assert transport.closed
 
 
+def answer_before_the_body(*headers: tuple[bytes, bytes]) -> Any:
+    """An application that answers without reading the body."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        head = [(b"content-length", b"2"), *headers]
+        await send({"type": "http.response.start", "status": 401, "headers": head})
+        await send({"type": "http.response.body", "body": b"no"})
+
+    return answer
+
+
+async def answered(transport: Transport, *, times: int = 1) -> None:
+    while transport.sent.count(b"HTTP/1.1 401 ") < times:
+        await asyncio.sleep(0)
+    # The application returns.
+    await asyncio.sleep(0)
+
+
+CLOSE = (b"connection", b"close")
+
+
 @async_test
-async def test_a_slow_body_that_was_answered_already_is_only_closed() -> None:
-    server = Server()
+async def test_a_connection_is_closed_when_the_rest_of_an_answered_request_has_arrived() -> None:
+    server = Server(app=answer_before_the_body(CLOSE))
+    connection, transport = server.connect()
+    # More than uvicorn keeps for the application.
+    connection.data_received(HEAD + b"x" * 70_000)
+    await answered(transport)
+    assert transport.sent.endswith(b"\r\n\r\nno")
+    assert not connection.flow.read_paused
+    server.after(10)
+    connection.data_received(b"x" * 29_999)
+    server.after(9)
+    assert not transport.closed
+    connection.data_received(b"x" + b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert transport.closed
+    await asyncio.sleep(0)
+    assert transport.sent.count(b"HTTP/1.1 ") == 1, "a request on a connection that is closed"
+
+
+@pytest.mark.parametrize("headers", [(), (CLOSE,)], ids=["keep-alive", "close"])
+@async_test
+async def test_the_rest_of_an_answered_request_is_discarded_up_to_a_time_and_a_size(
+    headers: tuple[tuple[bytes, bytes], ...],
+) -> None:
+    limits = ConnectionLimits(grace_seconds=20, min_bytes_per_second=1000, max_discarded_bytes=9000)
+    server = Server(limits, app=answer_before_the_body(*headers))
+    (slow, slow_end), (large, large_end) = server.connect(), server.connect()
+    for connection, transport in ((slow, slow_end), (large, large_end)):
+        connection.data_received(HEAD + b"x" * 20_000)
+        await answered(transport)
+    large.data_received(b"x" * 9000)
+    assert not large_end.closed
+    large.data_received(b"x")
+    assert large_end.closed
+    for _ in range(20):
+        # With each byte a client of an open request would gain time.
+        slow.data_received(b"x" * 400)
+        server.after(1)
+    assert not slow_end.closed
+    server.after(1)
+    assert slow_end.closed
+    for transport in (slow_end, large_end):
+        assert transport.sent.count(b"HTTP/1.1 ") == 1
+
+
+@async_test
+async def test_the_rest_of_an_answered_request_that_is_not_http_has_no_further_response() -> None:
+    server = Server(app=answer_before_the_body())
+    connection, transport = server.connect()
+    connection.data_received(HEAD.replace(b"Content-Length: 100000", b"Transfer-Encoding: chunked"))
+    await answered(transport)
+    for _ in range(5):
+        connection.data_received(b"no size of a chunk\r\n")
+        server.after(1)
+    assert not transport.closed
+    server.after(1)
+    assert transport.closed
+    assert transport.sent.count(b"HTTP/1.1 ") == 1
+
+
+@async_test
+async def test_a_connection_is_kept_after_the_rest_of_an_answered_request() -> None:
+    server = Server(app=answer_before_the_body())
     connection, transport = server.connect()
     connection.data_received(HEAD)
-    connection.cycle.response_started = connection.cycle.response_complete = True
-    server.after(21)
-    assert transport.closed
-    assert not transport.sent
+    await answered(transport)
+    connection.data_received(b"x" * 100_000)
+    # Without the timer an idle connection would be kept for ever.
+    assert connection.timeout_keep_alive_task is not None
+    server.after(1000)
+    assert not transport.closed
+    connection.data_received(HEAD)
+    assert connection.timeout_keep_alive_task is None
+    await answered(transport, times=2)
+    server.close()
 
 
 @pytest.mark.parametrize(
@@ -239,7 +326,14 @@ async def test_headers_that_arrive_in_one_read_are_limited_too() -> None:
     connection, transport = server.connect()
     connection.data_received(HEAD.replace(b"Host: a", b"Host: a\r\nX: " + b"a" * 5000) + b"body")
     assert transport.sent.startswith(b"HTTP/1.1 431 ")
+    # The response would be lost to a client that is still sending.
+    for _ in range(20):
+        connection.data_received(b"x" * 1000)
+        server.after(1)
+    assert not transport.closed
+    server.after(1)
     assert transport.closed
+    assert transport.sent.count(b"HTTP/1.1 ") == 1
     assert connection.cycle is None
     other, other_end = server.connect("192.0.2.2")
     # Of two requests on one connection, each has the limit.

@@ -112,6 +112,8 @@ def test_fields_that_official_clients_send_for_the_provider_are_ignored() -> Non
         service_tier="flex",
         parallel_tool_calls=False,
         prompt_cache_key="k",
+        prompt_cache_options={"mode": "explicit", "ttl": "30m"},
+        moderation={"model": "m", "policy": {"input": {"mode": "score"}, "output": None}},
     )
     assert request == _chat()
 
@@ -121,7 +123,7 @@ def test_fields_that_official_clients_send_for_the_provider_are_ignored() -> Non
 REFUSED_PARAMETERS: Mapping[Any, tuple[Callable[[dict[str, Any]], object], set[str]]] = {
     chat_parameters.CompletionCreateParamsBase: (
         lambda fields: generation_requests.parse_chat_request(json.dumps(fields).encode()),
-        {"audio", "moderation", "web_search_options"},
+        {"audio", "web_search_options"},
     ),
     completion_parameters.CompletionCreateParamsBase: (
         lambda fields: generation_requests.parse_completion_request(json.dumps(fields).encode()),
@@ -133,7 +135,7 @@ REFUSED_PARAMETERS: Mapping[Any, tuple[Callable[[dict[str, Any]], object], set[s
     ),
     image_generate_params.ImageGenerateParamsBase: (
         lambda fields: images.parse_image_request(json.dumps(fields).encode()),
-        {"complexity", "frame_count", "frame_duration_ms", "output_compression", "style", "svg"},
+        {"complexity", "frame_count", "frame_duration_ms", "svg"},
     ),
     transcription_create_params.TranscriptionCreateParamsBase: (
         lambda fields: transcriptions.parse_transcription_request(fields, b"RIFF"),
@@ -174,6 +176,9 @@ def test_every_parameter_of_the_official_client_is_supported_ignored_or_refused_
         ("logit_bias", {"5": 1}),
         ("modalities", ["audio"]),
         ("best_guess", 1),
+        ("moderation", {"model": "m", "policy": {"output": {"mode": "block"}}}),
+        ("moderation", {"model": "m", "policy": "block"}),
+        ("moderation", "auto"),
     ],
 )
 def test_a_field_that_is_not_supported_is_refused_by_name(field: str, value: Any) -> None:
@@ -183,6 +188,11 @@ def test_a_field_that_is_not_supported_is_refused_by_name(field: str, value: Any
     assert refused.value.param == field
     assert refused.value.code == "unsupported_parameter"
     assert field in str(refused.value)
+
+
+def test_a_value_that_is_not_supported_is_refused_with_those_that_are() -> None:
+    with pytest.raises(RequestRejected, match='send "none" or "auto"'):
+        _chat(function_call={"name": "f"})
 
 
 @pytest.mark.parametrize(
@@ -394,6 +404,8 @@ def test_a_rerank_request_takes_texts_and_objects() -> None:
         ({"stream": "true"}, "stream"),
         ({"chunking_strategy": "auto"}, None),
         ({"chunking_strategy": "server_vad"}, "chunking_strategy"),
+        # As official clients send an object.
+        ({"chunking_strategy[type]": "server_vad"}, "chunking_strategy[type]"),
         ({"model": ""}, "model"),
     ],
 )
@@ -420,6 +432,8 @@ def test_a_transcription_needs_a_file_of_at_most_25_mebibytes() -> None:
         ({}, None),
         ({"n": 2, "size": "512x768", "quality": "auto", "user": "u"}, None),
         ({"size": "auto", "output_format": "png", "background": None}, None),
+        ({"quality": "low", "style": "vivid", "output_compression": 100}, None),
+        ({"quality": "hd"}, "quality"),
         ({"size": "512"}, "size"),
         ({"size": "4096x4096"}, "size"),
         ({"size": "100x100"}, "size"),
@@ -427,7 +441,7 @@ def test_a_transcription_needs_a_file_of_at_most_25_mebibytes() -> None:
         ({"prompt": ""}, "prompt"),
         ({"seed": -1}, "seed"),
         ({"output_format": "webp"}, "output_format"),
-        ({"style": "vivid"}, "style"),
+        ({"style": "natural"}, "style"),
     ],
 )
 def test_the_fields_of_an_image(changes: dict[str, Any], param: str | None) -> None:

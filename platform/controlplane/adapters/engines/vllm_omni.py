@@ -99,7 +99,8 @@ PROFILE = EngineProfile(
         "vllm_omni/entrypoints/openai/api_server.py",
         "vLLM-Omni at 00218e1c: docs/models/supported_models.md, table of NVIDIA and Ascend; "
         "docs/getting_started/installation for images",
-        "vLLM-Omni 0.28.0 and 0.30.0: vllm_omni/deploy/qwen3_tts.yaml; docs/serving/speech_api.md at 078de2d1",
+        "vLLM-Omni 0.28.0 and 0.30.0: vllm_omni/deploy/qwen3_tts.yaml and "
+        "vllm_omni/entrypoints/openai/serving_speech.py; docs/serving/speech_api.md at 078de2d1",
     ),
 )
 
