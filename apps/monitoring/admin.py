@@ -104,8 +104,8 @@ class AlertDeliveryAdmin(ReadOnlyAdmin[AlertDelivery]):
 
 @admin.register(AlertSilence)
 class AlertSilenceAdmin(ReadOnlyAdmin[AlertSilence]):
-    list_display = ("__str__", "reason", "created_by_name", "began_at", "ends_at")
-    search_fields = ("uid", "reason", "created_by_name")
+    list_display = ("name", "matchers", "reason", "created_by_name", "began_at", "ends_at")
+    search_fields = ("name", "uid", "reason", "created_by_name")
 
 
 @admin.register(AlertReceiver)

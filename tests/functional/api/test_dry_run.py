@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.db import connection
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from apps.accounts.models import Membership, Team, User
 from apps.fleet.models import Node
 from apps.jobs.models import Job
 from apps.models.selectors import artifact_store
+from apps.monitoring.models import AlertSilence
 from apps.notifications.models import Webhook
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.persistence.transactions import is_dry_run
@@ -85,6 +88,10 @@ def changes(company: Company) -> Iterator[Change]:
     yield patch(f"webhooks/{Webhook.objects.get().uid}", active=True)
     yield post("alert-rules", name="hot", title="Hot", measure="cards.temperature", op=">", threshold=90,
                severity="warning")  # fmt: skip
+    ends_at = timezone.now() + timedelta(hours=1)
+    yield post("alert-silences", name="move", matchers=["rule=hot"], ends_at=ends_at, reason="move")
+    silence = AlertSilence.objects.get()
+    yield patch(f"alert-silences/{silence.uid}", reason="racks move")
     yield post("health-rules", name="hot", title="Hot", level=1,
                condition={"metric": "temperature", "op": ">", "value": 90})  # fmt: skip
     yield patch("health-policy", automatic=False)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from django.db import transaction
+from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts.models import ApplySet, Membership, Team, User
@@ -17,7 +19,7 @@ from apps.fleet.models import Node
 from apps.jobs.models import Job
 from apps.models.models import Artifact, ArtifactKind, ModelVersion
 from apps.models.selectors import artifact_store
-from apps.monitoring.models import AlertReceiver, AlertRoute
+from apps.monitoring.models import AlertReceiver, AlertRoute, AlertSilence
 from apps.quotas.models import Queue
 from apps.serving.models import ApiKey, Deployment, RouteBackend
 from controlplane.domain.common.permissions import TeamRole
@@ -71,6 +73,10 @@ spec: {severity: critical, matchers: [severity=critical], receivers: [on-call]}
 kind: AlertRule
 metadata: {name: hot-cards}
 spec: {title: Hot cards, measure: cards.temperature, op: ">", threshold: 90, severity: warning}
+---
+kind: Silence
+metadata: {name: move of rack 7}
+spec: {matchers: [cluster=west, "node=rack-7-*"], ends_at: TOMORROW, reason: racks move}
 ---
 kind: HealthPolicy
 metadata: {name: default}
@@ -163,6 +169,9 @@ def folder(tmp_path: Path, company: Company, monkeypatch: pytest.MonkeyPatch) ->
     folder.mkdir()
     documents = COMPANY.replace("CLUSTER", company.cluster_row.name)
     documents = documents.replace("NODE", Node.objects.get().name)
+    # Without quotes: YAML reads a time.
+    tomorrow = timezone.now().replace(microsecond=0) + timedelta(days=1)
+    documents = documents.replace("TOMORROW", tomorrow.isoformat())
     (folder / "company.yaml").write_text(_with_versions(documents))
     (folder / "streets.jsonl").write_text(
         "".join(f'{{"prompt": "{n}?", "response": "{n}"}}\n' for n in range(20))
@@ -219,6 +228,74 @@ def test_lists_are_printed_as_apply_reads_them(
     assert not faulty
     jobs = administered("get", "jobs", "-o", "yaml")
     assert "1 of 3 jobs are left out" in jobs.errors
+
+
+def test_the_document_of_an_expired_silence_changes_nothing(administered: Ninefold) -> None:
+    at, later = timezone.now(), timezone.now() + timedelta(hours=9)
+    document: dict[str, Any] = {
+        "apiVersion": "ninefold/v1",
+        "kind": "Silence",
+        "metadata": {"name": "move"},
+        "spec": {"matchers": ["cluster=west"], "ends_at": later, "reason": "racks move"},
+    }
+
+    def apply(*options: str, **spec: object) -> Any:
+        text = yaml.safe_dump({**document, "spec": {**document["spec"], **spec}})
+        return administered("apply", "-f", "-", *options, text=text)
+
+    pruned = ("--prune", "--set", "moves")
+    assert apply(*pruned).output == "Silence/move created\n"
+    extended = later + timedelta(hours=1)
+    assert apply(*pruned, ends_at=extended.isoformat()).output == "Silence/move configured\n"
+    silence = AlertSilence.objects.get()
+    assert silence.ends_at == extended
+
+    AlertSilence.objects.update(began_at=at - timedelta(hours=3), ends_at=at - timedelta(hours=1))
+    for printed in (
+        administered("get", "silences", "-o", "yaml"),
+        administered("get", "silence", "move", "-o", "yaml"),
+    ):
+        again = administered("apply", "-f", "-", text=printed.output)
+        assert (again.exit_code, again.output) == (0, "Silence/move unchanged\n"), again
+        assert administered("diff", "-f", "-", "--exit-code", text=printed.output).exit_code == 0
+    changed = apply(ends_at=at - timedelta(hours=1), reason="another reason")
+    assert (changed.exit_code, "has expired and cannot be changed" in changed.errors) == (1, True)
+    # A document with a later end creates another one; the record stays.
+    assert apply(*pruned, "--dry-run").output == "Silence/move created (dry run)\n"
+    assert apply(*pruned).output == "Silence/move created\n"
+    assert AlertSilence.objects.filter(name="move").count() == 2
+    deleted = administered("delete", "silence", "move")
+    assert deleted.output == "silence/move deleted\n", deleted.errors
+    assert not AlertSilence.objects.filter(ends_at__gt=timezone.now()).exists()
+    twice = administered("delete", "silence", "move")
+    assert (twice.exit_code, "has expired" in twice.errors) == (1, True)
+
+
+def test_prune_ends_the_silence_of_a_document_that_is_gone(administered: Ninefold) -> None:
+    at = timezone.now()
+    documents = [
+        {
+            "apiVersion": "ninefold/v1",
+            "kind": "Silence",
+            "metadata": {"name": name},
+            "spec": {"matchers": ["cluster=west"], "ends_at": ends_at, "reason": "racks move"},
+        }
+        for name, ends_at in (("one", at + timedelta(hours=1)), ("two", at + timedelta(hours=2)))
+    ]
+    arguments = ("apply", "-f", "-", "--prune", "--set", "moves")
+    assert administered(*arguments, text=yaml.safe_dump_all(documents)).exit_code == 0
+    remaining = yaml.safe_dump(documents[0])
+    planned = administered(*arguments, "--dry-run", text=remaining)
+    assert "Silence/two deleted (dry run)" in planned.output
+    assert AlertSilence.objects.filter(ends_at__gt=timezone.now()).count() == 2
+    done = administered(*arguments, text=remaining)
+    assert "Silence/two deleted" in done.output, done.errors
+    assert AlertSilence.objects.get(ends_at__gt=timezone.now()).name == "one"
+    # One that expired by itself is not deleted.
+    AlertSilence.objects.update(began_at=at - timedelta(hours=3), ends_at=at - timedelta(hours=1))
+    documents[1]["metadata"] = {"name": "three"}
+    last = administered(*arguments, text=yaml.safe_dump(documents[1]))
+    assert (last.exit_code, last.output) == (0, "Silence/three created\n"), last.errors
 
 
 def test_a_reference_means_an_object_of_the_documents_team(

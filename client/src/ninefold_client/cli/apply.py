@@ -290,11 +290,11 @@ def delete(
         kind = KINDS[found.kind](client)
         if kind.not_deleted:
             raise NinefoldError(f"{found.name} are not deleted: {kind.not_deleted}")
-        row = find_object(client, found, name, unique=True)
+        row = find_object(client, found, name, unique=True, is_current=kind.is_current)
         member = SetMember(kind=kind.name, uid=kind.uid(row), name=found.name_of(row))
         (one,) = objects_to_prune(client, recorded=[member], applied=[]) or (None,)
         if one is None:
-            raise NinefoldError(f"{member} was deleted or revoked before")
+            raise NinefoldError(f"{member} was deleted or revoked before, or has expired")
         _confirm([one], yes=yes)
         kind.delete(member.uid)
     print(f"{found.singular}/{member.name} deleted")

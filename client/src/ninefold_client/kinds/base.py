@@ -77,6 +77,10 @@ class Kind:
         """Return whether the object still exists for a user, and is not a record of one that was revoked."""
         return True
 
+    def has_document(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a document of the object can be applied; false for most records."""
+        return self.is_current(row)
+
     def details(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the row with everything that :meth:`live_spec` needs."""
         return detailed(self.client, self.resource, row)
