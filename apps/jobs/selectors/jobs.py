@@ -30,6 +30,7 @@ def jobs_visible(user: accounts.RequestUser) -> QuerySet[Job]:
         "model_version__line",
         "dataset_version__dataset",
         "queue",
+        "priority_class",
     )
 
 

@@ -539,6 +539,43 @@ def test_a_set_is_kept_from_other_sets_other_teams_and_concurrent_changes(
     assert "no team 'addresses' is visible to you" in other.errors
 
 
+def test_a_changed_priority_class_or_shared_output_of_a_job_is_seen(
+    administered: Ninefold, company: Company
+) -> None:
+    for spec in (
+        {"priority_class": "low", "output_shared": True},
+        {"priority": -11, "output_shared": False},
+    ):
+        document: dict[str, Any] = {
+            "apiVersion": "ninefold/v1",
+            "kind": "Job",
+            "metadata": {"name": f"tune {spec['output_shared']}", "team": "addresses"},
+            "spec": {
+                "kind": "finetune",
+                "model_version": "tiny",
+                "dataset_version": "addresses",
+                "output_name": "parser",
+                **spec,
+            },
+        }
+        name = f"Job/{document['metadata']['name']}"
+        first = administered("apply", "-f", "-", text=yaml.safe_dump(document))
+        assert first.output == f"{name} created\n", first.errors
+        printed = administered("get", "job", document["metadata"]["name"], "-o", "yaml").output
+        shown = yaml.safe_load(printed)["spec"]
+        assert {field: shown[field] for field in ("priority", "priority_class", "output_shared")
+                if field in shown} == spec  # fmt: skip
+        again = administered("apply", "-f", "-", text=printed)
+        assert again.output == f"{name} unchanged\n", again.errors
+        document["spec"]["output_shared"] = not spec["output_shared"]
+        shared = administered("apply", "-f", "-", text=yaml.safe_dump(document))
+        assert "output_shared is" in shared.errors
+        document["spec"] |= {"output_shared": spec["output_shared"], "priority_class": "high"}
+        document["spec"].pop("priority", None)
+        raised = administered("diff", "-f", "-", text=yaml.safe_dump(document))
+        assert "priority_class is" in raised.errors, raised
+
+
 def test_a_job_is_printed_with_its_cards_and_memory(signed_in: Ninefold, company: Company) -> None:
     printed: dict[str, str] = {}
     # Of a chip with 8 cards a node, so 2 replicas.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,7 +31,7 @@ class JobKind(Kind):
 
     name = "Job"
     has_team = True
-    write_only = frozenset({"secret_variables", "priority_class", "output_shared"})
+    write_only = frozenset({"secret_variables"})
     immutable = frozenset({"*"})
     not_deleted = "jobs stay as records; a running one is cancelled by: ninefold job cancel"
     references: ClassVar = {
@@ -51,8 +52,10 @@ class JobKind(Kind):
                 "spec",
                 "code",
                 "output_name",
+                "output_shared",
                 "queue",
                 "priority",
+                "priority_class",
                 "run_seconds",
             ),
             "model_version": name_of(row["model_version"]),
@@ -63,6 +66,14 @@ class JobKind(Kind):
             "memory": max(role["memory"] for role in row["shape"]) or None,
             "retry_policy": row["retry_policy"],
         }
+
+    def manifest_of(self, row: Mapping[str, Any]) -> Manifest:
+        manifest = super().manifest_of(row)
+        if "priority_class" not in manifest.spec:
+            return manifest
+        # The server refuses both.
+        spec = {name: value for name, value in manifest.spec.items() if name != "priority"}
+        return replace(manifest, spec=spec)
 
     def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         wanted = {
