@@ -263,6 +263,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         tags=["fleet"],
         responses={204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         cluster, actor = self.get_object(), acting_user(request)
         clusters.cluster_remove(

@@ -31,6 +31,7 @@ from controlplane.web.rest import (
     ResourceViewSet,
     StrictSerializer,
     VisibleUidField,
+    supports_dry_run,
 )
 
 register_problem(ApplySetConflict, code="apply-set-conflict", status=409)
@@ -144,6 +145,7 @@ class ApplySetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource
         tags=["accounts"],
         responses={204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         row = self.get_object()
         self._require_permission(request, row.team)

@@ -277,6 +277,7 @@ class TokenViewSet(
         tags=["accounts"],
         responses={204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         services.token_revoke(token=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

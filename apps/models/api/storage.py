@@ -323,6 +323,7 @@ class RetentionRulesView(APIView):
         request=None,
         responses={204: None},
     )
+    @supports_dry_run
     def delete(self, request: Request, team: str) -> Response:
         row = self._requested_team(request, team)
         services.retention_rules_set(team=row, rules=None, actor=acting_user(request))
@@ -417,6 +418,7 @@ class StoredArtifactViewSet(
         tags=["storage"],
         responses={200: StoredArtifactSerializer},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
         return self._apply_action(

@@ -156,6 +156,7 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         tags=["datasets"],
         responses={204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         changes.dataset_delete(
             dataset=self._changeable_dataset(), actor=acting_user(request), at=timezone.now()
@@ -279,6 +280,7 @@ class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
         tags=["models"],
         responses={204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         changes.model_delete(
             line=self._changeable_line(), actor=acting_user(request), at=timezone.now()

@@ -300,6 +300,7 @@ class AlertSilenceViewSet(FleetOperatorViewSet[AlertSilence]):
         tags=TAGS,
         responses={204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
         alerts.silence_end(silence=self.get_object(), actor=actor, at=timezone.now())
@@ -351,6 +352,7 @@ class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
         return Response(self.get_serializer(row).data)
 
     @extend_schema(summary="Delete an alert receiver", tags=TAGS, responses={204: None})
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         alerts.alert_receiver_delete(receiver=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -407,6 +409,7 @@ class AlertRouteViewSet(FleetOperatorViewSet[AlertRoute]):
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(summary="Delete an alert route", tags=TAGS, responses={204: None})
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         alerts.alert_route_delete(route=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -447,6 +447,7 @@ class MetricSourceViewSet(
         tags=["fleet"],
         responses={204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         source, actor = self.get_object(), acting_user(request)
         metric_ingestion.metric_source_delete(source=source, actor=actor, at=timezone.now())
@@ -502,6 +503,7 @@ class NodeTokenViewSet(
         tags=["fleet"],
         responses={204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         token, actor = self.get_object(), acting_user(request)
         metric_ingestion.agent_token_revoke(token=token, actor=actor, at=timezone.now())

@@ -217,6 +217,7 @@ class RuleViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         self.rule_change(rule=row, document=document, actor=actor, at=at)
         return Response(self.get_serializer(self.get_object()).data)
 
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
         self.rule_delete(rule=self.get_object(), actor=actor, at=timezone.now())

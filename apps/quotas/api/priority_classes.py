@@ -102,6 +102,7 @@ class PriorityClassViewSet(
         parameters=[PriorityDeleteQuery],
         responses={204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         priority_class_delete(
             row=self.get_object(), actor=acting_user(request), force=self.query["force"]

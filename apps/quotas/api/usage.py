@@ -400,6 +400,7 @@ class CardRateView(APIView):
         parameters=[_CHIP],
         responses={204: None},
     )
+    @supports_dry_run
     def delete(self, request: Request, chip: str) -> Response:
         self._require_rate_permission(request, chip)
         card_rate_set(chip=chip, per_hour=None, actor=acting_user(request))

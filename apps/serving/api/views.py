@@ -232,6 +232,7 @@ class DeploymentViewSet(
         tags=["serving"],
         responses={202: serializers.DeploymentDetailSerializer, 204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         deleted = deployments.deployment_delete(
             deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
@@ -339,6 +340,7 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
         tags=["serving"],
         responses={204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         key = self.get_object()
         accounts.require_permission(request.user, Permission.MANAGE_KEYS, team=key.team)

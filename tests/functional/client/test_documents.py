@@ -20,7 +20,7 @@ from apps.jobs.models import Job
 from apps.models.models import Artifact, ArtifactKind, ModelVersion
 from apps.models.selectors import artifact_store
 from apps.monitoring.models import AlertReceiver, AlertRoute, AlertSilence
-from apps.quotas.models import Queue
+from apps.quotas.models import Claim, PriorityClass, Queue
 from apps.serving.models import ApiKey, Deployment, RouteBackend
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.serving.lifecycle import DeploymentState
@@ -477,8 +477,13 @@ def test_prune_deletes_only_what_the_set_applied_before(
     shown = administered("diff", *names[1:], "--exit-code")
     assert shown.exit_code == 1
     assert "Queue/vision (deleted)" in shown.output
+    # The route has a backend of each deployment.
+    assert "Deployment/parcels (deleted)" not in shown.output
     planned = administered(*names, "--dry-run")
+    assert planned.exit_code == 1
     assert "Queue/vision deleted (dry run)" in planned.output
+    assert "Deployment/parcels deleted (dry run)" not in planned.output
+    assert "Deployment/parcels: Error: " in planned.errors
     refused = administered(*names)
     assert refused.exit_code == 1
     assert "Confirm with --yes" in refused.errors
@@ -495,8 +500,8 @@ def test_prune_deletes_only_what_the_set_applied_before(
     lines = pruned.output.splitlines()
     deleted = [line.removesuffix(" deleted") for line in lines[-4:]]
     assert deleted == [
-        "Deployment/parcels",
         "Deployment/parcels-next",
+        "Deployment/parcels",
         "AlertRoute/critical",
         "Queue/vision",
     ]
@@ -507,6 +512,61 @@ def test_prune_deletes_only_what_the_set_applied_before(
     again = administered(*names)
     assert (again.exit_code, "deleted" in again.output) == (0, False), again
     assert {one.kind for one in ApplySet.objects.get().objects_of_set.all()} >= {"Team", "Job"}
+
+
+PRUNED = """
+kind: Queue
+metadata: {name: above}
+spec: {entitlements: []}
+---
+kind: Queue
+metadata: {name: below}
+spec: {parent: above, entitlements: []}
+---
+kind: PriorityClass
+metadata: {name: hotfix}
+spec: {value: 17}
+---
+kind: PriorityClass
+metadata: {name: last}
+spec: {value: -90}
+"""
+
+
+def test_a_dry_run_of_a_prune_has_the_refusals_of_the_server(
+    administered: Ninefold, company: Company
+) -> None:
+    names = ("apply", "-f", "-", "--prune", "--set", "shop")
+    documents = _with_versions(PRUNED)
+    first = administered(*names, text=documents)
+    assert first.exit_code == 0, first.errors
+    used = company.submit("urgent")
+    Job.objects.filter(pk=used.pk).update(priority=17)
+    Claim.objects.update(priority=17)
+    last = documents.split("---")[3]
+
+    planned = administered(*names, "--dry-run", text=last)
+    assert planned.exit_code == 1, planned
+    assert "PriorityClass/hotfix: Error: " in planned.errors
+    assert "PriorityClass/hotfix deleted" not in planned.output
+    # The child is deleted before it, which the server does not know.
+    assert "Queue/below deleted (dry run)\n" in planned.output
+    assert "Queue/above deleted (dry run)\n" in planned.output
+    assert "Queue/above: Warning: " in planned.errors
+    assert Queue.objects.filter(name__in=("above", "below")).count() == 2
+    assert "PriorityClass/hotfix: Error: " in administered("diff", *names[1:], text=last).errors
+
+    Claim.objects.update(priority=0)
+    Job.objects.update(priority=0)
+    assert administered(*names, "--dry-run", text=last).exit_code == 0
+    done = administered(*names, text=last)
+    assert done.exit_code == 0, done.errors
+    assert "Queue/above deleted\n" in done.output
+    refused = administered("delete", "priority-class", "normal", "--dry-run")
+    assert refused.exit_code == 1
+    deleted = administered("delete", "priority-class", "last", "--dry-run")
+    assert deleted.output == "priority-class/last deleted (dry run)\n", deleted.errors
+    assert PriorityClass.objects.filter(name="last").exists()
 
 
 def test_a_set_is_kept_from_other_sets_other_teams_and_concurrent_changes(

@@ -56,6 +56,8 @@ class Kind:
     not_created: ClassVar[str] = ""
     #: Why objects are not deleted; empty if they are.
     not_deleted: ClassVar[str] = ""
+    #: Kinds of objects that may prevent a deletion until they are changed or deleted.
+    deletion_blocked_by: ClassVar[frozenset[str]] = frozenset()
     #: Whether a deletion interrupts something that runs, so that it needs a confirmation.
     deletion_interrupts: ClassVar[bool] = False
 

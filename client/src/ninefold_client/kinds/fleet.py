@@ -15,6 +15,7 @@ class QueueKind(Kind):
     name = "Queue"
     has_team = True
     validated_together = True
+    deletion_blocked_by = frozenset({"Deployment", "Queue"})
     references: ClassVar = {"parent": by_name("Queue")}
     _fields = (
         "state",
@@ -53,6 +54,10 @@ class QueueKind(Kind):
             self.client.patch(f"{self.path}/{self.uid(row)}", fields), name=row["name"]
         )
 
+    def delete(self, uid: str) -> None:
+        answer = self.client.delete(f"{self.path}/{uid}")
+        self._raise_previewed(answer, name="the deletion")
+
     def _raise_previewed(self, answer: Mapping[str, Any], *, name: str) -> None:
         """A dry run is answered by a preview of the whole tree, with its errors."""
         if self.client.dry_run:
@@ -75,6 +80,7 @@ class ClusterKind(Kind):
     name = "Cluster"
     write_only = frozenset({"kubeconfig", "although_unfit"})
     immutable = frozenset({"kind"})
+    deletion_blocked_by = frozenset({"Deployment"})
     deletion_interrupts = True
 
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -190,6 +190,7 @@ class DeploymentKind(Kind):
     name = "Deployment"
     has_team = True
     immutable = frozenset({"queue"})
+    deletion_blocked_by = frozenset({"Route"})
     deletion_interrupts = True
     references: ClassVar = {"model_version": find_model_version}
     _revision: ClassVar = ("model_version", "engine", "spec", "chips", "cards", "adapters")
@@ -248,11 +249,13 @@ class DeploymentKind(Kind):
             self.client.post(f"{self.path}/{row['uid']}/scale", {"replicas": body["replicas"]})
 
     def delete(self, uid: str) -> None:
-        """Delete the deployment, and wait until its replicas have stopped.
+        """Delete the deployment, and wait until its replicas have stopped, except in a dry run.
 
         :raises NinefoldError: if they do not stop in time.
         """
         self.client.delete(f"{self.path}/{uid}")
+        if self.client.dry_run:
+            return
         until = time.monotonic() + _STOPPED_WITHIN
         while (row := self._remaining(uid)) is not None:
             if time.monotonic() > until:
