@@ -34,9 +34,15 @@ from apps.accounts.api.serializers import (
     UserFilters,
     UserSerializer,
 )
-from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
+from apps.accounts.models import AuditEntry, PersonalToken, Team, User
 from controlplane.domain.common.permissions import Permission, Scope
-from controlplane.web.rest import UID, QuerySerializer, ResourceViewSet, supports_dry_run
+from controlplane.web.rest import (
+    UID,
+    PartsViewSet,
+    QuerySerializer,
+    ResourceViewSet,
+    supports_dry_run,
+)
 
 _USER_PARAMETER = OpenApiParameter(
     name="user_uid", type=str, location=OpenApiParameter.PATH, description="Uid of the user."
@@ -117,14 +123,6 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
-        summary="Members of a team", tags=["accounts"], responses=MemberSerializer(many=True)
-    )
-    @action(detail=True, pagination_class=None)
-    def members(self, request: Request, uid: str) -> Response:
-        members = selectors.memberships_by_team_member(self.get_object())
-        return Response([_team_member_json(user, current) for user, current in members.items()])
-
-    @extend_schema(
         methods=["PUT"],
         summary="Set the roles of a member",
         description="Adds the user to the team if necessary. Requires the permission to manage the "
@@ -155,17 +153,20 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         user = get_object_or_404(User, uid=user_uid, is_active=True)
         roles = self.validated_body(TeamMemberRolesSerializer)["roles"]
         services.membership_set(team=team, user=user, roles=roles, actor=actor)
-        return Response(_team_member_json(user, selectors.memberships_by_team_member(team)[user]))
+        shown = selectors.team_members(Team.objects.filter(pk=team.pk)).get(pk=user.pk)
+        return Response(MemberSerializer(shown).data)
 
 
-def _team_member_json(user: User, current: list[Membership]) -> dict[str, Any]:
-    from_provider = [row.role for row in current if row.source == Membership.GrantSource.SIGN_ON]
-    return {
-        "uid": user.uid,
-        "username": user.username,
-        "roles": [row.role for row in current],
-        "roles_by_sign_on": from_provider,
-    }
+@extend_schema_view(list=extend_schema(summary="Members of a team", tags=["accounts"]))
+class TeamMemberViewSet(PartsViewSet[User]):
+    token_scope = Scope.ADMIN
+    serializer_class = MemberSerializer
+
+    def visible_wholes(self) -> QuerySet[Team]:
+        return selectors.teams_visible(self.request.user)
+
+    def get_queryset(self) -> QuerySet[User]:
+        return selectors.team_members(self.visible_wholes().filter(uid=self.whole_uid))
 
 
 @extend_schema_view(

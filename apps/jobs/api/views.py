@@ -26,7 +26,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.jobs import selectors, services
 from apps.jobs.api import launch_comparison, serializers
-from apps.jobs.models import Attempt, Job
+from apps.jobs.models import Attempt, Job, JobTransition
 from apps.jobs.services import ReportRefused, SpecRefused
 from apps.models.api.serializers import ArtifactSerializer
 from apps.models.services import artifact_storage
@@ -35,6 +35,8 @@ from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, dec
 from controlplane.web.problem_details import register_problem
 from controlplane.web.rest import (
     BoundedMultiPartParser,
+    M,
+    PartsViewSet,
     QuerySerializer,
     ResourceViewSet,
     supports_dry_run,
@@ -189,25 +191,31 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         except Attempt.DoesNotExist:
             raise Http404 from None
 
-    @extend_schema(
-        summary="State transitions of a job",
-        tags=["jobs"],
-        responses=serializers.JobTransitionSerializer(many=True),
-    )
-    @action(detail=True, pagination_class=None)
-    def events(self, request: Request, uid: str) -> Response:
-        moves = self.get_object().transitions.all()
-        return Response(serializers.JobTransitionSerializer(moves, many=True).data)
 
-    @extend_schema(
-        summary="Attempts of a job",
-        tags=["jobs"],
-        responses=serializers.AttemptSerializer(many=True),
-    )
-    @action(detail=True, pagination_class=None)
-    def attempts(self, request: Request, uid: str) -> Response:
-        attempts = selectors.job_attempts(self.get_object())
-        return Response(serializers.AttemptSerializer(attempts, many=True).data)
+class JobPartsViewSet(PartsViewSet[M]):
+    token_scope = Scope.JOBS
+
+    def visible_wholes(self) -> QuerySet[Job]:
+        return selectors.jobs_visible(self.request.user)
+
+
+@extend_schema_view(list=extend_schema(summary="State transitions of a job", tags=["jobs"]))
+class JobTransitionViewSet(JobPartsViewSet[JobTransition]):
+    watch_key = "pk"
+    append_only = True
+    serializer_class = serializers.JobTransitionSerializer
+
+    def get_queryset(self) -> QuerySet[JobTransition]:
+        jobs = self.visible_wholes().filter(uid=self.whole_uid)
+        return JobTransition.objects.filter(entity__in=jobs)
+
+
+@extend_schema_view(list=extend_schema(summary="Attempts of a job", tags=["jobs"]))
+class JobAttemptViewSet(JobPartsViewSet[Attempt]):
+    serializer_class = serializers.AttemptSerializer
+
+    def get_queryset(self) -> QuerySet[Attempt]:
+        return selectors.job_attempts(self.visible_wholes().filter(uid=self.whole_uid))
 
 
 class CodeArchiveView(APIView):

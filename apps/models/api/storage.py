@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from django.db.models import QuerySet
@@ -20,7 +21,7 @@ from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.accounts.models import Team
-from apps.models.models import Artifact, StorageRun
+from apps.models.models import Artifact, RetentionRule, StorageRun
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.storage import artifact_title
@@ -121,7 +122,7 @@ class TeamRetentionRulesSerializer(serializers.Serializer[Any]):
     team = ObjectReference(
         allow_null=True, help_text="Team; null: all teams without their own rules."
     )
-    rules = RetentionRulesSerializer()
+    rules = RetentionRulesSerializer(source="*")
 
 
 class RetentionRemovalSerializer(serializers.Serializer[Any]):
@@ -264,29 +265,33 @@ class StorageQuotaView(APIView):
         return Response(TeamStorageSerializer(shown).data)
 
 
-class RetentionRulesListView(APIView):
+class RetentionRulesViewSet(ResourceViewSet[RetentionRule]):
+    """Rows of teams by name, after the one of all other teams."""
+
     token_scope = Scope.ADMIN
+    pagination_class = None
+    watch_key = "rules_of"
+    serializer_class = TeamRetentionRulesSerializer
+
+    def get_queryset(self) -> QuerySet[RetentionRule]:
+        return selectors.retention_rules_visible(self.request.user)
 
     @extend_schema(
         summary="Retention rules",
-        description="The first item applies to all teams without their own rules.",
+        description="The first item applies to all teams without their own rules. A watch has no event of it "
+        "until it is set.",
         tags=["storage"],
         responses=TeamRetentionRulesSerializer(many=True),
     )
-    def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
-        own, default = selectors.retention_rules_by_team()
-        rows: list[dict[str, Team | RetentionRules | None]] = [{"team": None, "rules": default}]
-        rows += [
-            {"team": team, "rules": own[team.uid]}
-            for team in accounts.teams_visible(request.user)
-            if team.uid in own
-        ]
-        return Response(TeamRetentionRulesSerializer(rows, many=True).data)
+    def list(self, request: Request) -> Response:
+        rows = list(self.get_queryset())
+        if not rows or rows[0].team is not None:
+            rows.insert(0, RetentionRule())
+        return Response(self.get_serializer(rows, many=True).data)
 
 
 class RetentionRulesView(APIView):
-    """``others`` instead of a team's uid stands for every team without rules of its own."""
+    """``OTHER_TEAMS`` instead of a team's uid stands for every team without rules of its own."""
 
     token_scope = Scope.ADMIN
 
@@ -294,7 +299,7 @@ class RetentionRulesView(APIView):
         QuerySerializer.read(request)
         found = (
             None
-            if uid == "others"
+            if uid == selectors.OTHER_TEAMS
             else get_object_or_404(accounts.teams_visible(request.user), uid=uid)
         )
         accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=found)
@@ -312,8 +317,9 @@ class RetentionRulesView(APIView):
         row = self._requested_team(request, team)
         body = RetentionRulesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        services.retention_rules_set(team=row, rules=body.to_rules(), actor=acting_user(request))
-        answer = {"team": row, "rules": body.to_rules()}
+        rules = body.to_rules()
+        services.retention_rules_set(team=row, rules=rules, actor=acting_user(request))
+        answer = RetentionRule(team=row, **asdict(rules))
         return Response(TeamRetentionRulesSerializer(answer).data)
 
     @extend_schema(

@@ -10,7 +10,7 @@ from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import BaseRenderer, JSONRenderer
@@ -356,20 +356,21 @@ class UsageMonthsView(APIView):
         return Response(UsageMonthsSerializer(report).data)
 
 
-class CardRatesView(APIView):
-    token_scope = Scope.ADMIN
-
-    @extend_schema(
+@extend_schema_view(
+    list=extend_schema(
         summary="Card rates",
         description="Chips that are not listed have no rate.",
         tags=["scheduling"],
-        operation_id="usage_rates_list",
-        responses=CardRateSerializer(many=True),
     )
-    def get(self, request: Request) -> Response:
-        QuerySerializer.read(request)
-        rows = CardRate.objects.all()
-        return Response(CardRateSerializer(rows, many=True).data)
+)
+class CardRatesViewSet(mixins.ListModelMixin, ResourceViewSet[CardRate]):
+    token_scope = Scope.ADMIN
+    pagination_class = None
+    watch_key = "chip"
+    serializer_class = CardRateSerializer
+
+    def get_queryset(self) -> QuerySet[CardRate]:
+        return CardRate.objects.all()
 
 
 class CardRateView(APIView):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -17,7 +18,14 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.serving import selectors
 from apps.serving.api import serializers
-from apps.serving.models import ApiKey, Deployment, GatewayCall, Replica
+from apps.serving.models import (
+    ApiKey,
+    Deployment,
+    DeploymentTransition,
+    GatewayCall,
+    Replica,
+    ReplicaTransition,
+)
 from apps.serving.selectors.revision_configurations import (
     changed_configuration,
     default_configuration,
@@ -27,7 +35,7 @@ from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problem_details import register_problem
-from controlplane.web.rest import ResourceViewSet, supports_dry_run
+from controlplane.web.rest import PartsViewSet, ResourceViewSet, supports_dry_run
 
 register_problem(gateways.ApiKeyRefused, code="change-refused", status=409)
 
@@ -247,15 +255,34 @@ class DeploymentViewSet(
         response.status_code = status.HTTP_202_ACCEPTED
         return response
 
+
+class DeploymentEventViewSet(PartsViewSet[DeploymentTransition]):
+    token_scope = Scope.SERVING
+    watch_key = "pk"
+    append_only = True
+    serializer_class = serializers.DeploymentEventSerializer
+
+    def visible_wholes(self) -> QuerySet[Deployment]:
+        return selectors.deployments_visible(self.request.user)
+
+    def watched_rows(
+        self,
+    ) -> tuple[QuerySet[DeploymentTransition], QuerySet[ReplicaTransition]]:
+        return selectors.deployment_transitions(self.visible_wholes().filter(uid=self.whole_uid))
+
+    def get_queryset(self) -> QuerySet[DeploymentTransition]:
+        """The transitions of the deployment itself."""
+        return self.watched_rows()[0]
+
     @extend_schema(
         summary="State transitions of a deployment and its replicas, latest first",
         tags=["serving"],
         responses=serializers.DeploymentEventSerializer(many=True),
     )
-    @action(detail=True, pagination_class=None)
-    def events(self, request: Request, uid: str) -> Response:
-        found = selectors.deployment_events(self.get_object())
-        return Response(serializers.DeploymentEventSerializer(found, many=True).data)
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        deployment = self.visible_wholes().get(uid=self.whole_uid)
+        found = selectors.deployment_events(deployment)
+        return Response(self.get_serializer(found, many=True).data)
 
 
 class ReplicaViewSet(ResourceViewSet[Replica]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from django.conf import settings
@@ -17,8 +17,9 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, QuerySet
 from django.http import Http404, QueryDict, StreamingHttpResponse
 from drf_spectacular.utils import extend_schema
-from rest_framework import exceptions, serializers, status, viewsets
+from rest_framework import exceptions, mixins, serializers, status, viewsets
 from rest_framework.exceptions import ValidationError
+from rest_framework.generics import get_object_or_404
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser, JSONParser, MultiPartParser
 from rest_framework.permissions import AllowAny
@@ -312,7 +313,7 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
     lookup_field = "uid"
     lookup_value_regex = UID
     parser_classes: tuple[type[BaseParser], ...] = (BoundedJSONParser,)
-    pagination_class = KeysetPagination
+    pagination_class: type[KeysetPagination] | None = KeysetPagination
     queries: ClassVar[Mapping[str, type[QuerySerializer]]] = {}
     #: Whether the list can be watched: a trigger logs the changes of its rows.
     watchable: ClassVar[bool] = True
@@ -327,12 +328,17 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
         super().initial(request, *args, **kwargs)
         beside: frozenset[str] = frozenset()
         if self.action == "list":
-            beside = KeysetPagination.parameters
+            if self.pagination_class is not None:
+                beside = KeysetPagination.parameters
             if self.watchable and is_watch(request):
                 beside = WATCH_PARAMETERS
                 # Called instead of ``list``, whose filters it shares.
                 self.get = self._watch
         self.query = self._query_serializer_class().read(request, beside=beside)
+
+    def watched_rows(self) -> Sequence[QuerySet[Any, Any]]:
+        """Return the rows of the list that a watch reads: one query for each table of the objects."""
+        return [self.filter_queryset(self.get_queryset())]
 
     def _watch(self, request: Request, *args: Any, **kwargs: Any) -> StreamingHttpResponse:
         return watch_response(self)
@@ -365,6 +371,26 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
         serializer = serializer_class(data=self.request.data, context=self.get_serializer_context())
         serializer.is_valid(raise_exception=True)
         return dict(serializer.validated_data)
+
+
+class PartsViewSet(mixins.ListModelMixin, ResourceViewSet[M]):
+    """The parts of one object, whose uid is in the path, as one list."""
+
+    pagination_class = None
+
+    @property
+    def whole_uid(self) -> str:
+        # While the schema is generated, there is none.
+        return str(self.kwargs.get("uid", ""))
+
+    def visible_wholes(self) -> QuerySet[Any, Any]:
+        """Return the objects that the caller may see the parts of."""
+        raise NotImplementedError
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """:raises Http404: if the caller may not see the object."""
+        super().initial(request, *args, **kwargs)
+        get_object_or_404(self.visible_wholes(), uid=self.whole_uid)
 
 
 class IgnoreAcceptHeaderNegotiation(DefaultContentNegotiation):

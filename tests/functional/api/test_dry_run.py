@@ -224,7 +224,7 @@ def test_a_dry_run_has_the_errors_of_the_request(
         model=company.model, dataset=company.dataset, name="using the dataset",
     )  # fmt: skip
     last = f"teams/{company.team.uid}/members/{company.engineer.uid}"
-    wrong = (
+    wrong: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("post", "jobs", finetune(company, spec={"learning_rate": -1})),
         ("post", "deployments", {"name": "p", "model_version": "tiny@1", "spec": {"max_model_len": -1}}),
         ("post", "deployments", {"name": deployment.name, "model_version": "tiny@1"}),

@@ -153,8 +153,13 @@ def test_what_joins_later_is_told_of_after_a_while_and_repetitions_when_wanted(
 
 
 def silence_request(**given: Any) -> AlertSilenceRequest:
-    usual = {"name": "repair", "matchers": ["rule=hot"], "ends_at": after(3600), "reason": "broken"}
-    return AlertSilenceRequest(**{**usual, **given})
+    defaults = {
+        "name": "repair",
+        "matchers": ["rule=hot"],
+        "ends_at": after(3600),
+        "reason": "broken",
+    }
+    return AlertSilenceRequest(**{**defaults, **given})
 
 
 def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
