@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
 from apps.accounts.models import (
     AuditEntry,
@@ -142,6 +142,14 @@ def memberships_by_team_member(team: Team) -> dict[User, list[Membership]]:
     for row in rows.order_by("user__username", "role"):
         members.setdefault(row.user, []).append(row)
     return members
+
+
+def team_members(teams: QuerySet[Team]) -> QuerySet[User]:
+    """Return the members of one team by name; ``memberships_in_team`` is what gives them their roles."""
+    rows = Membership.objects.filter(team__in=teams, role__in=_ROLES).order_by("role")
+    members = User.objects.filter(pk__in=rows.order_by().values("user"))
+    prefetched = Prefetch("memberships", queryset=rows, to_attr="memberships_in_team")
+    return members.prefetch_related(prefetched).order_by("username")
 
 
 def users_visible(user: RequestUser) -> QuerySet[User]:

@@ -254,6 +254,7 @@ class ClusterViewSet(CollectionViewSet[Cluster]):
         description="Refused while workloads use cards of the cluster or its nodes are isolated. "
         "Objects on the cluster are not deleted.",
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         cluster, actor = self.get_object(), acting_user(request)
         clusters.cluster_remove(

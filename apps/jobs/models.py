@@ -7,7 +7,7 @@ from django.db import models
 from apps.accounts.models import Team, User
 from apps.fleet.models import Cluster
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
-from apps.quotas.models import Queue
+from apps.quotas.models import PriorityClass, Queue
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind, JobState
 from controlplane.domain.jobs.retries import RetryPolicy
 from controlplane.persistence.models import LeasedModel, Transition, UidModel
@@ -52,6 +52,15 @@ class Job(UidModel):
     #: ``GangShape.as_json()``.
     shape = models.JSONField()
     priority = models.IntegerField(default=0)
+    #: The class that had this priority when the job was submitted; its value may have changed since.
+    priority_class = models.ForeignKey(
+        PriorityClass,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
+    )
     #: An attempt is stopped after this many seconds; None means no limit.
     run_seconds = models.PositiveIntegerField(null=True, blank=True)
     #: ``RetryPolicy.as_json()``; fields that are absent have their defaults.

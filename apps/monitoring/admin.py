@@ -87,8 +87,8 @@ class AlertDeliveryAdmin(ReadOnlyAdmin[models.AlertDelivery]):
 
 @admin.register(models.AlertSilence)
 class AlertSilenceAdmin(ReadOnlyAdmin[models.AlertSilence]):
-    list_display = ("__str__", "reason", "created_by_name", "began_at", "ends_at")
-    search_fields = ("uid", "reason", "created_by_name")
+    list_display = ("name", "matchers", "reason", "created_by_name", "began_at", "ends_at")
+    search_fields = ("name", "uid", "reason", "created_by_name")
 
 
 @admin.register(models.AlertReceiver)

@@ -374,8 +374,13 @@ class Alert(UidModel):
 
 
 class AlertSilence(UidModel):
-    """Suppresses notifications of matching alerts until its end or until a user expires it."""
+    """Suppresses notifications of matching alerts until its end or until a user expires it.
 
+    Two silences that have not ended have different names: ``silence_create`` checks it under a lock, because no
+    index can compare ``ends_at`` with the time.
+    """
+
+    name = models.CharField(max_length=80)
     #: As ``parse_matcher`` reads them.
     matchers = models.JSONField()
     reason = models.CharField(max_length=300)
@@ -390,7 +395,7 @@ class AlertSilence(UidModel):
         indexes = (models.Index(fields=("ends_at",), name="alert_silence_by_end"),)
 
     def __str__(self) -> str:
-        return ", ".join(self.matchers)
+        return self.name
 
 
 class AlertReceiver(UidModel):

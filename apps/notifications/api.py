@@ -253,6 +253,7 @@ class WebhookViewSet(rest.CollectionViewSet[Webhook]):
         return Response({**self.get_serializer(webhook).data, "secret": secret})
 
     @extend_schema(summary="Delete a webhook")
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         webhooks.webhook_delete(webhook=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from django.urls import include, path
+from django.db.models import QuerySet
+from django.urls import include, path, re_path
 from django.utils import timezone
 from drf_spectacular.utils import (
     OpenApiExample,
@@ -28,7 +29,7 @@ from apps.models import selectors as registry
 from apps.quotas.api.queues import queue_reference_field, require_queue_of_team
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS
 from apps.workflows import selectors, services
-from apps.workflows.models import Pipeline, Step
+from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
 from apps.workflows.services import MAX_REASON_LENGTH, PipelineRequest, StepRequest
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.pipelines.lifecycle import Gate, GateFailureAction, PipelineState, StepKind
@@ -174,12 +175,12 @@ class PipelineEventSerializer(serializers.Serializer[Any]):
     step = serializers.IntegerField(
         allow_null=True, help_text="Number of the step; null: the pipeline."
     )
-    from_state = serializers.CharField(source="transition.from_state")
-    event = serializers.CharField(source="transition.event")
-    to_state = serializers.CharField(source="transition.to_state")
-    reason = ReasonSerializerField(source="transition.reason")
-    actor = serializers.CharField(source="transition.actor")
-    at = serializers.DateTimeField(source="transition.at")
+    from_state = serializers.CharField()
+    event = serializers.CharField()
+    to_state = serializers.CharField()
+    reason = ReasonSerializerField()
+    actor = serializers.CharField()
+    at = serializers.DateTimeField()
 
 
 class PipelineFilters(TeamListFilters):
@@ -374,17 +375,42 @@ class PipelineViewSet(rest.CollectionViewSet[Pipeline]):
         )
         return self._pipeline_response(uid)
 
+
+class PipelineEventViewSet(rest.PartsViewSet[PipelineTransition]):
+    tag = "pipelines"
+    token_scope = Scope.JOBS
+    watch_key = "pk"
+    append_only = True
+    serializer_class = PipelineEventSerializer
+
+    def visible_wholes(self) -> QuerySet[Pipeline]:
+        return selectors.pipelines_visible(self.request.user)
+
+    def watched_rows(self) -> tuple[QuerySet[PipelineTransition], QuerySet[StepTransition]]:
+        return selectors.pipeline_transitions(self.visible_wholes().filter(uid=self.whole_uid))
+
+    def get_queryset(self) -> QuerySet[PipelineTransition]:
+        """The transitions of the pipeline itself."""
+        return self.watched_rows()[0]
+
     @extend_schema(
         summary="State transitions of a pipeline and its steps, latest first",
         responses=PipelineEventSerializer(many=True),
     )
-    @action(detail=True, pagination_class=None)
-    def events(self, request: Request, uid: str) -> Response:
-        events = selectors.pipeline_events(self.get_object())
-        return Response(PipelineEventSerializer(events, many=True).data)
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        pipeline = self.visible_wholes().get(uid=self.whole_uid)
+        transitions = [event.transition for event in selectors.pipeline_events(pipeline)]
+        return Response(self.get_serializer(transitions, many=True).data)
 
 
 router = SimpleRouter(trailing_slash=False)
 router.register("pipelines", PipelineViewSet, basename="pipeline")
 
-urlpatterns = [path("", include(router.urls))]
+urlpatterns = [
+    re_path(
+        f"^pipelines/(?P<uid>{rest.UID})/events$",
+        PipelineEventViewSet.as_view({"get": "list"}),
+        name="pipeline-events",
+    ),
+    path("", include(router.urls)),
+]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import F, IntegerField, Prefetch, QuerySet, Value
 
 from apps.accounts import selectors as accounts
 from apps.models.models import ModelVersion
@@ -100,23 +100,30 @@ class PipelineHistoryEvent:
     step: int | None = None
 
 
+def pipeline_transitions(
+    pipelines: QuerySet[Pipeline],
+) -> tuple[QuerySet[PipelineTransition], QuerySet[StepTransition]]:
+    """Transitions of the pipelines and of their steps; ``step`` is the number of the step, or None."""
+    own = PipelineTransition.objects.filter(entity__in=pipelines)
+    of_steps = StepTransition.objects.filter(entity__pipeline__in=pipelines)
+    return (
+        own.annotate(step=Value(None, output_field=IntegerField())),
+        of_steps.select_related("entity").annotate(step=F("entity__number")),
+    )
+
+
 def pipeline_events(pipeline: Pipeline) -> list[PipelineHistoryEvent]:
     """Transitions of the pipeline and of its steps, newest first."""
-    own = PipelineTransition.objects.filter(entity=pipeline).order_by("-id")[:EVENTS_SHOWN]
-    of_steps = (
-        StepTransition.objects.filter(entity__pipeline=pipeline)
-        .select_related("entity")
-        .order_by("-id")[:EVENTS_SHOWN]
-    )
+    own, of_steps = pipeline_transitions(Pipeline.objects.filter(pk=pipeline.pk))
     events = [
         PipelineHistoryEvent(transition=transition, subject=PipelineEventSubject.PIPELINE)
-        for transition in own
+        for transition in own.order_by("-id")[:EVENTS_SHOWN]
     ]
     events += [
         PipelineHistoryEvent(
             transition=transition, subject=PipelineEventSubject.STEP, step=transition.entity.number
         )
-        for transition in of_steps
+        for transition in of_steps.order_by("-id")[:EVENTS_SHOWN]
     ]
     # At the same instant, the transition of the step precedes that of the pipeline.
     events.sort(

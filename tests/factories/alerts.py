@@ -13,6 +13,7 @@ from apps.monitoring.services.alert_evaluation import alert_rule_evaluate
 from apps.monitoring.services.alerts import (
     AlertReceiverRequest,
     AlertRouteRequest,
+    AlertSilenceRequest,
     alert_receiver_create,
     alert_route_create,
 )
@@ -69,9 +70,12 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
         actor=actor,
     )
     silence = services.silence_create(
-        matchers=["rule=memory-hot", "node=test-*"],
-        ends_at=at + timedelta(days=30),
-        reason="new cooling is being tried",
+        request=AlertSilenceRequest(
+            name="cooling trial",
+            matchers=["rule=memory-hot", "node=test-*"],
+            ends_at=at + timedelta(days=30),
+            reason="new cooling is being tried",
+        ),
         actor=actor,
         at=at,
     )

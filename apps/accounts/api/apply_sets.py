@@ -126,6 +126,7 @@ class ApplySetViewSet(rest.CollectionViewSet[ApplySet]):
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(summary="Delete an apply set", description="Its objects are not changed.")
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         row = self.get_object()
         self._require_permission(request, row.team)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.accounts import selectors
@@ -53,16 +53,33 @@ class CurrentUserSerializer(serializers.Serializer[Any]):
     teams = TeamSerializer(many=True)
 
 
-class MemberSerializer(serializers.Serializer[Any]):
-    """Somebody in a team."""
+class MemberSerializer(serializers.Serializer[User]):
+    """Somebody in a team, with ``memberships_in_team``."""
 
     uid = serializers.CharField()
     username = serializers.CharField()
-    roles = serializers.ListField(child=serializers.ChoiceField(choices=Membership.ROLES))
-    roles_by_sign_on = serializers.ListField(
-        child=serializers.ChoiceField(choices=Membership.ROLES),
-        help_text="The subset that comes from groups of the sign-on provider.",
+    roles = serializers.SerializerMethodField()
+    roles_by_sign_on = serializers.SerializerMethodField(
+        help_text="The subset that comes from groups of the sign-on provider."
     )
+
+    @extend_schema_field(
+        serializers.ListField(child=serializers.ChoiceField(choices=Membership.ROLES))
+    )
+    def get_roles(self, user: User) -> list[str]:
+        return [row.role for row in self._memberships(user)]
+
+    @extend_schema_field(
+        serializers.ListField(child=serializers.ChoiceField(choices=Membership.ROLES))
+    )
+    def get_roles_by_sign_on(self, user: User) -> list[str]:
+        rows = self._memberships(user)
+        return [row.role for row in rows if row.source == Membership.GrantSource.SIGN_ON]
+
+    @staticmethod
+    def _memberships(user: User) -> list[Membership]:
+        found: list[Membership] = user.memberships_in_team  # type: ignore[attr-defined]  # prefetched
+        return found
 
 
 class TeamMemberRolesSerializer(StrictSerializer[Any]):

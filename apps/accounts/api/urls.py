@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from django.urls import include, path
+from django.urls import include, path, re_path
 from rest_framework.routers import SimpleRouter
 
 from apps.accounts.api import apply_sets, openapi, views, watch
+from controlplane.web.rest import UID
 
 #: Imported for what they register.
 REGISTERS = (openapi, watch)
@@ -18,5 +19,10 @@ router.register("audit", views.AuditViewSet, basename="audit")
 
 urlpatterns = [
     path("me", views.CurrentUserView.as_view(), name="me"),
+    re_path(
+        f"^teams/(?P<uid>{UID})/members$",
+        views.TeamMemberViewSet.as_view({"get": "list"}),
+        name="team-members",
+    ),
     path("", include(router.urls)),
 ]

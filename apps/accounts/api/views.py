@@ -16,7 +16,7 @@ from apps.accounts import selectors, services
 from apps.accounts.api import serializers
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
-from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
+from apps.accounts.models import AuditEntry, PersonalToken, Team, User
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web import rest
 
@@ -90,12 +90,6 @@ class TeamViewSet(rest.CollectionViewSet[Team]):
         services.team_rename(team=team, name=values["name"], actor=acting_user(request))
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(summary="Members of a team", responses=serializers.MemberSerializer(many=True))
-    @action(detail=True, pagination_class=None)
-    def members(self, request: Request, uid: str) -> Response:
-        members = selectors.memberships_by_team_member(self.get_object())
-        return Response([_team_member_json(user, current) for user, current in members.items()])
-
     @extend_schema(
         methods=["PUT"],
         summary="Set the roles of a member",
@@ -127,17 +121,21 @@ class TeamViewSet(rest.CollectionViewSet[Team]):
         user = get_object_or_404(User, uid=user_uid, is_active=True)
         roles = self.validated_body(serializers.TeamMemberRolesSerializer)["roles"]
         services.membership_set(team=team, user=user, roles=roles, actor=actor)
-        return Response(_team_member_json(user, selectors.memberships_by_team_member(team)[user]))
+        shown = selectors.team_members(Team.objects.filter(pk=team.pk)).get(pk=user.pk)
+        return Response(serializers.MemberSerializer(shown).data)
 
 
-def _team_member_json(user: User, current: list[Membership]) -> dict[str, Any]:
-    from_provider = [row.role for row in current if row.source == Membership.GrantSource.SIGN_ON]
-    return {
-        "uid": user.uid,
-        "username": user.username,
-        "roles": [row.role for row in current],
-        "roles_by_sign_on": from_provider,
-    }
+class TeamMemberViewSet(rest.PartsViewSet[User]):
+    tag = "accounts"
+    summaries = {"list": "Members of a team"}
+    token_scope = Scope.ADMIN
+    serializer_class = serializers.MemberSerializer
+
+    def visible_wholes(self) -> QuerySet[Team]:
+        return selectors.teams_visible(self.request.user)
+
+    def get_queryset(self) -> QuerySet[User]:
+        return selectors.team_members(self.visible_wholes().filter(uid=self.whole_uid))
 
 
 @extend_schema_view(
@@ -229,6 +227,7 @@ class TokenViewSet(rest.CollectionViewSet[PersonalToken]):
     @extend_schema(
         summary="Revoke a personal token", description="Takes effect immediately. Idempotent."
     )
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         services.token_revoke(token=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -37,6 +37,7 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "alert_rule.create": _("%(actor)s created the alert rule %(name)s"),
     "alert_rule.delete": _("%(actor)s deleted the alert rule %(name)s"),
     "alert_silence.begin": _("%(actor)s created the alert silence %(name)s"),
+    "alert_silence.change": _("%(actor)s changed the alert silence %(name)s"),
     "alert_silence.end": _("%(actor)s ended the silence %(name)s"),
     "audit.prune": _("%(actor)s deleted old audit events"),
     "cluster.check": _("%(actor)s checked the connection to the cluster %(name)s"),

@@ -67,6 +67,15 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         source="code.uid", allow_null=True, default=None, help_text="Uid of the artifact."
     )
     queue = serializers.CharField(source="queue.name")
+    priority_class = serializers.CharField(
+        source="priority_class.name",
+        allow_null=True,
+        default=None,
+        help_text="Class that had the priority at the submission; null if none had.",
+    )
+    output_shared = serializers.BooleanField(
+        help_text="Whether the output is available to all teams."
+    )
     chips = serializers.ListField(child=serializers.CharField())
     asked_chips = serializers.ListField(
         child=serializers.CharField(),
@@ -100,11 +109,13 @@ class JobSerializer(serializers.ModelSerializer[Job]):
             "dataset_version",
             "code",
             "output_name",
+            "output_shared",
             "queue",
             "chips",
             "asked_chips",
             "shape",
             "priority",
+            "priority_class",
             "run_seconds",
             "retry_policy",
             "cancel_requested_at",

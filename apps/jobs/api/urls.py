@@ -12,6 +12,7 @@ REGISTERS = (attempts, views)
 router = SimpleRouter(trailing_slash=False)
 router.register("jobs", views.JobViewSet, basename="job")
 
+_JOB = f"jobs/(?P<uid>{UID})"
 _ATTEMPT = f"attempts/(?P<uid>{UID})"
 
 urlpatterns = [
@@ -37,6 +38,12 @@ urlpatterns = [
     ),
     re_path(
         f"^{_ATTEMPT}/manifest$", attempts.AttemptManifestView.as_view(), name="attempt-manifest"
+    ),
+    re_path(
+        f"^{_JOB}/attempts$", views.JobAttemptViewSet.as_view({"get": "list"}), name="job-attempts"
+    ),
+    re_path(
+        f"^{_JOB}/events$", views.JobTransitionViewSet.as_view({"get": "list"}), name="job-events"
     ),
     path("", include(router.urls)),
 ]

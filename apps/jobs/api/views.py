@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
 from datetime import timedelta
 
+from django.db.models import QuerySet
 from django.http import Http404, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
@@ -24,7 +25,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent, post_action
 from apps.jobs import selectors, services
 from apps.jobs.api import launch_comparison, serializers
-from apps.jobs.models import Attempt, Job
+from apps.jobs.models import Attempt, Job, JobTransition
 from apps.jobs.services import ReportRefused, SpecRefused
 from apps.models.api.serializers import ArtifactSerializer
 from apps.models.services import artifact_storage
@@ -34,6 +35,8 @@ from controlplane.web.problem_details import register_problem
 from controlplane.web.rest import (
     BoundedMultiPartParser,
     CollectionViewSet,
+    M,
+    PartsViewSet,
     StrictView,
     supports_dry_run,
 )
@@ -155,20 +158,32 @@ class JobViewSet(CollectionViewSet[Job]):
         except Attempt.DoesNotExist:
             raise Http404 from None
 
-    @extend_schema(
-        summary="State transitions of a job",
-        responses=serializers.JobTransitionSerializer(many=True),
-    )
-    @action(detail=True, pagination_class=None)
-    def events(self, request: Request, uid: str) -> Response:
-        moves = self.get_object().transitions.all()
-        return Response(serializers.JobTransitionSerializer(moves, many=True).data)
 
-    @extend_schema(summary="Attempts of a job", responses=serializers.AttemptSerializer(many=True))
-    @action(detail=True, pagination_class=None)
-    def attempts(self, request: Request, uid: str) -> Response:
-        attempts = selectors.job_attempts(self.get_object())
-        return Response(serializers.AttemptSerializer(attempts, many=True).data)
+class JobPartsViewSet(PartsViewSet[M]):
+    tag = "jobs"
+    token_scope = Scope.JOBS
+
+    def visible_wholes(self) -> QuerySet[Job]:
+        return selectors.jobs_visible(self.request.user)
+
+
+class JobTransitionViewSet(JobPartsViewSet[JobTransition]):
+    summaries = {"list": "State transitions of a job"}
+    watch_key = "pk"
+    append_only = True
+    serializer_class = serializers.JobTransitionSerializer
+
+    def get_queryset(self) -> QuerySet[JobTransition]:
+        jobs = self.visible_wholes().filter(uid=self.whole_uid)
+        return JobTransition.objects.filter(entity__in=jobs)
+
+
+class JobAttemptViewSet(JobPartsViewSet[Attempt]):
+    summaries = {"list": "Attempts of a job"}
+    serializer_class = serializers.AttemptSerializer
+
+    def get_queryset(self) -> QuerySet[Attempt]:
+        return selectors.job_attempts(self.visible_wholes().filter(uid=self.whole_uid))
 
 
 class CodeArchiveView(StrictView):

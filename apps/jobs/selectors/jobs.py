@@ -30,6 +30,7 @@ def jobs_visible(user: accounts.RequestUser) -> QuerySet[Job]:
         "model_version__line",
         "dataset_version__dataset",
         "queue",
+        "priority_class",
     )
 
 
@@ -101,9 +102,9 @@ def attempt_by_token(*, uid: str, token: str) -> Attempt | None:
     return attempt if attempt.state in (AttemptState.ADMITTED, *reporting) else None
 
 
-def job_attempts(job: Job) -> QuerySet[Attempt]:
-    """All attempts of the job, by number."""
-    return job.attempts.select_related("continues").order_by("number")
+def job_attempts(jobs: QuerySet[Job]) -> QuerySet[Attempt]:
+    """All attempts of the jobs, by number."""
+    return Attempt.objects.filter(job__in=jobs).select_related("continues").order_by("number")
 
 
 def attempt_by_number(job: Job, number: int | None) -> Attempt:

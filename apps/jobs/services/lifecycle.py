@@ -105,6 +105,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
         asked_chips=list(request.chips) if list(request.chips) != chips else None,
         shape=_gang_shape(request, resolved).as_json(),
         priority=request.priority,
+        priority_class=quotas_selectors.priority_class_of_value(request.priority),
         run_seconds=request.run_seconds,
         retry_policy=RetryPolicy.from_json(request.retry_policy).as_json(),
         state_reason=Reason("claim.pending.cards", "waiting for cards"),

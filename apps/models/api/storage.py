@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from django.db.models import QuerySet
@@ -19,7 +20,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import post_action
 from apps.accounts.api.serializers import TeamListFilters
 from apps.accounts.models import Team
-from apps.models.models import Artifact, StorageRun
+from apps.models.models import Artifact, RetentionRule, StorageRun
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.storage import artifact_title
@@ -109,7 +110,7 @@ class TeamRetentionRulesSerializer(serializers.Serializer[Any]):
     team = rest.ObjectReference(
         allow_null=True, help_text="Team; null: all teams without their own rules."
     )
-    rules = RetentionRulesSerializer()
+    rules = RetentionRulesSerializer(source="*")
 
 
 class RetentionRemovalSerializer(serializers.Serializer[Any]):
@@ -247,28 +248,33 @@ class StorageQuotaView(rest.StrictView):
         return Response(TeamStorageSerializer(shown).data)
 
 
-class RetentionRulesListView(rest.StrictView):
+class RetentionRulesViewSet(rest.ResourceViewSet[RetentionRule]):
+    """Rows of teams by name, after the one of all other teams."""
+
     tag = "storage"
     token_scope = Scope.ADMIN
+    pagination_class = None
+    watch_key = "rules_of"
+    serializer_class = TeamRetentionRulesSerializer
+
+    def get_queryset(self) -> QuerySet[RetentionRule]:
+        return selectors.retention_rules_visible(self.request.user)
 
     @extend_schema(
         summary="Retention rules",
-        description="The first item applies to all teams without their own rules.",
+        description="The first item applies to all teams without their own rules. A watch has no event of it "
+        "until it is set.",
         responses=TeamRetentionRulesSerializer(many=True),
     )
-    def get(self, request: Request) -> Response:
-        own, default = selectors.retention_rules_by_team()
-        rows: list[dict[str, Team | RetentionRules | None]] = [{"team": None, "rules": default}]
-        rows += [
-            {"team": team, "rules": own[team.uid]}
-            for team in accounts.teams_visible(request.user)
-            if team.uid in own
-        ]
-        return Response(TeamRetentionRulesSerializer(rows, many=True).data)
+    def list(self, request: Request) -> Response:
+        rows = list(self.get_queryset())
+        if not rows or rows[0].team is not None:
+            rows.insert(0, RetentionRule())
+        return Response(self.get_serializer(rows, many=True).data)
 
 
 class RetentionRulesView(rest.StrictView):
-    """``others`` instead of a team's uid stands for every team without rules of its own."""
+    """``OTHER_TEAMS`` instead of a team's uid stands for every team without rules of its own."""
 
     tag = "storage"
     token_scope = Scope.ADMIN
@@ -276,7 +282,7 @@ class RetentionRulesView(rest.StrictView):
     def _requested_team(self, request: Request, uid: str) -> Team | None:
         found = (
             None
-            if uid == "others"
+            if uid == selectors.OTHER_TEAMS
             else get_object_or_404(accounts.teams_visible(request.user), uid=uid)
         )
         accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=found)
@@ -293,7 +299,7 @@ class RetentionRulesView(rest.StrictView):
         row = self._requested_team(request, team)
         rules = RetentionRules(**self.validated_body(RetentionRulesSerializer))
         services.retention_rules_set(team=row, rules=rules, actor=acting_user(request))
-        answer = {"team": row, "rules": rules}
+        answer = RetentionRule(team=row, **asdict(rules))
         return Response(TeamRetentionRulesSerializer(answer).data)
 
     @extend_schema(
@@ -302,6 +308,7 @@ class RetentionRulesView(rest.StrictView):
         request=None,
         responses={204: None},
     )
+    @rest.supports_dry_run
     def delete(self, request: Request, team: str) -> Response:
         row = self._requested_team(request, team)
         services.retention_rules_set(team=row, rules=None, actor=acting_user(request))
@@ -384,6 +391,7 @@ class StoredArtifactViewSet(rest.CollectionViewSet[Artifact]):
         description="Refused while another object depends on it. It can be restored for 7 days.",
         responses={200: StoredArtifactSerializer},
     )
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         actor, at = acting_user(request), timezone.now()
         return self._apply_action(

@@ -24,7 +24,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sizing", sizing.SizingView.as_view(), name="sizing-of"),
     path("storage", storage.StorageUsageView.as_view(), name="storage-use"),
     path("storage/plan", storage.RetentionPlanView.as_view(), name="storage-plan"),
-    path("storage/rules", storage.RetentionRulesListView.as_view(), name="storage-rules-list"),
+    path(
+        "storage/rules",
+        storage.RetentionRulesViewSet.as_view({"get": "list"}),
+        name="storage-rules-list",
+    ),
     path("storage/rules/<str:team>", storage.RetentionRulesView.as_view(), name="storage-rules-of"),
     path("storage/quotas/<str:team>", storage.StorageQuotaView.as_view(), name="storage-quota-of"),
     *router.urls,

@@ -100,6 +100,7 @@ class DatasetViewSet(rest.CollectionViewSet[Dataset]):
         description="Frees the name. Refused (409) while jobs or pipelines that have not ended use a version, "
         "or one is pinned. Restoring a version within 7 days restores the dataset.",
     )
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         changes.dataset_delete(
             dataset=self._changeable_dataset(), actor=acting_user(request), at=timezone.now()
@@ -190,6 +191,7 @@ class ModelViewSet(rest.CollectionViewSet[ModelLine]):
         "model is an adapter of one, one is pinned, or an import is in progress. Restoring a version within "
         "7 days restores the model.",
     )
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         changes.model_delete(
             line=self._changeable_line(), actor=acting_user(request), at=timezone.now()

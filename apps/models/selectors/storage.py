@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from django.conf import settings
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum, Value
+from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
@@ -40,6 +41,9 @@ from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import ArtifactStore, BlobMissing, SigningStore
 from controlplane.ports.clusters import ClusterAdapter, DownloadingCluster
 from controlplane.ports.launches import InputArtifact, Launch
+
+#: Stands for the teams without retention rules of their own, in paths.
+OTHER_TEAMS = "others"
 
 
 @cache
@@ -355,6 +359,17 @@ def retention_rules_by_team() -> tuple[dict[str, RetentionRules], RetentionRules
         else:
             own[row.team.uid] = retention_rules_from_row(row)
     return own, default
+
+
+def retention_rules_visible(user: accounts.RequestUser) -> QuerySet[RetentionRule]:
+    """Return the default rules, if they were set, and those of the user's teams by name.
+
+    ``rules_of`` identifies them: uid of the team, or :data:`OTHER_TEAMS`.
+    """
+    rows = RetentionRule.objects.filter(
+        Q(team=None) | Q(team__in=accounts.teams_visible(user))
+    ).annotate(rules_of=Coalesce("team__uid", Value(OTHER_TEAMS)))
+    return rows.select_related("team").order_by(F("team__name").asc(nulls_first=True), "pk")
 
 
 def retention_rules_from_row(row: RetentionRule) -> RetentionRules:

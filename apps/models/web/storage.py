@@ -44,8 +44,6 @@ from controlplane.web.pages import PageTab, keyset_page, run_action
 
 #: Removals of a plan that a page shows; its total counts all.
 MAX_SHOWN = 50
-#: Path segment for the default rules.
-OTHERS = "others"
 
 
 @login_required
@@ -176,7 +174,9 @@ def storage_quota_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 def retention_rules_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Retention rules of one team, or the default rules, with a preview of the next run."""
     team = (
-        None if uid == OTHERS else get_object_or_404(accounts.teams_visible(request.user), uid=uid)
+        None
+        if uid == selectors.OTHER_TEAMS
+        else get_object_or_404(accounts.teams_visible(request.user), uid=uid)
     )
     accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=team)
     own, default = selectors.retention_rules_by_team()

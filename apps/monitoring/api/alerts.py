@@ -26,7 +26,11 @@ from apps.monitoring.models import (
 )
 from apps.monitoring.selectors import alerts as selectors
 from apps.monitoring.services import alerts
-from apps.monitoring.services.alerts import AlertReceiverRequest, AlertRouteRequest
+from apps.monitoring.services.alerts import (
+    AlertReceiverRequest,
+    AlertRouteRequest,
+    AlertSilenceRequest,
+)
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.rules import (
@@ -115,6 +119,7 @@ class AlertSilenceSerializer(serializers.ModelSerializer[AlertSilence]):
         model = AlertSilence
         fields = (
             "uid",
+            "name",
             "matchers",
             "reason",
             "began_at",
@@ -125,9 +130,18 @@ class AlertSilenceSerializer(serializers.ModelSerializer[AlertSilence]):
 
 
 class AlertSilenceCreateSerializer(rest.StrictSerializer[Any]):
+    name = serializers.CharField(
+        max_length=80, help_text="Unique among the silences that have not expired."
+    )
     matchers = matchers_field(min_length=1, help_text=MATCHERS)
-    ends_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField(help_text="Within 30 days from now.")
     reason = serializers.CharField(max_length=300)
+
+
+class AlertSilenceChangeSerializer(rest.StrictSerializer[Any]):
+    matchers = matchers_field(min_length=1, required=False, help_text=MATCHERS)
+    ends_at = serializers.DateTimeField(required=False, help_text="Within 30 days from now.")
+    reason = serializers.CharField(max_length=300, required=False)
 
 
 class AlertReceiverSerializer(serializers.ModelSerializer[AlertReceiver]):
@@ -226,13 +240,35 @@ class AlertSilenceViewSet(FleetOperatorViewSet[AlertSilence]):
         description="Suppresses notifications of alerts that match all matchers, until its end.",
         request=AlertSilenceCreateSerializer,
     )
+    @rest.supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(AlertSilenceCreateSerializer)
-        row = alerts.silence_create(actor=acting_user(request), at=timezone.now(), **given)
+        row = alerts.silence_create(
+            request=AlertSilenceRequest(**given), actor=acting_user(request), at=timezone.now()
+        )
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
-    @extend_schema(summary="Expire a silence")
+    @extend_schema(
+        summary="Change a silence",
+        description="A silence that has expired is refused.",
+        request=AlertSilenceChangeSerializer,
+    )
+    @rest.supports_dry_run
+    def partial_update(self, request: Request, uid: str) -> Response:
+        row = alerts.silence_change(
+            silence=self.get_object(),
+            changes=self.validated_body(AlertSilenceChangeSerializer),
+            actor=acting_user(request),
+            at=timezone.now(),
+        )
+        return Response(self.get_serializer(row).data)
+
+    @extend_schema(
+        summary="Expire a silence",
+        description="The silence stays in the list for 90 days. One that has expired does not change.",
+    )
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
         alerts.silence_end(silence=self.get_object(), actor=actor, at=timezone.now())
@@ -275,6 +311,7 @@ class AlertReceiverViewSet(FleetOperatorViewSet[AlertReceiver]):
         return Response(self.get_serializer(row).data)
 
     @extend_schema(summary="Delete an alert receiver")
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         alerts.alert_receiver_delete(receiver=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -313,6 +350,7 @@ class AlertRouteViewSet(FleetOperatorViewSet[AlertRoute]):
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(summary="Delete an alert route")
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         alerts.alert_route_delete(route=self.get_object(), actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

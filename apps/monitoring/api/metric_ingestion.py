@@ -419,6 +419,7 @@ class MetricSourceViewSet(EmptyForNonOperatorsViewSet[Source]):
         summary="Delete a metric source",
         description="Stored metrics are kept. Faults that only this source reported resolve.",
     )
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         source, actor = self.get_object(), acting_user(request)
         metric_ingestion.metric_source_delete(source=source, actor=actor, at=timezone.now())
@@ -462,6 +463,7 @@ class NodeTokenViewSet(EmptyForNonOperatorsViewSet[NodeToken]):
         description="Revoking the last valid token of a node resolves the faults that its agent "
         "reported.",
     )
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         token, actor = self.get_object(), acting_user(request)
         metric_ingestion.agent_token_revoke(token=token, actor=actor, at=timezone.now())

@@ -208,6 +208,7 @@ class RuleViewSet(rest.CollectionViewSet[rest.M]):
         self.rule_change(rule=row, document=document, actor=actor, at=at)
         return Response(self.get_serializer(self.get_object()).data)
 
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         actor = acting_user(request)
         self.rule_delete(rule=self.get_object(), actor=actor, at=timezone.now())

@@ -43,6 +43,7 @@ from controlplane.domain.alerts.rules import (
 from controlplane.domain.common.reasons import FieldRefused, Reason
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.outbox.messages import publish_message
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.encryption import encrypt
 from controlplane.web.outbound_http import configured_outbound
 
@@ -158,16 +159,104 @@ def _audit_rule(rule: AlertRule, *, actor: User, action: str) -> None:
     record_audit_entry(rule, actor=actor, action=action, document=rule.document)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertSilenceRequest:
+    """The requested settings of a silence."""
+
+    name: str
+    matchers: Sequence[str]
+    ends_at: datetime
+    reason: str
+
+
 @transaction.atomic
-def silence_create(
-    *, matchers: Sequence[str], ends_at: datetime, reason: str, actor: User, at: datetime
-) -> AlertSilence:
+def silence_create(*, request: AlertSilenceRequest, actor: User, at: datetime) -> AlertSilence:
     """Suppress notifications of alerts that match all matchers until the end of the silence.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises AlertSettingsRefused: if a field is not valid.
+    :raises AlertSettingsRefused: if a field is not valid, or a silence that has not ended has the name.
     """
     require_fleet_operator(actor)
+    name = request.name.strip()
+    if not name:
+        raise AlertSettingsRefused(Reason("name.value.missing", "enter a name"), field="name")
+    matchers = _checked_matchers(request.matchers)
+    _check_silence_end(request.ends_at, at=at)
+    reason = _checked_silence_reason(request.reason)
+    lock_in_transaction(AdvisoryLock.NAME_SILENCE)
+    if AlertSilence.objects.filter(name=name, ends_at__gt=at).exists():
+        message = Reason(
+            "silence.name.already_exists",
+            "a silence named {name} has not expired yet; choose another name",
+            name=name,
+        )
+        raise AlertSettingsRefused(message, field="name")
+    silence = AlertSilence.objects.create(
+        name=name,
+        matchers=matchers,
+        reason=reason,
+        began_at=at,
+        ends_at=request.ends_at,
+        created_by_name=actor.username,
+    )
+    record_audit_entry(
+        silence,
+        actor=actor,
+        action="alert_silence.begin",
+        matchers=silence.matchers,
+        until=silence.ends_at.isoformat(),
+        reason=silence.reason,
+    )
+    return silence
+
+
+@transaction.atomic
+def silence_change(
+    *, silence: AlertSilence, changes: Mapping[str, Any], actor: User, at: datetime
+) -> AlertSilence:
+    """Change ``matchers``, ``ends_at`` or ``reason`` of a silence that has not ended; equal values change nothing.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises AlertSettingsRefused: if a field is not valid, or the silence has expired.
+    """
+    require_fleet_operator(actor)
+    row = AlertSilence.objects.select_for_update(no_key=True).get(pk=silence.pk)
+    wanted = dict(changes)
+    if "matchers" in wanted:
+        wanted["matchers"] = _checked_matchers(wanted["matchers"])
+    if "reason" in wanted:
+        wanted["reason"] = _checked_silence_reason(wanted["reason"])
+    changed = {name: value for name, value in wanted.items() if getattr(row, name) != value}
+    if not changed:
+        return row
+    if row.ends_at <= at:
+        message = Reason(
+            "silence.change.expired",
+            "silence {name} has expired and cannot be changed; create another one",
+            name=row.name,
+        )
+        raise AlertSettingsRefused(message, field="ends_at")
+    if "ends_at" in changed:
+        _check_silence_end(changed["ends_at"], at=at)
+    for name, value in changed.items():
+        setattr(row, name, value)
+    row.save(update_fields=list(changed))
+    record_audit_entry(
+        row,
+        actor=actor,
+        action="alert_silence.change",
+        matchers=row.matchers,
+        until=row.ends_at.isoformat(),
+        reason=row.reason,
+    )
+    return row
+
+
+def _checked_matchers(matchers: Sequence[str]) -> list[str]:
+    """The matchers of a silence as they are stored.
+
+    :raises AlertSettingsRefused: if one is not valid, or there are none or too many.
+    """
     if not matchers or len(matchers) > MOST_MATCHERS:
         message = Reason(
             "silence.matchers.invalid_count",
@@ -176,16 +265,34 @@ def silence_create(
         )
         raise AlertSettingsRefused(message, field="matchers")
     try:
-        read = [parse_matcher(text) for text in matchers]
+        return [str(parse_matcher(text)) for text in matchers]
     except ValueError as error:
         raise AlertSettingsRefused(str(error), field="matchers") from None
-    if not at < ends_at <= at + LONGEST_SILENCE:
+
+
+def _check_silence_end(ends_at: datetime, *, at: datetime) -> None:
+    """:raises AlertSettingsRefused: unless it is within :data:`LONGEST_SILENCE` from now."""
+    if ends_at <= at:
+        message = Reason(
+            "silence.end.past",
+            "the end of a silence must be in the future, got {ends_at}",
+            ends_at=ends_at.isoformat(),
+        )
+        raise AlertSettingsRefused(message, field="ends_at")
+    if ends_at > at + LONGEST_SILENCE:
         message = Reason(
             "silence.end.too_late",
             "a silence must end within {days} days from now; choose an earlier time",
             days=LONGEST_SILENCE.days,
         )
         raise AlertSettingsRefused(message, field="ends_at")
+
+
+def _checked_silence_reason(reason: str) -> str:
+    """The reason without surrounding white space.
+
+    :raises AlertSettingsRefused: if it is empty or too long.
+    """
     if not reason.strip() or len(reason) > _LONGEST_REASON:
         message = Reason(
             "silence.reason.invalid_length",
@@ -193,21 +300,7 @@ def silence_create(
             limit=_LONGEST_REASON,
         )
         raise AlertSettingsRefused(message, field="reason")
-    silence = AlertSilence.objects.create(
-        matchers=[str(matcher) for matcher in read],
-        reason=reason.strip(),
-        began_at=at,
-        ends_at=ends_at,
-        created_by_name=actor.username,
-    )
-    record_audit_entry(
-        silence,
-        actor=actor,
-        action="alert_silence.begin",
-        until=ends_at.isoformat(),
-        reason=silence.reason,
-    )
-    return silence
+    return reason.strip()
 
 
 @transaction.atomic

@@ -134,6 +134,11 @@ class AlertRuleForm(StyledForm):
 
 
 class SilenceForm(StyledForm):
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=80,
+        help_text=_("Unique among the silences that have not expired."),
+    )
     matchers = forms.CharField(
         label=_("Label matchers"),
         max_length=2000,

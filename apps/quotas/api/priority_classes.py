@@ -81,6 +81,7 @@ class PriorityClassViewSet(rest.CollectionViewSet[PriorityClass]):
         summary="Delete a priority class",
         description="Administrators only. Refused while workloads use its value, unless forced.",
     )
+    @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         priority_class_delete(
             row=self.get_object(), actor=acting_user(request), force=self.query["force"]

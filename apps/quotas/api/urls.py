@@ -40,6 +40,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("queue-tree", queue_trees.QueueTreeView.as_view(), name="api-queue-tree"),
     path("claims/dry-run", claim_dry_runs.ClaimDryRunView.as_view(), name="api-claim-dry-run"),
     path("usage/months", usage.UsageMonthsView.as_view(), name="api-usage-months"),
-    path("usage/rates", usage.CardRatesView.as_view(), name="api-usage-rates"),
+    path("usage/rates", usage.CardRatesViewSet.as_view({"get": "list"}), name="api-usage-rates"),
     path("usage/rates/<str:chip>", usage.CardRateView.as_view(), name="api-usage-rate"),
 ]

@@ -5,11 +5,12 @@ from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import BaseRenderer, JSONRenderer
@@ -337,19 +338,18 @@ class UsageMonthsView(rest.StrictView):
         return Response(UsageMonthsSerializer(report).data)
 
 
-class CardRatesView(rest.StrictView):
+@extend_schema_view(
+    list=extend_schema(summary="Card rates", description="Chips that are not listed have no rate.")
+)
+class CardRatesViewSet(mixins.ListModelMixin, rest.ResourceViewSet[CardRate]):
     tag = "scheduling"
     token_scope = Scope.ADMIN
+    pagination_class = None
+    watch_key = "chip"
+    serializer_class = CardRateSerializer
 
-    @extend_schema(
-        summary="Card rates",
-        description="Chips that are not listed have no rate.",
-        operation_id="usage_rates_list",
-        responses=CardRateSerializer(many=True),
-    )
-    def get(self, request: Request) -> Response:
-        rows = CardRate.objects.all()
-        return Response(CardRateSerializer(rows, many=True).data)
+    def get_queryset(self) -> QuerySet[CardRate]:
+        return CardRate.objects.all()
 
 
 class CardRateView(rest.StrictView):
@@ -371,6 +371,7 @@ class CardRateView(rest.StrictView):
         return Response(CardRateSerializer(rate).data)
 
     @extend_schema(summary="Delete the rate of a chip", parameters=[_CHIP], responses={204: None})
+    @rest.supports_dry_run
     def delete(self, request: Request, chip: str) -> Response:
         self._require_rate_permission(request, chip)
         card_rate_set(chip=chip, per_hour=None, actor=acting_user(request))

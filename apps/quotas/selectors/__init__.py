@@ -19,6 +19,7 @@ from apps.quotas.selectors.claims import (
 )
 from apps.quotas.selectors.queues import (
     default_queue_of_team,
+    priority_class_of_value,
     priority_classes,
     queue_closed_reason,
     queues_for_team,

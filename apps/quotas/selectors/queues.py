@@ -364,6 +364,10 @@ def priority_classes() -> list[PriorityClass]:
     return list(PriorityClass.objects.order_by("-value"))
 
 
+def priority_class_of_value(value: int) -> PriorityClass | None:
+    return PriorityClass.objects.filter(value=value).first()
+
+
 def default_queue_of_team(team: Team) -> Queue | None:
     """The team's default queue: its own open queue before those for every team."""
     return (

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -16,7 +18,14 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent, post_action
 from apps.serving import selectors
 from apps.serving.api import serializers
-from apps.serving.models import ApiKey, Deployment, GatewayCall, Replica
+from apps.serving.models import (
+    ApiKey,
+    Deployment,
+    DeploymentTransition,
+    GatewayCall,
+    Replica,
+    ReplicaTransition,
+)
 from apps.serving.selectors.revision_configurations import (
     changed_configuration,
     default_configuration,
@@ -26,7 +35,7 @@ from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problem_details import register_problem
-from controlplane.web.rest import CollectionViewSet, ResourceViewSet, supports_dry_run
+from controlplane.web.rest import CollectionViewSet, PartsViewSet, ResourceViewSet, supports_dry_run
 
 register_problem(gateways.ApiKeyRefused, code="change-refused", status=409)
 
@@ -172,6 +181,7 @@ class DeploymentViewSet(CollectionViewSet[Deployment]):
         "changes nothing. Refused (409) while a route has backends of it and of another deployment.",
         responses={202: serializers.DeploymentDetailSerializer, 204: None},
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         deleted = deployments.deployment_delete(
             deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
@@ -186,14 +196,34 @@ class DeploymentViewSet(CollectionViewSet[Deployment]):
         response.status_code = status.HTTP_202_ACCEPTED
         return response
 
+
+class DeploymentEventViewSet(PartsViewSet[DeploymentTransition]):
+    tag = "serving"
+    token_scope = Scope.SERVING
+    watch_key = "pk"
+    append_only = True
+    serializer_class = serializers.DeploymentEventSerializer
+
+    def visible_wholes(self) -> QuerySet[Deployment]:
+        return selectors.deployments_visible(self.request.user)
+
+    def watched_rows(
+        self,
+    ) -> tuple[QuerySet[DeploymentTransition], QuerySet[ReplicaTransition]]:
+        return selectors.deployment_transitions(self.visible_wholes().filter(uid=self.whole_uid))
+
+    def get_queryset(self) -> QuerySet[DeploymentTransition]:
+        """The transitions of the deployment itself."""
+        return self.watched_rows()[0]
+
     @extend_schema(
         summary="State transitions of a deployment and its replicas, latest first",
         responses=serializers.DeploymentEventSerializer(many=True),
     )
-    @action(detail=True, pagination_class=None)
-    def events(self, request: Request, uid: str) -> Response:
-        found = selectors.deployment_events(self.get_object())
-        return Response(serializers.DeploymentEventSerializer(found, many=True).data)
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        deployment = self.visible_wholes().get(uid=self.whole_uid)
+        found = selectors.deployment_events(deployment)
+        return Response(self.get_serializer(found, many=True).data)
 
 
 class ReplicaViewSet(ResourceViewSet[Replica]):
@@ -264,6 +294,7 @@ class ApiKeyViewSet(CollectionViewSet[ApiKey]):
         summary="Revoke a gateway key",
         description="Requests with the key are refused within a few seconds. Idempotent.",
     )
+    @supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
         key = self.get_object()
         accounts.require_permission(request.user, Permission.MANAGE_KEYS, team=key.team)

@@ -10,6 +10,7 @@ from apps.serving.selectors.deployments import (
     OWNER_KIND,
     WORKLOAD_KIND,
     deployment_events,
+    deployment_transitions,
     deployments_visible,
     failed_rollout,
     first_available_route_name,

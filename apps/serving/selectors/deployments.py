@@ -11,7 +11,18 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from django.db.models import Count, F, IntegerField, Min, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import (
+    Count,
+    F,
+    IntegerField,
+    Min,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+)
 from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
@@ -307,26 +318,24 @@ class DeploymentEventSubject(StrEnum):
 _TRANSITION_FIELDS = ("id", "at", "from_state", "event", "to_state", "reason", "actor")
 
 
+def deployment_transitions(
+    deployments: QuerySet[Deployment],
+) -> tuple[QuerySet[DeploymentTransition], QuerySet[ReplicaTransition]]:
+    """Transitions of the deployments and of their replicas; ``replica`` is the uid of the replica, or empty."""
+    own = DeploymentTransition.objects.filter(entity__in=deployments)
+    of_replicas = ReplicaTransition.objects.filter(
+        entity__backend__revision__deployment__in=deployments
+    )
+    return own.annotate(replica=Value("")), of_replicas.annotate(replica=F("entity__uid"))
+
+
 def deployment_events(deployment: Deployment) -> list[dict[str, Any]]:
     """Transitions of the deployment and of its replicas, the newest first; ``subject`` tells them apart."""
-    own = (
-        DeploymentTransition.objects.filter(entity=deployment)
-        .order_by("-id")[:MAX_EVENTS]
-        .values(*_TRANSITION_FIELDS)
-    )
-    of_replicas = (
-        ReplicaTransition.objects.filter(entity__backend__revision__deployment=deployment)
-        .annotate(replica=F("entity__uid"))
-        .order_by("-id")[:MAX_EVENTS]
-        .values(*_TRANSITION_FIELDS, "replica")
-    )
-    rows = [
-        *(
-            {**row, "subject": DeploymentEventSubject.DEPLOYMENT.value, "replica": ""}
-            for row in own
-        ),
-        *({**row, "subject": DeploymentEventSubject.REPLICA.value} for row in of_replicas),
-    ]
+    rows: list[dict[str, Any]] = []
+    transitions = deployment_transitions(Deployment.objects.filter(pk=deployment.pk))
+    for subject, found in zip(DeploymentEventSubject, transitions, strict=True):
+        newest = found.order_by("-id")[:MAX_EVENTS].values(*_TRANSITION_FIELDS, "replica")
+        rows += ({**row, "subject": subject.value} for row in newest)
     rows.sort(key=lambda row: (row["at"], row["id"]), reverse=True)
     return rows[:MAX_EVENTS]
 

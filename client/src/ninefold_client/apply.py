@@ -259,7 +259,7 @@ def manifests_of_objects(
 ) -> list[Manifest]:
     """Return the documents of the objects that a document of their name means.
 
-    Revoked objects are left out, and of several objects with one name all but the newest.
+    Records of revoked objects are left out, and of several objects with one name all but the newest.
 
     :param rows: newest first.
     """
@@ -267,6 +267,6 @@ def manifests_of_objects(
     meant: dict[tuple[str, str], Mapping[str, Any]] = {}
     for row in rows:
         team = row["team"]["uid"] if found.has_team and row.get("team") else ""
-        if found.is_current(row):
+        if found.has_document(row):
             meant.setdefault((found.resource.name_of(row), team), row)
     return [manifest_of_object(client, kind, row) for row in meant.values()]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ninefold_client.apply import Plan
 from ninefold_client.client import Client
-from ninefold_client.errors import ApiError, NotFound
+from ninefold_client.errors import ApiError, ManifestError, NotFound
 from ninefold_client.kinds import KINDS, Kind
 from ninefold_client.resources import find_team
 
 _PATH = "apply-sets"
+#: Of a deletion that other objects prevent.
+_REFUSED_BY_STATE = frozenset({409, 422})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +107,13 @@ class PrunedObject:
 def objects_to_prune(
     client: Client, *, recorded: Iterable[SetMember], applied: Iterable[SetMember]
 ) -> list[PrunedObject]:
-    """Return the recorded objects that no document has and that still exist, in the order of their deletion."""
+    """Return the recorded objects that no document has and that still exist, in the order of their deletion.
+
+    It is the reverse of the order in which they were applied: children and what refers to others come first.
+    """
     current = {(one.kind, one.uid) for one in applied}
     found = []
-    for member in recorded:
+    for member in reversed(list(recorded)):
         if (member.kind, member.uid) in current:
             continue
         if member.kind not in KINDS:
@@ -130,6 +135,28 @@ def objects_to_prune(
         )
     order = list(KINDS)
     return sorted(found, key=lambda one: -order.index(one.member.kind))
+
+
+def validate_deletion(one: PrunedObject, *, changed: Container[str] = ()) -> str:
+    """Let the server validate the deletion of an object, and change nothing.
+
+    :param changed: kinds of the objects that are changed or deleted before it, which the server still has.
+    :returns: why it is refused, if the changes before it may remove the reason.
+    :raises NinefoldError: if it is refused for another reason.
+    """
+    after_changes = any(name in changed for name in one.kind.deletion_blocked_by)
+    kind = type(one.kind)(one.kind.client.as_dry_run())
+    try:
+        kind.delete(one.member.uid)
+    except ApiError as error:
+        if not after_changes or error.status not in _REFUSED_BY_STATE:
+            raise
+        return str(error)
+    except ManifestError as error:
+        if not after_changes:
+            raise
+        return str(error)
+    return ""
 
 
 def _row_of(kind: Kind, member: SetMember) -> Mapping[str, Any] | None:

@@ -163,9 +163,9 @@ class Client:
         """Send a PUT; raises as :meth:`get`."""
         return self._json("PUT", path, body=body)
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str) -> Any:
         """Send a DELETE; raises as :meth:`get`."""
-        self._json("DELETE", path)
+        return self._json("DELETE", path)
 
     def list_all(
         self, path: str, **query: str | int | bool | list[str]

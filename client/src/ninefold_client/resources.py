@@ -315,6 +315,16 @@ RESOURCES = (
                  field("RECEIVERS", "receivers")),
     ),
     Resource(
+        name="silences",
+        singular="silence",
+        short="si",
+        path="alert-silences",
+        kind="Silence",
+        repeats_names=True,
+        columns=(field("MATCHERS", "matchers"), field("STARTED", "began_at"), field("ENDS", "ends_at"),
+                 field("CREATED BY", "created_by_name"), field("REASON", "reason")),
+    ),
+    Resource(
         name="health-policies",
         singular="health-policy",
         short="hp",
@@ -425,11 +435,16 @@ def detailed(client: Client, resource: Resource, row: Row) -> dict[str, Any]:
 
 
 def find_object(
-    client: Client, resource: Resource, name: str, *, unique: bool = False
+    client: Client,
+    resource: Resource,
+    name: str,
+    *,
+    unique: bool = False,
+    is_current: Callable[[Row], bool] = lambda _row: True,
 ) -> dict[str, Any]:
     """Return the details of the newest object with that name or uid.
 
-    :param unique: refuse a name that several objects have.
+    :param unique: refuse a name that several objects have, of which those are counted that are current.
     :raises NotFound: if there is none, or several and ``unique``.
     """
     if _UID.fullmatch(name) and not resource.is_complete:
@@ -448,6 +463,8 @@ def find_object(
             f"no {resource.singular} is named {name!r}. See: ninefold get {resource.name}",
             name=name,
         )
+    if len(found) > 1:
+        found = [row for row in found if is_current(row)] or found[:1]
     if len(found) > 1:
         uids = ", ".join(resource.uid_of(row) for row in found[:5])
         raise NotFound(

@@ -33,7 +33,7 @@ class ResourceChange(models.Model):
 
     #: Table of the row.
     source = models.CharField(max_length=60)
-    uid = models.CharField(max_length=32)
+    uid = models.CharField(max_length=60)
     #: Whose row it is: ``team:7``, ``user:3``; empty: no single team's or user's.
     owner = models.CharField(max_length=24, blank=True)
     operation = models.CharField(max_length=1, choices=OPERATIONS)

@@ -112,6 +112,8 @@ class LoggedChange:
 
     #: Of its last row in the log.
     key: int
+    #: Table of the object.
+    source: str
     uid: str
     created: bool
     #: Its row was deleted.
@@ -142,24 +144,28 @@ def change_horizon() -> ChangeHorizon:
 
 
 def changes_between(
-    source: str, *, after: int, until: int, owners: Collection[str] | None
+    sources: Collection[str], *, after: int, until: int, owners: Collection[str] | None
 ) -> list[LoggedChange]:
     """The objects that transactions from ``after`` and below ``until`` changed, by their last change.
 
+    :param sources: tables of the objects.
     :param owners: those whose objects are read, besides objects of nobody alone; None: all.
     """
-    rows = ResourceChange.objects.filter(source=source, xid__gte=after, xid__lt=until)
+    rows = ResourceChange.objects.filter(source__in=sources, xid__gte=after, xid__lt=until)
     if owners is not None:
         rows = rows.filter(owner__in=["", *owners])
-    return _last_changes(rows.order_by("id").values_list("id", "uid", "operation", "owner"))
+    return _last_changes(
+        rows.order_by("id").values_list("id", "source", "uid", "operation", "owner")
+    )
 
 
-def _last_changes(rows: Iterable[tuple[int, str, str, str]]) -> list[LoggedChange]:
-    found: dict[str, LoggedChange] = {}
-    for key, uid, operation, owner in rows:
-        earlier = found.pop(uid, None)
-        found[uid] = LoggedChange(
+def _last_changes(rows: Iterable[tuple[int, str, str, str, str]]) -> list[LoggedChange]:
+    found: dict[tuple[str, str], LoggedChange] = {}
+    for key, source, uid, operation, owner in rows:
+        earlier = found.pop((source, uid), None)
+        found[source, uid] = LoggedChange(
             key=key,
+            source=source,
             uid=uid,
             created=operation == "I" or (earlier is not None and earlier.created),
             deleted=operation == "D" or (earlier is not None and earlier.deleted),

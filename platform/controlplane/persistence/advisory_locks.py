@@ -28,6 +28,7 @@ class AdvisoryLock(IntEnum):
     SUM_HOUR = 14
     NAME_ROUTE = 15
     VERIFY_UPLOAD = 16
+    NAME_SILENCE = 17
 
 
 def lock_in_transaction(lock: AdvisoryLock, key: int = 0, *, shared: bool = False) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from django.conf import settings
@@ -20,6 +20,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions, mixins, serializers, status, viewsets
 from rest_framework.exceptions import ValidationError
+from rest_framework.generics import get_object_or_404
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser, JSONParser, MultiPartParser
 from rest_framework.permissions import AllowAny
@@ -374,7 +375,7 @@ class ResourceViewSet(viewsets.GenericViewSet[M], StrictView):
 
     lookup_field = "uid"
     lookup_value_regex = UID
-    pagination_class = KeysetPagination
+    pagination_class: type[KeysetPagination] | None = KeysetPagination
     #: Action → summary, where the action has no handler of its own to say it.
     summaries: ClassVar[Mapping[str, str]] = {}
     #: User → rows that the user may see.
@@ -405,11 +406,16 @@ class ResourceViewSet(viewsets.GenericViewSet[M], StrictView):
     def _parameters_read_elsewhere(self, request: Request) -> frozenset[str]:
         if self.action != "list":
             return frozenset()
-        watched = self.watchable and is_watch(request)
-        return WATCH_PARAMETERS if watched else KeysetPagination.parameters
+        if self.watchable and is_watch(request):
+            return WATCH_PARAMETERS
+        return KeysetPagination.parameters if self.pagination_class is not None else frozenset()
 
     def _body_context(self) -> Mapping[str, Any]:
         return self.get_serializer_context()
+
+    def watched_rows(self) -> Sequence[QuerySet[Any, Any]]:
+        """Return the rows of the list that a watch reads: one query for each table of the objects."""
+        return [self.filter_queryset(self.get_queryset())]
 
     def _watch(self, request: Request, *args: Any, **kwargs: Any) -> StreamingHttpResponse:
         return watch_response(self)
@@ -433,6 +439,26 @@ class ResourceViewSet(viewsets.GenericViewSet[M], StrictView):
 # Without a docstring, which would become the description of the operations.
 class CollectionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[M]):
     pass
+
+
+class PartsViewSet(mixins.ListModelMixin, ResourceViewSet[M]):
+    """The parts of one object, whose uid is in the path, as one list."""
+
+    pagination_class = None
+
+    @property
+    def whole_uid(self) -> str:
+        # While the schema is generated, there is none.
+        return str(self.kwargs.get("uid", ""))
+
+    def visible_wholes(self) -> QuerySet[Any, Any]:
+        """Return the objects that the caller may see the parts of."""
+        raise NotImplementedError
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """:raises Http404: if the caller may not see the object."""
+        super().initial(request, *args, **kwargs)
+        get_object_or_404(self.visible_wholes(), uid=self.whole_uid)
 
 
 class IgnoreAcceptHeaderNegotiation(DefaultContentNegotiation):

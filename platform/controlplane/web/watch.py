@@ -25,13 +25,13 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, ClassVar, Protocol
 
 from django.contrib import auth
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from rest_framework import exceptions, status
 from rest_framework.renderers import BaseRenderer, JSONRenderer
@@ -133,8 +133,7 @@ class WatchedView(Protocol):
 
     def get_authenticators(self) -> list[Any]: ...
     def check_permissions(self, request: Request) -> None: ...
-    def get_queryset(self) -> QuerySet[Any]: ...
-    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]: ...
+    def watched_rows(self) -> Sequence[QuerySet[Any]]: ...
     def get_serializer(self, *arguments: Any, **options: Any) -> Any: ...
 
 
@@ -172,7 +171,7 @@ def watch_response(view: WatchedView) -> StreamingHttpResponse:
     """
     request = view.request
     # Some views check permissions with their rows: refuse before the stream begins.
-    view.filter_queryset(view.get_queryset())
+    view.watched_rows()
     initial = _boolean(request, "send_initial_events", default=True)
     text = request.headers.get("Last-Event-ID", "")
     horizon = change_horizon()
@@ -220,8 +219,8 @@ class ListWatchStream:
         self._user = view.request.user.pk
         self._acquire_slot()
         self._sleep = sleep
-        #: Uid → digest of the object as it was sent; empty for one that was not sent on this connection.
-        self._sent: dict[str, bytes] = {}
+        #: Table and uid → digest of the object as it was sent; empty for one that was not sent on this connection.
+        self._sent: dict[tuple[str, str], bytes] = {}
         self._events = self._run(position, initial=initial)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -294,35 +293,36 @@ class ListWatchStream:
             yield b""
             self._sleep(_POLL_SECONDS)
 
-    def _rows(self) -> QuerySet[Any]:
-        return self._view.filter_queryset(self._view.get_queryset())
-
     def _know_existing(self) -> None:
-        if not self._view.append_only:
-            keys = self._rows().order_by().values_list(self._view.watch_key, flat=True)
-            self._sent = dict.fromkeys(map(str, keys), b"")
+        if self._view.append_only:
+            return
+        for rows in self._view.watched_rows():
+            keys = rows.order_by().values_list(self._view.watch_key, flat=True)
+            self._sent |= {(_source(rows), str(key)): b"" for key in keys}
 
     def _initial_events(self) -> Iterator[bytes]:
-        after = 0
-        while True:
-            rows = list(self._rows().filter(pk__gt=after).order_by("pk")[:_CHUNK])
-            if not rows:
-                return
-            after = rows[-1].pk
-            for uid, shown in self._serialized(rows):
-                self._sent[uid] = _digest(shown)
-                yield _event("ADDED", shown)
+        for part in range(len(self._view.watched_rows())):
+            after = 0
+            while True:
+                # Read anew: the caller may see other objects by now.
+                found = self._view.watched_rows()[part]
+                rows = list(found.filter(pk__gt=after).order_by("pk")[:_CHUNK])
+                if not rows:
+                    break
+                after = rows[-1].pk
+                for uid, shown in self._serialized(rows):
+                    self._sent[_source(found), uid] = _digest(shown)
+                    yield _event("ADDED", shown)
 
     def _changes(self, batch: WatchPosition, *, resumed_until: int) -> Iterator[bytes]:
         """Events of the changes from ``batch.after`` and below ``batch.until``, after ``batch.row``.
 
         :param resumed_until: below it, a deletion may be of an object that was sent on an earlier connection.
         """
-        model: type[Model] = self._view.get_queryset().model
         found = [
             change
             for change in changes_between(
-                model._meta.db_table,
+                [_source(rows) for rows in self._view.watched_rows()],
                 after=batch.after,
                 until=batch.until,
                 owners=_owners_of[0](self._view.request.user) if _owners_of else (),
@@ -331,23 +331,33 @@ class ListWatchStream:
         ]
         for start in range(0, len(found), _CHUNK):
             changes = found[start : start + _CHUNK]
-            keys = [change.uid for change in changes]
-            rows = list(self._rows().filter(**{f"{self._view.watch_key}__in": keys}))
-            shown = dict(self._serialized(rows))
+            shown = self._objects(changes)
             for change in changes:
                 yield from self._event_of_change(
                     change,
-                    shown.get(change.uid),
+                    shown.get((change.source, change.uid)),
                     position=replace(batch, row=change.key),
                     resumed=batch.after < resumed_until,
                 )
 
+    def _objects(self, changes: Sequence[LoggedChange]) -> dict[tuple[str, str], Any]:
+        """The changed objects that are in the list, by table and uid."""
+        found: dict[tuple[str, str], Any] = {}
+        for rows in self._view.watched_rows():
+            source = _source(rows)
+            keys = [change.uid for change in changes if change.source == source]
+            if keys:
+                listed = list(rows.filter(**{f"{self._view.watch_key}__in": keys}))
+                found |= {(source, uid): shown for uid, shown in self._serialized(listed)}
+        return found
+
     def _event_of_change(
         self, change: LoggedChange, shown: Any, *, position: WatchPosition, resumed: bool
     ) -> Iterator[bytes]:
-        sent = self._sent.get(change.uid)
+        key = change.source, change.uid
+        sent = self._sent.get(key)
         if shown is None:
-            self._sent.pop(change.uid, None)
+            self._sent.pop(key, None)
             # On an earlier connection; of objects that are nobody's alone only if they no longer exist.
             earlier = resumed and not change.created and (change.owned or change.deleted)
             if sent or earlier or (sent is not None and not change.created):
@@ -357,7 +367,7 @@ class ListWatchStream:
         if sent == digest:
             return
         added = sent is None or (not sent and change.created)
-        self._sent[change.uid] = digest
+        self._sent[key] = digest
         yield _event("ADDED" if added else "MODIFIED", shown, position=position)
 
     def _serialized(self, rows: list[Any]) -> Iterable[tuple[str, Any]]:
@@ -388,13 +398,18 @@ class ListWatchStream:
             ):
                 setattr(request, name, getattr(self._view.request, name, None))
             self._view.request = request
-            self._rows()
+            self._view.watched_rows()
         except Exception as error:
             problem = problem_of_exception(error)
             if problem is None:
                 raise
             return problem
         return None
+
+
+def _source(rows: QuerySet[Any]) -> str:
+    """The table whose changes are logged for these rows."""
+    return str(rows.model._meta.db_table)
 
 
 def _reload_session(http: HttpRequest) -> None:

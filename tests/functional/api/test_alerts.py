@@ -8,12 +8,13 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from apps.accounts.models import AuditEntry
 from apps.accounts.services import company_roles_set
 from apps.monitoring.models import AlertReceiver, AlertSilence
 from controlplane.domain.common.permissions import CompanyRole
 from tests import factories
 from tests.factories.alerts import Alerts
-from tests.functional.api.callers import API, caller, problem
+from tests.functional.api.callers import API, caller, problem, wrong_fields
 from tests.integration.company import Company
 
 RULE = {
@@ -75,11 +76,27 @@ def test_a_rule_that_cannot_be_is_refused_field_by_field(operator: APIClient) ->
 
 def test_a_silence_is_begun_and_ended(operator: APIClient) -> None:
     ends_at = (timezone.now() + timedelta(hours=1)).isoformat()
-    asked = {"matchers": ["rule=power"], "ends_at": ends_at, "reason": "new cables"}
+    asked = {"name": "cables", "matchers": ["rule=power"], "ends_at": ends_at, "reason": "new"}
     created = operator.post(f"{API}/alert-silences", asked).json()
-    assert operator.delete(f"{API}/alert-silences/{created['uid']}").status_code == 204
+    assert created["name"] == "cables"
+    address = f"{API}/alert-silences/{created['uid']}"
+    twice = problem(operator.post(f"{API}/alert-silences", asked), 422, "alert-refused")
+    assert twice["errors"][0]["reason"]["code"] == "silence.name.already_exists"
+    changed = operator.patch(
+        address, {"reason": "new cables", "matchers": ["rule=power", "node=a"]}
+    )
+    assert (changed.json()["reason"], changed.json()["matchers"][1]) == ("new cables", "node=a")
+    assert changed.json()["ends_at"] == created["ends_at"]
+    audited = AuditEntry.objects.filter(action="alert_silence.change")
+    assert operator.patch(address, {"reason": "new cables"}).status_code == 200
+    assert audited.count() == 1, "equal values change nothing"
+    assert wrong_fields(operator.patch(address, {"name": "other"})).keys() == {"name"}
+    assert wrong_fields(operator.patch(address, {"matchers": []})).keys() == {"matchers"}
+    assert operator.delete(address).status_code == 204
     silence = AlertSilence.objects.get(uid=created["uid"])
     assert silence.ends_at <= timezone.now()
+    expired = problem(operator.patch(address, {"reason": "old"}), 422, "alert-refused")
+    assert expired["errors"][0]["reason"]["code"] == "silence.change.expired"
     problem(
         operator.post(f"{API}/alert-silences", {**asked, "matchers": ["power"]}),
         422,

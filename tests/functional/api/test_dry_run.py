@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,26 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.db import connection
+from django.utils import timezone
 from rest_framework.test import APIClient
 
-from apps.accounts.models import Membership, Team, User
+from apps.accounts.models import ApplySet, Membership, Team, User
+from apps.accounts.services import token_create
 from apps.fleet.models import Node
 from apps.jobs.models import Job
+from apps.models.models import Dataset, ModelLine
 from apps.models.selectors import artifact_store
+from apps.monitoring.models import AlertReceiver, AlertRule, AlertSilence, HealthRule
+from apps.monitoring.services.alerts import AlertRouteRequest, alert_route_create
 from apps.notifications.models import Webhook
-from controlplane.domain.common.permissions import TeamRole
+from apps.quotas.models import PriorityClass, Queue
+from apps.serving.models import Deployment
+from apps.telemetry.models import NodeToken
+from apps.telemetry.services.node_tokens import node_token_issue
+from controlplane.domain.alerts.rules import AlertSeverity
+from controlplane.domain.common.permissions import Scope, TeamRole
 from controlplane.persistence.transactions import is_dry_run
+from tests import factories
 from tests.functional.api.callers import API, caller, problem
 from tests.functional.api.test_jobs import finetune
 from tests.integration.company import Company, rows
@@ -85,6 +97,10 @@ def changes(company: Company) -> Iterator[Change]:
     yield patch(f"webhooks/{Webhook.objects.get().uid}", active=True)
     yield post("alert-rules", name="hot", title="Hot", measure="cards.temperature", op=">", threshold=90,
                severity="warning")  # fmt: skip
+    ends_at = timezone.now() + timedelta(hours=1)
+    yield post("alert-silences", name="move", matchers=["rule=hot"], ends_at=ends_at, reason="move")
+    silence = AlertSilence.objects.get()
+    yield patch(f"alert-silences/{silence.uid}", reason="racks move")
     yield post("health-rules", name="hot", title="Hot", level=1,
                condition={"metric": "temperature", "op": ">", "value": 90})  # fmt: skip
     yield patch("health-policy", automatic=False)
@@ -108,8 +124,47 @@ def changes(company: Company) -> Iterator[Change]:
         f"routes/{deployment.route.uid}", backends=[{"deployment": deployment.uid, "weight": 5}]
     )
     labels = {"name": Node.objects.get().name}
+    yield from _deletions(company)
     yield post("rollouts", name="driver", cluster=company.cluster_row.uid, labels=labels,
                argv=["/usr/bin/update"], burn_in=False)  # fmt: skip
+
+
+def _deletions(company: Company) -> Iterator[Change]:
+    """A deletion of each kind of object. Queues have a preview instead."""
+    root = User.objects.get(username="root")
+    spare = factories.cluster(name="spare")
+    source = factories.source(spare)
+    node_token_issue(node=Node.objects.filter(cluster=company.cluster_row).get(), actor=root)
+    token, _ = token_create(user=root, name="spare", scopes=frozenset({Scope.READ}))
+    key, _ = factories.api_key(actor=root, team=company.team)
+    unused = ModelLine.objects.create(team=company.team, name="unused")
+    apply_set = ApplySet.objects.create(name="spare", created_by=root)
+    orders = Dataset.objects.get(name="orders")
+    receiver = AlertReceiver.objects.get()
+    request = AlertRouteRequest(name="all", severity=AlertSeverity.INFO, receivers=[receiver])
+    route = alert_route_create(request=request, actor=root)
+    for path in (
+        f"alert-routes/{route.uid}",
+        f"alert-receivers/{receiver.uid}",
+        f"alert-rules/{AlertRule.objects.get(name='hot').uid}",
+        f"alert-silences/{AlertSilence.objects.get().uid}",
+        f"health-rules/{HealthRule.objects.get(name='hot').uid}",
+        f"webhooks/{Webhook.objects.get().uid}",
+        f"priority-classes/{PriorityClass.objects.get(name='hotfix').uid}",
+        f"storage/rules/{company.team.uid}",
+        f"storage/artifacts/{orders.versions.get().artifact.uid}",
+        "usage/rates/nvidia-h800",
+        f"telemetry-sources/{source.uid}",
+        f"node-tokens/{NodeToken.objects.get().uid}",
+        f"clusters/{spare.uid}",
+        f"apply-sets/{apply_set.uid}",
+        f"keys/{key.uid}",
+        f"tokens/{token.uid}",
+        f"datasets/{orders.uid}",
+        f"models/{unused.uid}",
+        f"deployments/{Deployment.objects.get(name='parcels').uid}",
+    ):
+        yield Change(method="delete", path=path, body={})
 
 
 def stored() -> dict[str, str]:
@@ -164,14 +219,19 @@ def test_a_dry_run_has_the_errors_of_the_request(
         user=company.engineer
     ).delete()
     deployment = ready_deployment(company)
+    factories.job(
+        actor=company.engineer, team=company.team, queue=Queue.objects.get(name="default"),
+        model=company.model, dataset=company.dataset, name="using the dataset",
+    )  # fmt: skip
     last = f"teams/{company.team.uid}/members/{company.engineer.uid}"
-    wrong = (
+    wrong: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("post", "jobs", finetune(company, spec={"learning_rate": -1})),
         ("post", "deployments", {"name": "p", "model_version": "tiny@1", "spec": {"max_model_len": -1}}),
         ("post", "deployments", {"name": deployment.name, "model_version": "tiny@1"}),
         ("post", f"deployments/{deployment.uid}/revise", {"model_version": "tiny@1", "cards": 10**6}),
         ("patch", f"deployments/{deployment.uid}", {"max_surge": "0", "max_unavailable": "0"}),
         ("put", last, {"roles": ["engineer"]}),
+        ("delete", f"datasets/{company.dataset.dataset.uid}", {}),
         ("post", "webhooks", {"name": "w", "team": "addresses", "url": "http://[::1]/", "kinds": ["job.failed"]}),
     )  # fmt: skip
     faulty = {}
@@ -182,7 +242,7 @@ def test_a_dry_run_has_the_errors_of_the_request(
         if dry.status_code < 400 or _without_id(dry) != _without_id(real):
             faulty[f"{method} {path} {body}"] = (dry.content, real.content)
     assert not faulty
-    assert not Job.objects.exists()
+    assert Job.objects.get().name == "using the dataset"
 
 
 def test_an_operation_without_dry_run_refuses_it_and_does_nothing(
@@ -205,7 +265,14 @@ def test_an_operation_without_dry_run_refuses_it_and_does_nothing(
                 faulty[f"{method} {path}"] = answer.content
     assert not faulty
     assert stored() == before
-    assert supported > 30
+    assert supported > 50
+    undeletable = {
+        path
+        for path, methods in paths.items()
+        if "delete" in methods
+        and "dry_run" not in {one["name"] for one in methods["delete"]["parameters"]}
+    }
+    assert not undeletable
     refused = administrator.post(f"{API}/tokens?dry_run=true", {"name": "x"})
     assert "dry_run" in problem(refused, 400, "invalid")["errors"][0]["field"]
     unclear = administrator.post(f"{API}/priority-classes?dry_run=maybe", {"name": "x", "value": 1})

@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 from apps.jobs.models import Job
 from apps.jobs.services import attempt_progress_store
 from apps.models.models import ModelVersion
+from apps.quotas.models import PriorityClass
 from tests.functional.api.callers import API, body_of, problem, wrong_fields
 from tests.integration.company import Company
 
@@ -246,7 +247,14 @@ def test_only_a_queue_admin_may_raise_the_priority(engineer: APIClient, company:
 
 def test_a_priority_class_can_be_requested_by_name(engineer: APIClient, company: Company) -> None:
     created = engineer.post(f"{API}/jobs", finetune(company, priority_class="low"))
-    assert created.json()["priority"] == -10
+    assert (created.json()["priority"], created.json()["priority_class"]) == (-10, "low")
+    assert created.json()["output_shared"] is False
+    # The job keeps the value that its class had.
+    PriorityClass.objects.filter(name="low").update(value=-20)
+    found = engineer.get(f"{API}/jobs/{created.json()['uid']}").json()
+    assert (found["priority"], found["priority_class"]) == (-10, "low")
+    without = engineer.post(f"{API}/jobs", finetune(company, priority=-11)).json()
+    assert (without["priority"], without["priority_class"]) == (-11, None)
     both = engineer.post(f"{API}/jobs", finetune(company, priority=3, priority_class="low"))
     assert "got both 3 and low" in wrong_fields(both)["priority_class"]
     unknown = engineer.post(f"{API}/jobs", finetune(company, priority_class="now"))

@@ -186,20 +186,13 @@ def test_constraints_are_in_the_schema(schema: dict[str, Any]) -> None:
 
 #: Lists that cannot be watched, and why; ``docs/rest-api.md`` names them.
 UNWATCHED = {
-    "/api/v1/catalog": "changes by a load only",
+    "/api/v1/catalog": "changes by an upgrade only",
     "/api/v1/chips": "of the installed plug-ins",
-    "/api/v1/deployments/{uid}/events": "watch the deployment",
     "/api/v1/engines": "of the installed plug-ins",
-    "/api/v1/jobs/{uid}/attempts": "watch the job",
-    "/api/v1/jobs/{uid}/events": "watch the job",
     "/api/v1/model-versions/folders": "of the file system",
     "/api/v1/model-versions/{uid}/lineage": "computed",
-    "/api/v1/pipelines/{uid}/events": "watch the pipeline",
-    "/api/v1/storage/rules": "a document",
-    "/api/v1/teams/{uid}/members": "a few rows of a team",
     "/api/v1/usage": "computed",
-    "/api/v1/usage/days": "computed",
-    "/api/v1/usage/rates": "a document",
+    "/api/v1/usage/days": "computed: its rows are replaced by each sum",
 }
 
 

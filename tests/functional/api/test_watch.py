@@ -19,9 +19,13 @@ from rest_framework.test import APIClient, APIRequestFactory
 from apps.accounts.models import PersonalToken, User
 from apps.accounts.services.audit_log import record_audit_entry
 from apps.accounts.services.users import company_roles_set
+from apps.jobs.models import Attempt, Job
+from apps.jobs.services import job_cancel
 from apps.models.models import Dataset, ModelLine
 from apps.models.services.dataset_and_model_changes import dataset_delete
 from apps.quotas.models import Claim, Queue, UsageRecord
+from apps.serving.models import DeploymentTransition, ReplicaTransition
+from apps.workflows.models import PipelineTransition, StepTransition
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from controlplane.outbox.models import ResourceChange
 from controlplane.outbox.resource_changes import change_horizon, delete_expired_changes
@@ -245,6 +249,177 @@ def test_company_roles_follow_for_administrators_only(committed_company: Company
         assert events.next() == ("END", None)
 
 
+def skip_initial(*watches: Events) -> None:
+    for events in watches:
+        while events.next()[0] != "BOOKMARK":
+            pass
+
+
+def a_job(company: Company, name: str) -> Job:
+    return factories.job(
+        actor=company.engineer, team=company.team, queue=Queue.objects.get(name="default"),
+        model=company.model, dataset=company.dataset, name=name,
+    )  # fmt: skip
+
+
+def test_attempts_and_events_of_one_job_follow(committed_company: Company) -> None:
+    company = committed_company
+    job, other = a_job(company, "watched"), a_job(company, "other")
+    path = f"{API}/jobs/{job.uid}"
+    engineer = caller(company.engineer)
+    for part in ("attempts", "events"):
+        problem(caller(company.stranger).get(f"{path}/{part}?watch=true"), 404, "not-found")
+        refused = engineer.get(f"{path}/{part}?cursor=abc")
+        assert wrong_fields(refused).keys() == {"cursor"}, "these lists have no pages"
+    with (
+        watching(engineer, f"{path}/attempts") as attempts,
+        watching(engineer, f"{path}/events") as events,
+    ):
+        kind, shown = attempts.next()
+        assert (kind, shown["number"], shown["state"]) == ("ADDED", 1, "pending")
+        skip_initial(attempts, events)
+        # Not reported: metrics, and another job of the team.
+        Attempt.objects.filter(job=job).update(progress={"loss": 1.0}, reported_at=timezone.now())
+        job_cancel(job=other, actor=company.engineer, at=timezone.now())
+        assert attempts.quiet()
+        assert events.quiet()
+        seen = attempts.position, events.position
+        job_cancel(job=job, actor=company.engineer, at=timezone.now())
+        company.turn_jobs()
+        listed = engineer.get(f"{path}/events").json()
+        assert len(listed) > 0
+        assert [events.next() for _ in listed] == [("ADDED", one) for one in listed]
+        kind, shown = attempts.next()
+        assert (kind, shown["progress"]) == ("MODIFIED", {"loss": 1.0})
+    with watching(engineer, f"{path}/events", last_event_id=seen[1]) as events:
+        assert [events.next() for _ in listed] == [("ADDED", one) for one in listed]
+        assert events.quiet()
+    with watching(engineer, f"{path}/attempts", last_event_id=seen[0]) as attempts:
+        while (event := attempts.next())[1].get("state") != "stopped":
+            assert event[0] != "END"
+
+
+def test_events_of_a_deployment_and_a_pipeline_follow_with_those_of_their_parts(
+    committed_company: Company,
+) -> None:
+    company = committed_company
+    queue = Queue.objects.get(name="default")
+    deployment, other = (
+        factories.deployment(
+            actor=company.engineer, team=company.team, queue=queue, model=company.model, name=name
+        )
+        for name in ("parcels", "letters")
+    )
+    replica, foreign = (
+        factories.replica(one, cluster=company.cluster_row) for one in (deployment, other)
+    )
+    pipeline = factories.pipeline(
+        actor=company.engineer, team=company.team, queue=queue, model=company.model,
+        dataset=company.dataset,
+    )  # fmt: skip
+    step = pipeline.steps.get(number=1)
+    move = {"from_state": "a", "event": "go", "to_state": "b", "at": timezone.now()}
+    engineer = caller(company.engineer)
+    followed: tuple[tuple[str, str, tuple[tuple[Any, Any], ...], object], ...] = (
+        (
+            f"{API}/deployments/{deployment.uid}/events",
+            "replica",
+            (
+                (DeploymentTransition, deployment),
+                (ReplicaTransition, replica),
+                (ReplicaTransition, foreign),
+                (DeploymentTransition, other),
+                (ReplicaTransition, replica),
+            ),
+            replica.uid,
+        ),
+        (
+            f"{API}/pipelines/{pipeline.uid}/events",
+            "step",
+            (
+                (PipelineTransition, pipeline),
+                (StepTransition, step),
+                (StepTransition, step),
+            ),
+            1,
+        ),
+    )
+    for path, field, moves, part in followed:
+        problem(caller(company.stranger).get(f"{path}?watch=true"), 404, "not-found")
+        whole = "" if field == "replica" else None
+        with watching(engineer, path) as events:
+            initial = []
+            while (event := events.next())[0] != "BOOKMARK":
+                initial.append(event[1])
+            listed = engineer.get(path).json()
+            assert sorted(map(str, initial)) == sorted(map(str, listed))
+            for model, entity in moves[:2]:
+                model.objects.create(entity=entity, actor="mei", **move)
+            seen: list[tuple[str, Any]] = []
+            for _ in range(2):
+                kind, shown = events.next()
+                assert kind == "ADDED"
+                seen.append((shown["actor"], shown[field]))
+            assert seen == [("mei", whole), ("mei", part)]
+            position = events.position
+        for model, entity in moves[2:]:
+            model.objects.create(entity=entity, actor="otto", **move)
+        with watching(engineer, path, last_event_id=position) as events:
+            kind, shown = events.next()
+            assert (kind, shown["actor"], shown[field]) == ("ADDED", "otto", part)
+            assert events.quiet()
+
+
+def test_members_retention_rules_and_card_rates_follow(committed_company: Company) -> None:
+    company = committed_company
+    team, user = company.team, factories.user("new")
+    root = caller(factories.user("root", admin=True))
+    path = f"{API}/teams/{team.uid}/members"
+    problem(caller(company.stranger).get(f"{path}?watch=true"), 404, "not-found")
+    with (
+        watching(root, path) as members,
+        watching(root, f"{API}/storage/rules") as rules,
+        watching(caller(company.stranger), f"{API}/storage/rules") as foreign,
+        watching(root, f"{API}/usage/rates") as rates,
+    ):
+        skip_initial(members, rules, foreign, rates)
+        root.put(f"{path}/{user.uid}", {"roles": ["viewer"]})
+        kind, shown = members.next()
+        assert (kind, shown["username"], shown["roles"]) == ("ADDED", "new", ["viewer"])
+        assert shown in root.get(path).json()
+        position = members.position
+        root.put(f"{path}/{user.uid}", {"roles": ["engineer", "viewer"]})
+        kind, shown = members.next()
+        assert (kind, sorted(shown["roles"])) == ("MODIFIED", ["engineer", "viewer"])
+
+        given = {"enabled": True, "keep_versions": 5, "checkpoint_days": None, "failed_days": None,
+                 "log_days": 9}  # fmt: skip
+        root.put(f"{API}/storage/rules/{team.uid}", given)
+        kind, shown = rules.next()
+        assert (kind, shown["team"]["uid"], shown["rules"]) == ("ADDED", team.uid, given)
+        assert foreign.quiet()
+        root.put(f"{API}/storage/rules/others", {**given, "log_days": 3})
+        for each in (rules, foreign):
+            kind, shown = each.next()
+            assert (kind, shown["team"], shown["rules"]["log_days"]) == ("ADDED", None, 3)
+        first, second = root.get(f"{API}/storage/rules").json()
+        assert (first["team"], second["team"]["uid"]) == (None, team.uid)
+        root.delete(f"{API}/storage/rules/{team.uid}")
+        assert rules.next() == ("DELETED", {"uid": team.uid})
+
+        root.put(f"{API}/usage/rates/nvidia-h800", {"per_hour": "26.5"})
+        assert rates.next() == ("ADDED", root.get(f"{API}/usage/rates").json()[0])
+        root.put(f"{API}/usage/rates/nvidia-h800", {"per_hour": "27"})
+        kind, shown = rates.next()
+        assert (kind, shown["per_hour"]) == ("MODIFIED", "27.0000")
+        root.delete(f"{API}/usage/rates/nvidia-h800")
+        assert rates.next() == ("DELETED", {"uid": "nvidia-h800"})
+    root.delete(f"{path}/{user.uid}")
+    with watching(root, path, last_event_id=position) as members:
+        assert members.next() == ("DELETED", {"uid": user.uid})
+        assert members.quiet()
+
+
 def test_a_watch_ends_when_its_token_is_revoked(committed_company: Company) -> None:
     with watching(caller(committed_company.engineer)) as events:
         assert [kind for kind, _ in events.several(2)] == ["ADDED", "BOOKMARK"]
@@ -301,12 +476,13 @@ def test_changes_of_every_list_are_logged(db: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = 'log_change'")
         logged = {name for (name,) in cursor.fetchall()}
-    listed = {}
+    listed: dict[str, str] = {}
     for view in _list_views(get_resolver()):
         if view.watchable:
-            rows = view(action="list", request=request, query={}, kwargs={}).get_queryset()
-            listed[view.__name__] = rows.model._meta.db_table
-    assert len(listed) > 30
+            found = view(action="list", request=request, query={}, kwargs={}).watched_rows()
+            listed |= {f"{view.__name__} {rows.model.__name__}": rows.model._meta.db_table
+                       for rows in found}  # fmt: skip
+    assert len(listed) > 40
     assert {name: table for name, table in listed.items() if table not in logged} == {}
 
 

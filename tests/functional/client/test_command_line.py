@@ -19,14 +19,16 @@ from apps.accounts.models import User
 from apps.jobs.models import Job
 from apps.models import selectors as registry
 from apps.monitoring.models import AlertRule
-from apps.quotas.models import Queue
+from apps.quotas.models import CardRate, Queue
 from apps.serving.models import Deployment
 from apps.serving.services import deployments as services
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.serving.lifecycle import INITIAL_BACKOFF
+from ninefold_client.cli.objects import watched_rows
 from ninefold_client.client import Client
 from ninefold_client.code_archives import pack_folder
 from ninefold_client.generated.api.jobs.jobs_list import jobs_list
+from ninefold_client.resources import resource_by_name
 from ninefold_client.watch import WatchUnsupported, watch
 from tests.functional.client.conftest import Ninefold, token_of
 from tests.integration.company import Company
@@ -124,6 +126,14 @@ def test_a_job_is_submitted_shown_watched_and_cancelled(
         assert next(one for one in events if one.type != "BOOKMARK").object["priority"] == 0
         with pytest.raises(WatchUnsupported, match="usage/days cannot be watched"):
             next(watch(client, "usage/days"))
+
+        # Objects without a uid are known by what their path has.
+        CardRate.objects.create(chip="nvidia-h800", per_hour=26)
+        rates = watched_rows(client, resource_by_name("card-rates"), None, every=1)
+        uid, rate = next(rates)
+        assert (uid, rate["per_hour"]) == ("nvidia-h800", "26.0000")
+        CardRate.objects.all().delete()
+        assert next(rates) == ("nvidia-h800", {"name": "nvidia-h800", "deleted": True})
 
     company.schedule()
     company.turn_jobs()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from django.db import transaction
+from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts.models import ApplySet, Membership, Team, User
@@ -17,8 +19,8 @@ from apps.fleet.models import Node
 from apps.jobs.models import Job
 from apps.models.models import Artifact, ArtifactKind, ModelVersion
 from apps.models.selectors import artifact_store
-from apps.monitoring.models import AlertReceiver, AlertRoute
-from apps.quotas.models import Queue
+from apps.monitoring.models import AlertReceiver, AlertRoute, AlertSilence
+from apps.quotas.models import Claim, PriorityClass, Queue
 from apps.serving.models import ApiKey, Deployment, RouteBackend
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.serving.lifecycle import DeploymentState
@@ -71,6 +73,10 @@ spec: {severity: critical, matchers: [severity=critical], receivers: [on-call]}
 kind: AlertRule
 metadata: {name: hot-cards}
 spec: {title: Hot cards, measure: cards.temperature, op: ">", threshold: 90, severity: warning}
+---
+kind: Silence
+metadata: {name: move of rack 7}
+spec: {matchers: [cluster=west, "node=rack-7-*"], ends_at: TOMORROW, reason: racks move}
 ---
 kind: HealthPolicy
 metadata: {name: default}
@@ -163,6 +169,9 @@ def folder(tmp_path: Path, company: Company, monkeypatch: pytest.MonkeyPatch) ->
     folder.mkdir()
     documents = COMPANY.replace("CLUSTER", company.cluster_row.name)
     documents = documents.replace("NODE", Node.objects.get().name)
+    # Without quotes: YAML reads a time.
+    tomorrow = timezone.now().replace(microsecond=0) + timedelta(days=1)
+    documents = documents.replace("TOMORROW", tomorrow.isoformat())
     (folder / "company.yaml").write_text(_with_versions(documents))
     (folder / "streets.jsonl").write_text(
         "".join(f'{{"prompt": "{n}?", "response": "{n}"}}\n' for n in range(20))
@@ -219,6 +228,74 @@ def test_lists_are_printed_as_apply_reads_them(
     assert not faulty
     jobs = administered("get", "jobs", "-o", "yaml")
     assert "1 of 3 jobs are left out" in jobs.errors
+
+
+def test_the_document_of_an_expired_silence_changes_nothing(administered: Ninefold) -> None:
+    at, later = timezone.now(), timezone.now() + timedelta(hours=9)
+    document: dict[str, Any] = {
+        "apiVersion": "ninefold/v1",
+        "kind": "Silence",
+        "metadata": {"name": "move"},
+        "spec": {"matchers": ["cluster=west"], "ends_at": later, "reason": "racks move"},
+    }
+
+    def apply(*options: str, **spec: object) -> Any:
+        text = yaml.safe_dump({**document, "spec": {**document["spec"], **spec}})
+        return administered("apply", "-f", "-", *options, text=text)
+
+    pruned = ("--prune", "--set", "moves")
+    assert apply(*pruned).output == "Silence/move created\n"
+    extended = later + timedelta(hours=1)
+    assert apply(*pruned, ends_at=extended.isoformat()).output == "Silence/move configured\n"
+    silence = AlertSilence.objects.get()
+    assert silence.ends_at == extended
+
+    AlertSilence.objects.update(began_at=at - timedelta(hours=3), ends_at=at - timedelta(hours=1))
+    for printed in (
+        administered("get", "silences", "-o", "yaml"),
+        administered("get", "silence", "move", "-o", "yaml"),
+    ):
+        again = administered("apply", "-f", "-", text=printed.output)
+        assert (again.exit_code, again.output) == (0, "Silence/move unchanged\n"), again
+        assert administered("diff", "-f", "-", "--exit-code", text=printed.output).exit_code == 0
+    changed = apply(ends_at=at - timedelta(hours=1), reason="another reason")
+    assert (changed.exit_code, "has expired and cannot be changed" in changed.errors) == (1, True)
+    # A document with a later end creates another one; the record stays.
+    assert apply(*pruned, "--dry-run").output == "Silence/move created (dry run)\n"
+    assert apply(*pruned).output == "Silence/move created\n"
+    assert AlertSilence.objects.filter(name="move").count() == 2
+    deleted = administered("delete", "silence", "move")
+    assert deleted.output == "silence/move deleted\n", deleted.errors
+    assert not AlertSilence.objects.filter(ends_at__gt=timezone.now()).exists()
+    twice = administered("delete", "silence", "move")
+    assert (twice.exit_code, "has expired" in twice.errors) == (1, True)
+
+
+def test_prune_ends_the_silence_of_a_document_that_is_gone(administered: Ninefold) -> None:
+    at = timezone.now()
+    documents = [
+        {
+            "apiVersion": "ninefold/v1",
+            "kind": "Silence",
+            "metadata": {"name": name},
+            "spec": {"matchers": ["cluster=west"], "ends_at": ends_at, "reason": "racks move"},
+        }
+        for name, ends_at in (("one", at + timedelta(hours=1)), ("two", at + timedelta(hours=2)))
+    ]
+    arguments = ("apply", "-f", "-", "--prune", "--set", "moves")
+    assert administered(*arguments, text=yaml.safe_dump_all(documents)).exit_code == 0
+    remaining = yaml.safe_dump(documents[0])
+    planned = administered(*arguments, "--dry-run", text=remaining)
+    assert "Silence/two deleted (dry run)" in planned.output
+    assert AlertSilence.objects.filter(ends_at__gt=timezone.now()).count() == 2
+    done = administered(*arguments, text=remaining)
+    assert "Silence/two deleted" in done.output, done.errors
+    assert AlertSilence.objects.get(ends_at__gt=timezone.now()).name == "one"
+    # One that expired by itself is not deleted.
+    AlertSilence.objects.update(began_at=at - timedelta(hours=3), ends_at=at - timedelta(hours=1))
+    documents[1]["metadata"] = {"name": "three"}
+    last = administered(*arguments, text=yaml.safe_dump(documents[1]))
+    assert (last.exit_code, last.output) == (0, "Silence/three created\n"), last.errors
 
 
 def test_a_reference_means_an_object_of_the_documents_team(
@@ -400,8 +477,13 @@ def test_prune_deletes_only_what_the_set_applied_before(
     shown = administered("diff", *names[1:], "--exit-code")
     assert shown.exit_code == 1
     assert "Queue/vision (deleted)" in shown.output
+    # The route has a backend of each deployment.
+    assert "Deployment/parcels (deleted)" not in shown.output
     planned = administered(*names, "--dry-run")
+    assert planned.exit_code == 1
     assert "Queue/vision deleted (dry run)" in planned.output
+    assert "Deployment/parcels deleted (dry run)" not in planned.output
+    assert "Deployment/parcels: Error: " in planned.errors
     refused = administered(*names)
     assert refused.exit_code == 1
     assert "Confirm with --yes" in refused.errors
@@ -418,8 +500,8 @@ def test_prune_deletes_only_what_the_set_applied_before(
     lines = pruned.output.splitlines()
     deleted = [line.removesuffix(" deleted") for line in lines[-4:]]
     assert deleted == [
-        "Deployment/parcels",
         "Deployment/parcels-next",
+        "Deployment/parcels",
         "AlertRoute/critical",
         "Queue/vision",
     ]
@@ -430,6 +512,61 @@ def test_prune_deletes_only_what_the_set_applied_before(
     again = administered(*names)
     assert (again.exit_code, "deleted" in again.output) == (0, False), again
     assert {one.kind for one in ApplySet.objects.get().objects_of_set.all()} >= {"Team", "Job"}
+
+
+PRUNED = """
+kind: Queue
+metadata: {name: above}
+spec: {entitlements: []}
+---
+kind: Queue
+metadata: {name: below}
+spec: {parent: above, entitlements: []}
+---
+kind: PriorityClass
+metadata: {name: hotfix}
+spec: {value: 17}
+---
+kind: PriorityClass
+metadata: {name: last}
+spec: {value: -90}
+"""
+
+
+def test_a_dry_run_of_a_prune_has_the_refusals_of_the_server(
+    administered: Ninefold, company: Company
+) -> None:
+    names = ("apply", "-f", "-", "--prune", "--set", "shop")
+    documents = _with_versions(PRUNED)
+    first = administered(*names, text=documents)
+    assert first.exit_code == 0, first.errors
+    used = company.submit("urgent")
+    Job.objects.filter(pk=used.pk).update(priority=17)
+    Claim.objects.update(priority=17)
+    last = documents.split("---")[3]
+
+    planned = administered(*names, "--dry-run", text=last)
+    assert planned.exit_code == 1, planned
+    assert "PriorityClass/hotfix: Error: " in planned.errors
+    assert "PriorityClass/hotfix deleted" not in planned.output
+    # The child is deleted before it, which the server does not know.
+    assert "Queue/below deleted (dry run)\n" in planned.output
+    assert "Queue/above deleted (dry run)\n" in planned.output
+    assert "Queue/above: Warning: " in planned.errors
+    assert Queue.objects.filter(name__in=("above", "below")).count() == 2
+    assert "PriorityClass/hotfix: Error: " in administered("diff", *names[1:], text=last).errors
+
+    Claim.objects.update(priority=0)
+    Job.objects.update(priority=0)
+    assert administered(*names, "--dry-run", text=last).exit_code == 0
+    done = administered(*names, text=last)
+    assert done.exit_code == 0, done.errors
+    assert "Queue/above deleted\n" in done.output
+    refused = administered("delete", "priority-class", "normal", "--dry-run")
+    assert refused.exit_code == 1
+    deleted = administered("delete", "priority-class", "last", "--dry-run")
+    assert deleted.output == "priority-class/last deleted (dry run)\n", deleted.errors
+    assert PriorityClass.objects.filter(name="last").exists()
 
 
 def test_a_set_is_kept_from_other_sets_other_teams_and_concurrent_changes(
@@ -460,6 +597,43 @@ def test_a_set_is_kept_from_other_sets_other_teams_and_concurrent_changes(
     assert signed_in("get", "apply-sets").output == ""
     other = signed_in("apply", "-f", "-", "--set", "shop", "--team", "addresses", text=document)
     assert "no team 'addresses' is visible to you" in other.errors
+
+
+def test_a_changed_priority_class_or_shared_output_of_a_job_is_seen(
+    administered: Ninefold, company: Company
+) -> None:
+    for spec in (
+        {"priority_class": "low", "output_shared": True},
+        {"priority": -11, "output_shared": False},
+    ):
+        document: dict[str, Any] = {
+            "apiVersion": "ninefold/v1",
+            "kind": "Job",
+            "metadata": {"name": f"tune {spec['output_shared']}", "team": "addresses"},
+            "spec": {
+                "kind": "finetune",
+                "model_version": "tiny",
+                "dataset_version": "addresses",
+                "output_name": "parser",
+                **spec,
+            },
+        }
+        name = f"Job/{document['metadata']['name']}"
+        first = administered("apply", "-f", "-", text=yaml.safe_dump(document))
+        assert first.output == f"{name} created\n", first.errors
+        printed = administered("get", "job", document["metadata"]["name"], "-o", "yaml").output
+        shown = yaml.safe_load(printed)["spec"]
+        assert {field: shown[field] for field in ("priority", "priority_class", "output_shared")
+                if field in shown} == spec  # fmt: skip
+        again = administered("apply", "-f", "-", text=printed)
+        assert again.output == f"{name} unchanged\n", again.errors
+        document["spec"]["output_shared"] = not spec["output_shared"]
+        shared = administered("apply", "-f", "-", text=yaml.safe_dump(document))
+        assert "output_shared is" in shared.errors
+        document["spec"] |= {"output_shared": spec["output_shared"], "priority_class": "high"}
+        document["spec"].pop("priority", None)
+        raised = administered("diff", "-f", "-", text=yaml.safe_dump(document))
+        assert "priority_class is" in raised.errors, raised
 
 
 def test_a_job_is_printed_with_its_cards_and_memory(signed_in: Ninefold, company: Company) -> None:

@@ -77,9 +77,15 @@ def test_what_fires_shows_where_since_when_and_how_many(operator: Client, alarme
 
 
 def test_who_silenced_what_and_until_when_is_on_its_page(operator: Client, alarmed: Alerts) -> None:
-    form = {"matchers": "rule=memory-hot\ncard=1", "hours": "24", "reason": "fan ordered"}
+    form = {"name": "fan of card 1", "matchers": "rule=memory-hot\ncard=1", "hours": "24",
+            "reason": "fan ordered"}  # fmt: skip
     answer = operator.post(f"{_AT}/silences/new", form)
     assert answer.status_code == 302
+    assert "fan of card 1" in text_of(operator, f"{_AT}/silences")
+    again = operator.post(f"{_AT}/silences/new", form)
+    assert again.status_code == 422
+    assert "a silence named fan of card 1 has not expired yet" in again.content.decode()
+    assert "cooling trial" in text_of(operator, "/admin/monitoring/alertsilence/")
     page = text_of(operator, f"{_AT}/{alarmed.firing.uid}")
     assert "Silenced by root: fan ordered" in page
     AlertGroup.objects.filter(pk=alarmed.firing.pk).update(silenced=1)
@@ -92,7 +98,7 @@ def test_who_silenced_what_and_until_when_is_on_its_page(operator: Client, alarm
 
 
 def test_a_silence_that_cannot_be_is_refused_beside_its_field(operator: Client) -> None:
-    form = {"matchers": "nonsense", "hours": "24", "reason": "x"}
+    form = {"name": "x", "matchers": "nonsense", "hours": "24", "reason": "x"}
     answer = operator.post(f"{_AT}/silences/new", form)
     assert answer.status_code == 422
     assert "is not a label matcher; write cluster=west or node!=a*" in answer.content.decode()

@@ -65,9 +65,12 @@ def test_alerts_are_migrated_there_and_back(office: Office) -> None:
     _title_as_migrated()
     rule = _measured_rule(office)
     silence = alerts.silence_create(
-        matchers=["rule=controller-late", "controller!=apps.jobs.tasks.clean_up_launches"],
-        ends_at=after(3600),
-        reason="repairs",
+        request=alerts.AlertSilenceRequest(
+            name="repairs",
+            matchers=["rule=controller-late", "controller!=apps.jobs.tasks.clean_up_launches"],
+            ends_at=after(3600),
+            reason="repairs",
+        ),
         actor=office.vera,
         at=NOON,
     )
@@ -113,3 +116,14 @@ def test_the_default_rule_keeps_its_name_where_a_user_has_taken_the_new_one(
     _MIGRATION.rename(apps)
     assert AlertRule.objects.get(name="loop-late").document["measure"] == "controllers.unhealthy"
     assert AlertRule.objects.get(name="controller-late").document["measure"] == HOT["measure"]
+
+
+def test_silences_are_named_after_their_matchers(office: Office) -> None:
+    for matchers in (["rule=hot", "node=a"], ["rule=hot", "node=a"], ["node=" + "b" * 200]):
+        AlertSilence.objects.create(
+            matchers=matchers, reason="x", began_at=NOON, ends_at=after(60), created_by_name="vera"
+        )
+    import_module("apps.monitoring.migrations.0013_silence_name").name_silences(apps, None)
+    first, second, long = AlertSilence.objects.order_by("id")
+    assert (first.name, second.name) == ("rule=hot, node=a", f"rule=hot, node=a ({second.pk})")
+    assert long.name == "node=" + "b" * 55

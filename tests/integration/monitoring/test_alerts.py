@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from datetime import timedelta
+from threading import Thread
+from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -18,9 +20,11 @@ from apps.monitoring.reconcilers.alerts import alerts_reconcile
 from apps.monitoring.selectors.alerts import alert_rule_spec_of
 from apps.monitoring.selectors.rule_samples import alert_rule_dry_run, rule_alert_samples
 from apps.monitoring.services import alert_evaluation, alerts
+from apps.monitoring.services.alerts import AlertSilenceRequest
 from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.alerts.rules import DEFAULTS, MEASURES, parse_rule
 from controlplane.domain.rules.conditions import RuleState
+from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from tests import factories
 from tests.integration.monitoring.alerts import (
     HOT,
@@ -148,14 +152,20 @@ def test_what_joins_later_is_told_of_after_a_while_and_repetitions_when_wanted(
     assert kinds() == ["firing", "more", "repeat"]
 
 
+def silence_request(**given: Any) -> AlertSilenceRequest:
+    defaults = {
+        "name": "repair",
+        "matchers": ["rule=hot"],
+        "ends_at": after(3600),
+        "reason": "broken",
+    }
+    return AlertSilenceRequest(**{**defaults, **given})
+
+
 def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
     rule = create_rule(office.vera)
     silence = alerts.silence_create(
-        matchers=["rule=hot", "card=1"],
-        ends_at=after(3600),
-        reason="being repaired",
-        actor=office.vera,
-        at=NOON,
+        request=silence_request(matchers=["rule=hot", "card=1"]), actor=office.vera, at=NOON
     )
     assert seen(rule, 1, at=after(5)) == 0
     group = AlertGroup.objects.get()
@@ -172,7 +182,7 @@ def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
 def test_what_was_silenced_from_beginning_to_end_is_never_told_of(office: Office) -> None:
     rule = create_rule(office.vera)
     alerts.silence_create(
-        matchers=["cluster=west"], ends_at=after(3600), reason="move", actor=office.vera, at=NOON
+        request=silence_request(matchers=["cluster=west"]), actor=office.vera, at=NOON
     )
     seen(rule, 1, at=after(5))
     seen(rule, at=after(10))
@@ -304,16 +314,20 @@ def test_a_trial_says_where_no_history_is_kept(office: Office) -> None:
 def test_only_operators_change_anything(office: Office) -> None:
     rule = create_rule(office.vera)
     silence = AlertSilence.objects.create(
-        matchers=["rule=hot"], reason="x", began_at=NOON, ends_at=after(60), created_by_name="vera"
+        name="x",
+        matchers=["rule=hot"],
+        reason="x",
+        began_at=NOON,
+        ends_at=after(60),
+        created_by_name="vera",
     )
     actions = (
         lambda: create_rule(office.ada, name="other"),
         lambda: alerts.alert_rule_change(rule=rule, document={}, actor=office.ada, at=NOON),
         lambda: alerts.alert_rule_delete(rule=rule, actor=office.ada, at=NOON),
         lambda: alerts.silence_end(silence=silence, actor=office.ada, at=NOON),
-        lambda: alerts.silence_create(
-            matchers=["rule=hot"], ends_at=after(60), reason="x", actor=office.ada, at=NOON
-        ),
+        lambda: alerts.silence_create(request=silence_request(), actor=office.ada, at=NOON),
+        lambda: alerts.silence_change(silence=silence, changes={}, actor=office.ada, at=NOON),
     )
     for action in actions:
         with pytest.raises(PermissionRefused):
@@ -321,23 +335,89 @@ def test_only_operators_change_anything(office: Office) -> None:
 
 
 @pytest.mark.parametrize(
-    ("matchers", "seconds", "reason", "field"),
+    ("field", "value"),
     [
-        ([], 60, "x", "matchers"),
-        (["cluster"], 60, "x", "matchers"),
-        (["rule=hot"], 0, "x", "ends_at"),
-        (["rule=hot"], 31 * 86_400, "x", "ends_at"),
-        (["rule=hot"], 60, "  ", "reason"),
+        ("name", " "),
+        ("matchers", []),
+        ("matchers", ["cluster"]),
+        ("ends_at", after(0)),
+        ("ends_at", after(31 * 86_400)),
+        ("reason", "  "),
     ],
 )
-def test_a_silence_needs_a_matcher_an_end_and_a_reason(
-    office: Office, matchers: list[str], seconds: int, reason: str, field: str
+def test_a_silence_needs_a_name_a_matcher_an_end_and_a_reason(
+    office: Office, field: str, value: Any
 ) -> None:
+    request = silence_request(**{field: value})
     with pytest.raises(alerts.AlertSettingsRefused) as refused:
-        alerts.silence_create(
-            matchers=matchers, ends_at=after(seconds), reason=reason, actor=office.vera, at=NOON
-        )
+        alerts.silence_create(request=request, actor=office.vera, at=NOON)
     assert refused.value.field == field
+    if field != "name":
+        silence = alerts.silence_create(request=silence_request(), actor=office.vera, at=NOON)
+        with pytest.raises(alerts.AlertSettingsRefused) as refused:
+            alerts.silence_change(
+                silence=silence, changes={field: value}, actor=office.vera, at=NOON
+            )
+        assert refused.value.field == field
+
+
+def test_a_name_is_free_again_when_its_silence_has_ended(office: Office) -> None:
+    first = alerts.silence_create(request=silence_request(), actor=office.vera, at=NOON)
+    with pytest.raises(alerts.AlertSettingsRefused) as refused:
+        alerts.silence_create(request=silence_request(), actor=office.vera, at=after(60))
+    assert refused.value.field == "name"
+    alerts.silence_end(silence=first, actor=office.vera, at=after(60))
+    later = silence_request(ends_at=after(7200))
+    second = alerts.silence_create(request=later, actor=office.vera, at=after(60))
+    assert (first.name, second.name) == ("repair", "repair")
+    # The record of the first one does not change any more.
+    same = alerts.silence_change(
+        silence=first, changes={"reason": "broken"}, actor=office.vera, at=after(61)
+    )
+    assert (same.ended_by_name, same.reason) == ("vera", "broken")
+    with pytest.raises(alerts.AlertSettingsRefused):
+        alerts.silence_change(
+            silence=first, changes={"ends_at": after(9000)}, actor=office.vera, at=after(61)
+        )
+
+
+def test_a_changed_silence_suppresses_what_matches_now(office: Office) -> None:
+    rule = create_rule(office.vera)
+    silence = alerts.silence_create(
+        request=silence_request(matchers=["card=1"]), actor=office.vera, at=NOON
+    )
+    assert seen(rule, 1, at=after(5)) == 0
+    alerts.silence_change(
+        silence=silence, changes={"matchers": ["card = 2"]}, actor=office.vera, at=after(10)
+    )
+    silence.refresh_from_db()
+    assert silence.matchers == ["card=2"]
+    assert seen(rule, 1, 2, at=after(15)) == 1
+    assert [one["labels"]["card"] for one in AlertNotice.objects.get().content["alerts"]] == ["1"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_silences_that_are_created_at_once_one_has_the_name() -> None:
+    vera = factories.user("vera", admin=True)
+    outcomes = []
+
+    def create() -> None:
+        try:
+            alerts.silence_create(request=silence_request(), actor=vera, at=NOON)
+            outcomes.append("created")
+        except alerts.AlertSettingsRefused as refused:
+            outcomes.append(refused.field)
+        finally:
+            connection.close()
+
+    with transaction.atomic():
+        lock_in_transaction(AdvisoryLock.NAME_SILENCE)
+        threads = [Thread(target=create) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert sorted(outcomes) == ["created", "name"]
 
 
 def test_old_episodes_are_forgotten_with_what_was_told(office: Office) -> None:

@@ -23,6 +23,7 @@ from ninefold_client.apply_sets import (
     members_of,
     objects_to_prune,
     open_set,
+    validate_deletion,
 )
 from ninefold_client.cli.context import connected, error_lines
 from ninefold_client.cli.jobs import wait_for_job
@@ -115,6 +116,26 @@ class _Run:
         self.plans: list[Plan] = []
         self.failed = False
 
+    def validate_deletions(self, stale: list[PrunedObject]) -> list[PrunedObject]:
+        """Let the server validate the deletions of a dry run; return those that it does not refuse."""
+        plans = (plan for plan in self.plans if plan.action is not ApplyAction.UNCHANGED)
+        changed = {plan.manifest.kind for plan in plans}
+        accepted = []
+        for one in stale:
+            try:
+                refused = validate_deletion(one, changed=changed)
+            except NinefoldError as error:
+                self.report(one.member, error)
+                continue
+            if refused:
+                print_error(
+                    f"{one.member}: Warning: {refused}. Objects are changed or deleted before it, so apply may "
+                    "delete it"
+                )
+            accepted.append(one)
+            changed.add(one.member.kind)
+        return accepted
+
     def apply(self, manifest: Manifest) -> Plan | None:
         """Apply a document; None if it failed."""
         try:
@@ -126,7 +147,7 @@ class _Run:
                 before=self.plans,
             )
         except NinefoldError as error:
-            self._report(manifest, error)
+            self.report(manifest, error)
             return None
         self.plans.append(plan)
         if plan.refused_alone:
@@ -159,14 +180,15 @@ class _Run:
             else:
                 return
         except NinefoldError as error:
-            self._report(manifest, error)
+            self.report(manifest, error)
         else:
             self.failed = self.failed or not succeeded
 
-    def _report(self, manifest: Manifest, error: NinefoldError) -> None:
+    def report(self, failed: Manifest | SetMember, error: NinefoldError) -> None:
+        """Print the error of a document or of an object that is deleted."""
         self.failed = True
         first, *more = error_lines(error)
-        print_error("\n".join([f"{manifest}: {first}", *more]))
+        print_error("\n".join([f"{failed}: {first}", *more]))
 
 
 def _require_set_name(*, prune: bool, set_name: str | None, team: str | None) -> None:
@@ -188,26 +210,24 @@ def _prune(client: Client, record: ApplySet, run: _Run, *, dry_run: bool, yes: b
         return
     applied = members_of(run.plans)
     stale = objects_to_prune(client, recorded=record.members, applied=applied)
-    suffix = " (dry run)" if dry_run else ""
     deleted = [one for one in stale if not one.kept]
     for one in stale:
         print(f"{one.member} {_fate(one)}", flush=True)
-    if not dry_run:
-        _confirm(deleted, yes=yes)
+    if dry_run:
+        for one in run.validate_deletions(deleted):
+            print(f"{one.member} deleted (dry run)", flush=True)
+        return
+    _confirm(deleted, yes=yes)
     remaining: list[SetMember] = []
     for one in deleted:
         try:
-            if not dry_run:
-                one.kind.delete(one.member.uid)
+            one.kind.delete(one.member.uid)
         except NinefoldError as error:
-            run.failed = True
             remaining.append(one.member)
-            first, *more = error_lines(error)
-            print_error("\n".join([f"{one.member}: {first}", *more]))
+            run.report(one.member, error)
         else:
-            print(f"{one.member} deleted{suffix}", flush=True)
-    if not dry_run:
-        record.record([*applied, *remaining])
+            print(f"{one.member} deleted", flush=True)
+    record.record([*applied, *remaining])
 
 
 def _fate(one: PrunedObject) -> str:
@@ -251,7 +271,7 @@ def diff(
         if prune and set_name and not run.failed:
             recorded = open_set(client, name=set_name, team=team).members
             found = objects_to_prune(client, recorded=recorded, applied=members_of(run.plans))
-            stale = [one for one in found if not one.kept]
+            stale = run.validate_deletions([one for one in found if not one.kept])
     for one in stale:
         print(f"{one.member} (deleted)")
     differing = any(plan.action is not ApplyAction.UNCHANGED for plan in run.plans)
@@ -279,6 +299,10 @@ def delete(
     resource: ResourceArgument,
     name: Annotated[str, typer.Argument(help="Name or uid.")],
     yes: YesOption = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Delete nothing; the server validates the deletion."),
+    ] = False,
 ) -> None:
     """Delete an object. A deployment ends its requests first; a gateway key or token is revoked."""
     found = resource_by_name(resource)
@@ -290,11 +314,14 @@ def delete(
         kind = KINDS[found.kind](client)
         if kind.not_deleted:
             raise NinefoldError(f"{found.name} are not deleted: {kind.not_deleted}")
-        row = find_object(client, found, name, unique=True)
+        row = find_object(client, found, name, unique=True, is_current=kind.is_current)
         member = SetMember(kind=kind.name, uid=kind.uid(row), name=found.name_of(row))
         (one,) = objects_to_prune(client, recorded=[member], applied=[]) or (None,)
         if one is None:
-            raise NinefoldError(f"{member} was deleted or revoked before")
-        _confirm([one], yes=yes)
-        kind.delete(member.uid)
-    print(f"{found.singular}/{member.name} deleted")
+            raise NinefoldError(f"{member} was deleted or revoked before, or has expired")
+        if dry_run:
+            validate_deletion(one)
+        else:
+            _confirm([one], yes=yes)
+            kind.delete(member.uid)
+    print(f"{found.singular}/{member.name} deleted{' (dry run)' if dry_run else ''}")

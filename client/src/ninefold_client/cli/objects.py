@@ -127,10 +127,10 @@ def watch(
     printed = 0
     with connected(ctx) as client:
         found = find_object(client, kind, name) if name is not None else None
-        for row in _watched_rows(client, kind, found, every=every):
+        for uid, row in watched_rows(client, kind, found, every=every):
             line = _watched_line(kind, row)
-            if seen.get(kind.uid_of(row)) != line:
-                seen[kind.uid_of(row)] = line
+            if seen.get(uid) != line:
+                seen[uid] = line
                 print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)
                 printed += 1
                 if count is not None and printed >= count:
@@ -146,30 +146,33 @@ def _watched_line(kind: Resource, row: Mapping[str, Any]) -> str:
     return "  ".join([kind.name_of(row), *values])
 
 
-def _watched_rows(
+def watched_rows(
     client: Client, kind: Resource, found: Mapping[str, Any] | None, *, every: float
-) -> Iterator[Mapping[str, Any]]:
-    """Iterate over the objects, and over each that changes, from then on; ``found``: only that one.
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Iterate over uid and fields of the objects, then of each that changes; ``found``: only of that one.
 
-    An object that was deleted has the fields uid, name and ``deleted``.
+    An object that was deleted has the fields name and ``deleted``.
     """
     query = kind.name_query(kind.name_of(found)) if found else {}
     names: dict[str, str] = {}
     try:
         for event in watch_events(client, kind.path, **query):
             row = event.object
-            if event.type == "BOOKMARK" or (found and kind.uid_of(row) != kind.uid_of(found)):
+            if event.type == "BOOKMARK":
+                continue
+            uid = str(row["uid"]) if event.type == "DELETED" else kind.uid_of(row)
+            if found and uid != kind.uid_of(found):
                 continue
             if event.type != "DELETED":
-                names[kind.uid_of(row)] = kind.name_of(row)
-                yield row
-            elif row["uid"] in names:
-                yield {"uid": row["uid"], "name": names.pop(row["uid"]), "deleted": True}
+                names[uid] = kind.name_of(row)
+                yield uid, row
+            elif uid in names:
+                yield uid, {"name": names.pop(uid), "deleted": True}
     except WatchUnsupported:
         pass
     while True:
-        uid = kind.uid_of(found) if found else None
-        yield from [find_object(client, kind, uid)] if uid else reversed(list(kind.rows(client)))
+        rows = [find_object(client, kind, kind.uid_of(found))] if found else list(kind.rows(client))
+        yield from ((kind.uid_of(row), row) for row in reversed(rows))
         time.sleep(every)
 
 

@@ -25,6 +25,7 @@ from ninefold_client.kinds.fleet import (
     MetricSourceKind,
     PriorityClassKind,
     QueueKind,
+    SilenceKind,
 )
 from ninefold_client.kinds.registry import DatasetKind, ModelKind
 from ninefold_client.kinds.workloads import (
@@ -48,6 +49,7 @@ KINDS: Mapping[str, type[Kind]] = {
         AlertReceiverKind,
         AlertRouteKind,
         AlertRuleKind,
+        SilenceKind,
         HealthPolicyKind,
         HealthRuleKind,
         WebhookKind,

@@ -56,6 +56,8 @@ class Kind:
     not_created: ClassVar[str] = ""
     #: Why objects are not deleted; empty if they are.
     not_deleted: ClassVar[str] = ""
+    #: Kinds of objects that may prevent a deletion until they are changed or deleted.
+    deletion_blocked_by: ClassVar[frozenset[str]] = frozenset()
     #: Whether a deletion interrupts something that runs, so that it needs a confirmation.
     deletion_interrupts: ClassVar[bool] = False
 
@@ -76,6 +78,10 @@ class Kind:
     def is_current(self, row: Mapping[str, Any]) -> bool:
         """Return whether the object still exists for a user, and is not a record of one that was revoked."""
         return True
+
+    def has_document(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a document of the object can be applied; false for most records."""
+        return self.is_current(row)
 
     def details(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the row with everything that :meth:`live_spec` needs."""

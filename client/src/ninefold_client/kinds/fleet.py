@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from ninefold_client.kinds.base import Kind, by_name, name_of, picked, raise_findings
-from ninefold_client.resources import RESOURCE_OF_KIND, find_object
+from ninefold_client.manifests import Manifest
+from ninefold_client.resources import RESOURCE_OF_KIND, find_object, objects_named
 
 
 class QueueKind(Kind):
     name = "Queue"
     has_team = True
     validated_together = True
+    deletion_blocked_by = frozenset({"Deployment", "Queue"})
     references: ClassVar = {"parent": by_name("Queue")}
     _fields = (
         "state",
@@ -51,6 +54,10 @@ class QueueKind(Kind):
             self.client.patch(f"{self.path}/{self.uid(row)}", fields), name=row["name"]
         )
 
+    def delete(self, uid: str) -> None:
+        answer = self.client.delete(f"{self.path}/{uid}")
+        self._raise_previewed(answer, name="the deletion")
+
     def _raise_previewed(self, answer: Mapping[str, Any], *, name: str) -> None:
         """A dry run is answered by a preview of the whole tree, with its errors."""
         if self.client.dry_run:
@@ -73,6 +80,7 @@ class ClusterKind(Kind):
     name = "Cluster"
     write_only = frozenset({"kubeconfig", "although_unfit"})
     immutable = frozenset({"kind"})
+    deletion_blocked_by = frozenset({"Deployment"})
     deletion_interrupts = True
 
     def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,6 +145,58 @@ class AlertRouteKind(Kind):
             "receivers": [one["uid"] for one in row["receivers"]],
         }
         self.client.put(f"{self.path}/{row['uid']}", {**current, **body})
+
+
+class SilenceKind(Kind):
+    """A silence of alerts.
+
+    One that has expired is a record. A document with an end in the past means the newest record of its name, so
+    that it stays ``unchanged``; a document with a later end creates another silence.
+    """
+
+    name = "Silence"
+
+    def find(self, manifest: Manifest) -> dict[str, Any] | None:
+        found = super().find(manifest)
+        if found is not None or not _is_past(manifest.spec.get("ends_at")):
+            return found
+        records = objects_named(self.client, self.resource, manifest.name)
+        return next((self.details(row) for row in records), None)
+
+    def is_current(self, row: Mapping[str, Any]) -> bool:
+        return not _is_past(row["ends_at"])
+
+    def has_document(self, row: Mapping[str, Any]) -> bool:
+        return True
+
+    def live_spec(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {**picked(row, "matchers", "reason"), "ends_at": _instant(row["ends_at"])}
+
+    def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return {**spec, "ends_at": _instant(spec["ends_at"])} if "ends_at" in spec else {**spec}
+
+    def body(self, manifest: Manifest, resolved: Mapping[str, str]) -> dict[str, Any]:
+        return self.comparable(super().body(manifest, resolved))
+
+
+def _instant(value: object) -> object:
+    """Return a time as text in UTC; anything else as it is.
+
+    YAML reads a time without quotes as such, and one without a zone is in UTC.
+    """
+    try:
+        at = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError:
+        return value
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _is_past(value: object) -> bool:
+    try:
+        return datetime.fromisoformat(str(_instant(value))) <= datetime.now(UTC)
+    except ValueError:
+        return False
 
 
 class HealthRuleKind(Kind):

@@ -85,6 +85,7 @@ def _content(manifest: Manifest) -> tuple[Path, bytes]:
 
 class ModelKind(Kind):
     name = "Model"
+    deletion_blocked_by = frozenset({"Deployment", "Model"})
     has_team = True
     not_created = "a model is created by the job, pipeline or import with its first version"
 

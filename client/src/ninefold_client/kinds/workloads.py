@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,7 +31,7 @@ class JobKind(Kind):
 
     name = "Job"
     has_team = True
-    write_only = frozenset({"secret_variables", "priority_class", "output_shared"})
+    write_only = frozenset({"secret_variables"})
     immutable = frozenset({"*"})
     not_deleted = "jobs stay as records; a running one is cancelled by: ninefold job cancel"
     references: ClassVar = {
@@ -51,8 +52,10 @@ class JobKind(Kind):
                 "spec",
                 "code",
                 "output_name",
+                "output_shared",
                 "queue",
                 "priority",
+                "priority_class",
                 "run_seconds",
             ),
             "model_version": name_of(row["model_version"]),
@@ -63,6 +66,14 @@ class JobKind(Kind):
             "memory": max(role["memory"] for role in row["shape"]) or None,
             "retry_policy": row["retry_policy"],
         }
+
+    def manifest_of(self, row: Mapping[str, Any]) -> Manifest:
+        manifest = super().manifest_of(row)
+        if "priority_class" not in manifest.spec:
+            return manifest
+        # The server refuses both.
+        spec = {name: value for name, value in manifest.spec.items() if name != "priority"}
+        return replace(manifest, spec=spec)
 
     def comparable(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         wanted = {
@@ -179,6 +190,7 @@ class DeploymentKind(Kind):
     name = "Deployment"
     has_team = True
     immutable = frozenset({"queue"})
+    deletion_blocked_by = frozenset({"Route"})
     deletion_interrupts = True
     references: ClassVar = {"model_version": find_model_version}
     _revision: ClassVar = ("model_version", "engine", "spec", "chips", "cards", "adapters")
@@ -237,11 +249,13 @@ class DeploymentKind(Kind):
             self.client.post(f"{self.path}/{row['uid']}/scale", {"replicas": body["replicas"]})
 
     def delete(self, uid: str) -> None:
-        """Delete the deployment, and wait until its replicas have stopped.
+        """Delete the deployment, and wait until its replicas have stopped, except in a dry run.
 
         :raises NinefoldError: if they do not stop in time.
         """
         self.client.delete(f"{self.path}/{uid}")
+        if self.client.dry_run:
+            return
         until = time.monotonic() + _STOPPED_WITHIN
         while (row := self._remaining(uid)) is not None:
             if time.monotonic() > until:

@@ -16,7 +16,7 @@ _RULE: Mapping[str, Any] = {
     "threshold": 90,
     "severity": "warning",
 }
-_SILENCE = {"matchers": ["rule=fresh"], "ends_at": "{soon}", "reason": "move"}
+_SILENCE = {"name": "fresh", "matchers": ["rule=fresh"], "ends_at": "{soon}", "reason": "move"}
 _RECEIVER = {"name": "fresh", "kind": "slack", "url": "https://hooks.example.com/2"}
 _ROUTE = {"name": "fresh", "severity": "info", "receivers": []}
 
@@ -38,6 +38,7 @@ REST = (
     _rest("GET", "alert-silences"),
     _rest("POST", "alert-silences", body=_SILENCE),
     _rest("GET", "alert-silences/{alert.silence}"),
+    _rest("PATCH", "alert-silences/{alert.silence}", body={"reason": "moved"}),
     _rest("DELETE", "alert-silences/{alert.silence}"),
     _rest("GET", "alert-receivers"),
     _rest("POST", "alert-receivers", body=_RECEIVER),

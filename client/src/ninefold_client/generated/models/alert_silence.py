@@ -16,6 +16,7 @@ class AlertSilence:
     """AlertSilence"""
 
     uid: str
+    name: str
     matchers: list[str]
     reason: str
     began_at: datetime.datetime
@@ -25,6 +26,8 @@ class AlertSilence:
 
     def to_dict(self) -> dict[str, Any]:
         uid = self.uid
+
+        name = self.name
 
         matchers = self.matchers
 
@@ -43,6 +46,7 @@ class AlertSilence:
         field_dict.update(
             {
                 "uid": uid,
+                "name": name,
                 "matchers": matchers,
                 "reason": reason,
                 "began_at": began_at,
@@ -60,6 +64,8 @@ class AlertSilence:
         d = dict(src_dict)
         uid = d.pop("uid")
 
+        name = d.pop("name")
+
         matchers = cast(list[str], d.pop("matchers"))
 
         reason = d.pop("reason")
@@ -74,6 +80,7 @@ class AlertSilence:
 
         alert_silence = cls(
             uid=uid,
+            name=name,
             matchers=matchers,
             reason=reason,
             began_at=began_at,

@@ -13,11 +13,14 @@ T = TypeVar("T", bound="AlertSilenceCreateRequest")
 class AlertSilenceCreateRequest:
     """AlertSilenceCreateRequest"""
 
+    name: str
     matchers: list[str]
     ends_at: datetime.datetime
     reason: str
 
     def to_dict(self) -> dict[str, Any]:
+        name = self.name
+
         matchers = self.matchers
 
         ends_at = self.ends_at.isoformat()
@@ -28,6 +31,7 @@ class AlertSilenceCreateRequest:
 
         field_dict.update(
             {
+                "name": name,
                 "matchers": matchers,
                 "ends_at": ends_at,
                 "reason": reason,
@@ -39,6 +43,8 @@ class AlertSilenceCreateRequest:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
+        name = d.pop("name")
+
         matchers = cast(list[str], d.pop("matchers"))
 
         ends_at = datetime.datetime.fromisoformat(d.pop("ends_at"))
@@ -46,6 +52,7 @@ class AlertSilenceCreateRequest:
         reason = d.pop("reason")
 
         alert_silence_create_request = cls(
+            name=name,
             matchers=matchers,
             ends_at=ends_at,
             reason=reason,

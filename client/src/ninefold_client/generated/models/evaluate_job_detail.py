@@ -43,6 +43,7 @@ class EvaluateJobDetail:
     spec: EvaluateSpec
     model_version: None | ObjectReference
     dataset_version: None | ObjectReference
+    output_shared: bool
     queue: str
     chips: list[str]
     asked_chips: list[str] | None
@@ -57,6 +58,7 @@ class EvaluateJobDetail:
     code: None | str | Unset = UNSET
     output_name: str | Unset = UNSET
     priority: int | Unset = UNSET
+    priority_class: None | str | Unset = UNSET
     run_seconds: int | None | Unset = UNSET
     cancel_requested_at: datetime.datetime | None | Unset = UNSET
     cancel_requested_by: str | Unset = UNSET
@@ -94,6 +96,8 @@ class EvaluateJobDetail:
             dataset_version = self.dataset_version.to_dict()
         else:
             dataset_version = self.dataset_version
+
+        output_shared = self.output_shared
 
         queue = self.queue
 
@@ -154,6 +158,12 @@ class EvaluateJobDetail:
 
         priority = self.priority
 
+        priority_class: None | str | Unset
+        if isinstance(self.priority_class, Unset):
+            priority_class = UNSET
+        else:
+            priority_class = self.priority_class
+
         run_seconds: int | None | Unset
         if isinstance(self.run_seconds, Unset):
             run_seconds = UNSET
@@ -185,6 +195,7 @@ class EvaluateJobDetail:
                 "spec": spec,
                 "model_version": model_version,
                 "dataset_version": dataset_version,
+                "output_shared": output_shared,
                 "queue": queue,
                 "chips": chips,
                 "asked_chips": asked_chips,
@@ -206,6 +217,8 @@ class EvaluateJobDetail:
             field_dict["output_name"] = output_name
         if priority is not UNSET:
             field_dict["priority"] = priority
+        if priority_class is not UNSET:
+            field_dict["priority_class"] = priority_class
         if run_seconds is not UNSET:
             field_dict["run_seconds"] = run_seconds
         if cancel_requested_at is not UNSET:
@@ -275,6 +288,8 @@ class EvaluateJobDetail:
             return cast(None | ObjectReference, data)
 
         dataset_version = _parse_dataset_version(d.pop("dataset_version"))
+
+        output_shared = d.pop("output_shared")
 
         queue = d.pop("queue")
 
@@ -372,6 +387,15 @@ class EvaluateJobDetail:
 
         priority = d.pop("priority", UNSET)
 
+        def _parse_priority_class(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        priority_class = _parse_priority_class(d.pop("priority_class", UNSET))
+
         def _parse_run_seconds(data: object) -> int | None | Unset:
             if data is None:
                 return data
@@ -412,6 +436,7 @@ class EvaluateJobDetail:
             spec=spec,
             model_version=model_version,
             dataset_version=dataset_version,
+            output_shared=output_shared,
             queue=queue,
             chips=chips,
             asked_chips=asked_chips,
@@ -426,6 +451,7 @@ class EvaluateJobDetail:
             code=code,
             output_name=output_name,
             priority=priority,
+            priority_class=priority_class,
             run_seconds=run_seconds,
             cancel_requested_at=cancel_requested_at,
             cancel_requested_by=cancel_requested_by,

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Member")
 
 @_attrs_define
 class Member:
-    """Somebody in a team."""
+    """Somebody in a team, with ``memberships_in_team``."""
 
     uid: str
     username: str

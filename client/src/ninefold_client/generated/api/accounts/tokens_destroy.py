@@ -4,23 +4,32 @@ from urllib.parse import quote
 import httpx
 
 from ...client import AuthenticatedClient
+from ...types import UNSET, Unset
 
 
 def tokens_destroy(
     uid: str,
     *,
     client: AuthenticatedClient,
+    dry_run: bool | Unset = False,
 ) -> httpx.Response:
     """Revoke a personal token.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
     """
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "delete",
         "url": "/api/v1/tokens/{uid}".format(
             uid=quote(str(uid), safe=""),
         ),
+        "params": params,
     }
 
     response = client.get_httpx_client().request(**_kwargs)

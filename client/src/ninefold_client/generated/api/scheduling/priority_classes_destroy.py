@@ -11,6 +11,7 @@ def priority_classes_destroy(
     uid: str,
     *,
     client: AuthenticatedClient,
+    dry_run: bool | Unset = False,
     force: bool | Unset = False,
 ) -> httpx.Response:
     """Delete a priority class.
@@ -19,6 +20,8 @@ def priority_classes_destroy(
     """
 
     params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
 
     params["force"] = force
 

@@ -4,23 +4,32 @@ from urllib.parse import quote
 import httpx
 
 from ...client import AuthenticatedClient
+from ...types import UNSET, Unset
 
 
 def usage_rates_destroy(
     chip: str,
     *,
     client: AuthenticatedClient,
+    dry_run: bool | Unset = False,
 ) -> httpx.Response:
     """Delete the rate of a chip.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
     """
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "delete",
         "url": "/api/v1/usage/rates/{chip}".format(
             chip=quote(str(chip), safe=""),
         ),
+        "params": params,
     }
 
     response = client.get_httpx_client().request(**_kwargs)

@@ -4,23 +4,32 @@ from urllib.parse import quote
 import httpx
 
 from ...client import AuthenticatedClient
+from ...types import UNSET, Unset
 
 
 def storage_rules_destroy(
     team: str,
     *,
     client: AuthenticatedClient,
+    dry_run: bool | Unset = False,
 ) -> httpx.Response:
     """Reset the retention rules of a team to the default.
 
     :raises ninefold_client.errors.ApiError: if the server refuses the request.
     """
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "delete",
         "url": "/api/v1/storage/rules/{team}".format(
             team=quote(str(team), safe=""),
         ),
+        "params": params,
     }
 
     response = client.get_httpx_client().request(**_kwargs)
