@@ -232,6 +232,26 @@ class AttemptUpload(models.Model):
         return self.path
 
 
+class AttemptCheckpoint(models.Model):
+    """A complete checkpoint in the artifact store, for attempts that continue from it."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="checkpoints")
+    step = models.PositiveIntegerField()
+    #: ``[{"path", "size", "sha256"}]``, with paths relative to the folder of the checkpoint.
+    files = models.JSONField()
+    #: Bytes of all files.
+    size = models.BigIntegerField()
+    stored_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("attempt", "step"), name="attempt_checkpoint_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.attempt} at step {self.step}"
+
+
 class UnfinishedUpload(models.Model):
     """A direct upload that an attempt has started and not completed; aborted when the attempt ends."""
 

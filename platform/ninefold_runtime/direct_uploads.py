@@ -84,9 +84,13 @@ class DirectUploads:
         first_pause_seconds: float = 0.5,
         concurrency: int = 4,
         smallest: int = SMALLEST,
+        otherwise: str = "is sent to the control plane instead",
+        cancelled: threading.Event | None = None,
     ) -> None:
         """:param post: raises ``DirectUploadRefused`` if the control plane refuses a request, or does not answer.
         :param attempts: how often a part is sent; a file whose bytes arrive changed is sent at most twice.
+        :param otherwise: what the log says of a file that could not be sent.
+        :param cancelled: once set, no more bytes are sent.
         """
         self._post = post
         self._log = log
@@ -94,7 +98,11 @@ class DirectUploads:
         self._first_pause = first_pause_seconds
         self._concurrency = concurrency
         self._smallest = smallest
+        self._otherwise = otherwise
+        self._cancelled = cancelled or threading.Event()
         self._usable = True
+        #: Why a file could not be sent.
+        self.failure = ""
 
     def upload(self, file: Path, *, path: str, size: int, sha256: str) -> bool:
         """Whether the file is stored now."""
@@ -115,11 +123,14 @@ class DirectUploads:
                 return True
             except DirectUploadRefused as refusal:
                 if refusal.status != http.HTTPStatus.CONFLICT:
-                    self._log(f"{path} is sent to the control plane instead: {refusal}")
+                    self._log(f"{path} {self._otherwise}: {refusal}")
+                    self.failure = str(refusal)
                     break
                 self._log(f"{path} is uploaded again: {refusal}")
+                self.failure = str(refusal)
             except _PartFailed as failure:
-                self._log(f"{path} is sent to the control plane instead: {failure}")
+                self._log(f"{path} {self._otherwise}: {failure}")
+                self.failure = str(failure)
                 break
         self._usable = False
         return False
@@ -184,7 +195,7 @@ class DirectUploads:
             if stop.is_set():
                 return False
             try:
-                _put(file, part)
+                _put(file, part, cancelled=self._cancelled)
                 return True
             except _PartDenied:
                 stop.set()
@@ -196,7 +207,7 @@ class DirectUploads:
         )
 
 
-def _put(file: Path, part: _Part) -> None:
+def _put(file: Path, part: _Part, *, cancelled: threading.Event | None = None) -> None:
     """Messages never contain the URL, which is a secret.
 
     :raises _PartInterrupted: if it may arrive the next time.
@@ -206,6 +217,12 @@ def _put(file: Path, part: _Part) -> None:
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
     connection = kind(url.hostname or "", url.port, timeout=_CONNECT_SECONDS)
     digest = hashlib.md5(usedforsecurity=False)
+
+    def note(chunk: bytes) -> None:
+        if cancelled is not None and cancelled.is_set():
+            raise _PartFailed("the upload was cancelled")
+        digest.update(chunk)
+
     try:
         connection.connect()
         connection.sock.settimeout(_SEND_SECONDS)
@@ -214,7 +231,7 @@ def _put(file: Path, part: _Part) -> None:
             connection.request(
                 "PUT",
                 f"{url.path}?{url.query}",
-                body=_hashed(content, part.size, digest.update),
+                body=_hashed(content, part.size, note),
                 headers={"Content-Length": str(part.size)},
             )
         response = connection.getresponse()

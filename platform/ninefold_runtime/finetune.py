@@ -52,11 +52,13 @@ def finetune(
     :raises TaskStopped: on a stop request; a checkpoint of the last step is saved.
     :raises Diverged: if the loss is no longer finite.
     :raises InvalidTaskInput: if the model, the dataset or the spec cannot be used.
+    :raises InputUnavailable: if a checkpoint in the artifact store cannot be downloaded.
     """
     datasets.disable_progress_bars()
     run = _load_training_run(spec, folders, reporter, stop)
     if gone := checkpoints.delete_incomplete_checkpoints(folders.checkpoints):
         reporter.message(f"ignored incomplete checkpoints: {', '.join(sorted(gone))}")
+    run.store.download()
     trainer = _BUILDERS[spec.objective](run)
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
@@ -64,10 +66,13 @@ def finetune(
     newest = checkpoints.newest_checkpoint(folders.checkpoints)
     if newest is not None:
         reporter.message(f"going on from the checkpoint at step {newest.step}")
-    with stop.deferred():
-        outcome = trainer.train(resume_from_checkpoint=str(newest.folder) if newest else None)
-    if stop.requested:
-        raise TaskStopped(f"stopped at step {trainer.state.global_step}; its checkpoint is saved")
+    with run.store:
+        with stop.deferred():
+            outcome = trainer.train(resume_from_checkpoint=str(newest.folder) if newest else None)
+        if stop.requested:
+            raise TaskStopped(
+                f"stopped at step {trainer.state.global_step}; its checkpoint is saved"
+            )
     observer = run.observer
     if trainer.eval_dataset is not None and observer.evaluated_step != trainer.state.global_step:
         trainer.evaluate()
@@ -90,13 +95,17 @@ def _load_training_run(
     source = folders.model()
     model_loading.seed_everything(spec.seed)
     context = model_loading.context_length(source)
+    store = checkpoints.CheckpointStore.from_environment(
+        folders.checkpoints, reporter=reporter, keep=spec.keep_checkpoints
+    )
     return TrainingRun(
         spec=spec,
         folders=folders,
         reporter=reporter,
         observer=TrainingObserver(
-            reporter=reporter, stop=stop, keep_checkpoints=spec.keep_checkpoints
+            reporter=reporter, stop=stop, store=store, keep_checkpoints=spec.keep_checkpoints
         ),
+        store=store,
         tokenizer=model_loading.load_tokenizer(
             source, require_chat_template=spec.objective != "pretrain"
         ),

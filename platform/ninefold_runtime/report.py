@@ -6,6 +6,8 @@
     PUT  {url}/files/{path}    the file, with its SHA-256 in a header; large ones go to the artifact store
                                (direct_uploads.py), where it signs URLs
     PUT  {url}/manifest        last: every file with size and digest, and the metrics
+    PUT  {url}/checkpoint      the files of a complete checkpoint, which were uploaded like outputs
+    GET  {url}/checkpoint      the newest checkpoint of the job, with URLs of its files
 
 Progress is sent by a thread of its own, so that a slow or unreachable control plane never slows training; it is
 printed as well, which is the log of the job. Files and the manifest are the result: they are sent in the
@@ -32,7 +34,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote, urlsplit
 
-from ninefold_runtime.direct_uploads import DirectUploadRefused, DirectUploads
+from ninefold_runtime.direct_uploads import SMALLEST, DirectUploadRefused, DirectUploads
 from ninefold_runtime.exit_codes import InvalidTaskInput, ReportNotDelivered
 
 _TIMEOUT_SECONDS = 60.0
@@ -122,6 +124,59 @@ class Reporter:
         self._log(f"checkpoint saved at step {step}")
         self._write_point({"checkpoint": {"step": step}})
 
+    def checkpoint_not_uploaded(self, *, step: int, error: str) -> None:
+        """Warn that the checkpoint is not in the artifact store."""
+        self._log(f"the checkpoint at step {step} was not uploaded: {error}")
+        self._write_point({"checkpoint": {"step": step, "upload_error": error[:500]}})
+
+    def upload_checkpoint(
+        self, folder: Path, *, step: int, keep: int, cancelled: threading.Event
+    ) -> int:
+        """Store the files below the folder as a checkpoint of the job, then delete older ones; return its bytes.
+
+        Nothing of it is used unless all of it has arrived.
+
+        :param keep: checkpoints of the job that stay stored.
+        :param cancelled: once set, the upload fails soon.
+        :raises ReportNotDelivered: if it is not stored.
+        """
+        files = [_manifest_entry_of_file(path, folder) for path in _files_below(folder)]
+        direct = DirectUploads(
+            self._post_upload,
+            log=self._log,
+            first_pause_seconds=self._first_pause,
+            otherwise="is not uploaded",
+            cancelled=cancelled,
+        )
+        for file in files:
+            if cancelled.is_set():
+                raise ReportNotDelivered("the upload was cancelled")
+            source = folder / file["path"]
+            sent = {**file, "path": f".checkpoints/{step}/{file['path']}"}
+            if direct.upload(source, **sent):
+                continue
+            if file["size"] >= SMALLEST:
+                # Not through the web: there will be a newer checkpoint.
+                raise ReportNotDelivered(direct.failure or "the artifact store signs no URLs")
+            self._send_file(source, sent)
+        stored = _encode_json({"step": step, "keep": keep, "files": files})
+        self._send_until_accepted("PUT", "/checkpoint", body=stored, headers=_JSON)
+        return sum(file["size"] for file in files)
+
+    def stored_checkpoint(self) -> Mapping[str, Any]:
+        """The newest checkpoint of the job in the artifact store: ``{"step", "files"}``; ``step`` is null if there
+        is none, and each file has ``path``, ``digest``, ``size`` and a ``url`` that expires.
+
+        :raises ReportNotDelivered: if the control plane refuses it, or stays away longer than patience.
+        """
+        try:
+            answer = json.loads(
+                self._send_until_answered("GET", "/checkpoint", body=b"", headers={})
+            )
+        except (_ReportRejected, ValueError) as error:
+            raise ReportNotDelivered(f"the stored checkpoint is not known: {error}") from error
+        return answer if isinstance(answer, dict) else {}
+
     def message(self, text: str) -> None:
         """A line of the log only."""
         self._log(text)
@@ -150,16 +205,18 @@ class Reporter:
         )
         for file in files:
             self._log(f"uploading {file['path']} ({file['size']} bytes)")
-            if direct.upload(folder / file["path"], **file):
-                continue
-            self._send_until_accepted(
-                "PUT",
-                f"/files/{quote(file['path'])}",
-                body=folder / file["path"],
-                headers={"X-Content-SHA256": file["sha256"]},
-            )
+            if not direct.upload(folder / file["path"], **file):
+                self._send_file(folder / file["path"], file)
         self._send_until_accepted("PUT", "/manifest", body=_encode_json(manifest), headers=_JSON)
         self._log(f"handed over {len(files)} files")
+
+    def _send_file(self, source: Path, file: Mapping[str, Any]) -> None:
+        self._send_until_accepted(
+            "PUT",
+            f"/files/{quote(file['path'])}",
+            body=source,
+            headers={"X-Content-SHA256": file["sha256"]},
+        )
 
     def _write_point(self, point: Point) -> None:
         with self._wake:

@@ -58,6 +58,7 @@ class TrainingRun:
     folders: TaskFolders
     reporter: Reporter
     observer: TrainingObserver
+    store: checkpoints.CheckpointStore
     tokenizer: Any
     model: Any
     #: Positions that the model supports.
@@ -214,10 +215,16 @@ class TrainingObserver(TrainerCallback):
     """Reports a run; ``evaluation`` is the newest validation loss."""
 
     def __init__(
-        self, *, reporter: Reporter, stop: StopSignalHandler, keep_checkpoints: int
+        self,
+        *,
+        reporter: Reporter,
+        stop: StopSignalHandler,
+        store: checkpoints.CheckpointStore,
+        keep_checkpoints: int,
     ) -> None:
         self._reporter = reporter
         self._stop = stop
+        self._store = store
         self._keep = keep_checkpoints
         self._began_at = 0.0
         self._began_step = 0
@@ -268,6 +275,7 @@ class TrainingObserver(TrainerCallback):
         checkpoints.mark_checkpoint_complete(folder)
         checkpoints.delete_older_checkpoints(root, count=self._keep)
         self._reporter.checkpoint(step=state.global_step)
+        self._store.saved(step=state.global_step)
 
     def _report_point(self, state: Any, **values: float | None) -> None:
         self._reporter.progress(

@@ -63,11 +63,40 @@ class AttemptManifestSerializer(rest.StrictSerializer[Any]):
     metrics = NumbersField(required=False, default=dict)
 
     def validate_files(self, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        counts = Counter(file["path"] for file in files)
-        twice = [path for path, count in counts.items() if count > 1]
-        if twice:
-            raise serializers.ValidationError(f"{twice[0]!r} is listed twice")
-        return files
+        return _check_listed_once(files)
+
+
+def _check_listed_once(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    counts = Counter(file["path"] for file in files)
+    twice = [path for path, count in counts.items() if count > 1]
+    if twice:
+        raise serializers.ValidationError(f"{twice[0]!r} is listed twice")
+    return files
+
+
+class AttemptCheckpointSerializer(rest.StrictSerializer[Any]):
+    step = serializers.IntegerField(min_value=0, max_value=rest.LARGEST_INTEGER)
+    keep = serializers.IntegerField(
+        min_value=1,
+        max_value=1000,
+        help_text="Checkpoints that stay stored; the older ones are deleted.",
+    )
+    files = ManifestFileSerializer(many=True, allow_empty=False)
+
+    def validate_files(self, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return _check_listed_once(files)
+
+
+class CheckpointFileSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField(help_text="Relative to the folder of the checkpoint.")
+    digest = serializers.CharField()
+    size = serializers.IntegerField(help_text="In bytes.")
+    url = serializers.CharField(help_text="For GET without credentials. A secret; it expires.")
+
+
+class StoredCheckpointSerializer(serializers.Serializer[Any]):
+    step = serializers.IntegerField(allow_null=True, help_text="Null without a stored checkpoint.")
+    files = CheckpointFileSerializer(many=True)
 
 
 class StoredFileSerializer(serializers.Serializer[Any]):
@@ -191,6 +220,31 @@ class AttemptManifestView(AttemptView):
     def put(self, request: Request, uid: str) -> Response:
         manifest = self.validated_body(AttemptManifestSerializer)
         services.attempt_manifest_store(attempt=self.attempt, manifest=manifest)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class AttemptCheckpointView(AttemptView):
+    @extend_schema(
+        summary="Get the newest checkpoint",
+        description="The newest stored checkpoint of the attempt and of those that it continues, with "
+        "presigned URLs of its files. A repeated request returns new URLs.",
+        responses=StoredCheckpointSerializer,
+    )
+    def get(self, request: Request, uid: str) -> Response:
+        stored = services.attempt_checkpoint_download(attempt=self.attempt)
+        shown = {"step": None, "files": ()} if stored is None else stored
+        return Response(StoredCheckpointSerializer(shown).data)
+
+    @extend_schema(
+        summary="Store a checkpoint",
+        description="Upload the files before, under the path `.checkpoints/{step}/{path}`, like files of "
+        "the outputs. The next attempt continues from the newest stored checkpoint.",
+        request=AttemptCheckpointSerializer,
+        responses={204: None},
+    )
+    def put(self, request: Request, uid: str) -> Response:
+        given = self.validated_body(AttemptCheckpointSerializer)
+        services.attempt_checkpoint_store(attempt=self.attempt, at=timezone.now(), **given)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

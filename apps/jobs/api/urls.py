@@ -37,6 +37,11 @@ urlpatterns = [
         name="attempt-upload-complete",
     ),
     re_path(
+        f"^{_ATTEMPT}/checkpoint$",
+        attempts.AttemptCheckpointView.as_view(),
+        name="attempt-checkpoint",
+    ),
+    re_path(
         f"^{_ATTEMPT}/manifest$", attempts.AttemptManifestView.as_view(), name="attempt-manifest"
     ),
     re_path(

@@ -30,6 +30,7 @@ from apps.jobs.reconcilers.attempt_context import (
     attempt_message_set,
     attempt_reconcile_context,
 )
+from apps.jobs.services.job_storage import stored_checkpoints_delete
 from apps.models.models import ModelVersion
 from apps.models.services import job_outputs as registry
 from apps.models.services.artifact_storage import RegistrationRefused
@@ -396,6 +397,7 @@ def _complete_attempt(attempt: Attempt, at: datetime) -> None:
     try:
         with transaction.atomic():
             message = attempt_outputs_register(attempt)
+            stored_checkpoints_delete(attempt.job)
             services.attempt_end(
                 attempt=attempt,
                 event=AttemptEvent.COMPLETE,

@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
+
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.jobs import selectors
@@ -20,13 +22,13 @@ from apps.models.selectors.storage import checkpoint_retention
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Claim
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.jobs.lifecycle import ATTEMPT, AttemptState
+from controlplane.domain.jobs.lifecycle import ATTEMPT, AttemptState, JobKind
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.persistence.encryption import DecryptionFailed
 from controlplane.ports import adapter_registry
 from controlplane.ports.adapter_registry import AdapterNotFound
-from controlplane.ports.artifacts import ArtifactError
-from controlplane.ports.clusters import ClusterAdapter, ClusterError
+from controlplane.ports.artifacts import ArtifactError, SigningStore, UploadSigningStore
+from controlplane.ports.clusters import ClusterAdapter, ClusterError, EphemeralCluster
 from controlplane.ports.engines import EngineTask, RenderRequest
 from controlplane.ports.launches import Launch
 
@@ -63,7 +65,24 @@ def start_launch(attempt: Attempt, *, claim: Claim) -> None:
     """
     adapter = attempt_cluster_adapter(attempt)
     launch = render_launch(attempt, claim=claim)
+    if _stores_checkpoints(attempt, adapter):
+        interval = str(settings.NINEFOLD_CHECKPOINT_UPLOAD_SECONDS)
+        launch = launch.with_variables({"NINEFOLD_CHECKPOINT_UPLOAD_SECONDS": interval})
     adapter.launch(registry_selectors.launch_with_downloads(launch, cluster=adapter))
+
+
+def _stores_checkpoints(attempt: Attempt, adapter: ClusterAdapter) -> bool:
+    """Whether its checkpoints are uploaded, and those of earlier attempts downloaded.
+
+    A job that has some goes on with it on any cluster: the newest is where the next attempt looks for it.
+    """
+    store = registry_selectors.artifact_store()
+    if attempt.job.kind != JobKind.FINETUNE or not isinstance(store, SigningStore):
+        return False
+    loses = isinstance(adapter, EphemeralCluster) and adapter.loses_checkpoints
+    return isinstance(store, UploadSigningStore) and (
+        loses or selectors.checkpoints_to_continue(attempt).exists()
+    )
 
 
 def render_launch(attempt: Attempt, *, claim: Claim) -> Launch:
@@ -170,6 +189,7 @@ def launches_clean_up(*, at: datetime) -> int:
             log.warning(
                 "cleanup of a cluster failed", extra={"cluster": cluster.name, "error": str(error)}
             )
+    touched += _expire_stored_checkpoints(at)
     # Last: a store that does not answer takes its time.
     return touched + unfinished_uploads_abort()
 
@@ -201,6 +221,19 @@ def _clean_up_launches_on_cluster(cluster: Cluster, adapter: ClusterAdapter, at:
             adapter.remove(attempt.launch_name)
             touched += 1
     return touched
+
+
+def _expire_stored_checkpoints(at: datetime) -> int:
+    """Delete stored checkpoints of attempts that no cluster has any more; return the number of attempts."""
+    by_team, others = checkpoint_retention(default=RETRY_RETENTION)
+    ended = Attempt.objects.filter(checkpoints__isnull=False, state__in=ATTEMPT.final)
+    return sum(
+        checkpoints_mark_removed(attempt, at=at)
+        for attempt in ended.select_related("job").distinct()
+        if _is_working_folder_removable(
+            attempt, at, retention=by_team.get(attempt.job.team_id, others)
+        )
+    )
 
 
 def _is_working_folder_removable(attempt: Attempt, at: datetime, *, retention: timedelta) -> bool:

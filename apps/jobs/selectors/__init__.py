@@ -12,6 +12,7 @@ from apps.jobs.selectors.jobs import (
     attempt_by_token,
     attempt_claim,
     attempt_token,
+    checkpoints_to_continue,
     job_attempts,
     job_outputs,
     jobs_by_state,

@@ -12,7 +12,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import User
-from apps.jobs.models import Attempt, Job, SavedFilter
+from apps.jobs.models import Attempt, AttemptCheckpoint, Job, SavedFilter
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Claim
@@ -100,6 +100,15 @@ def attempt_by_token(*, uid: str, token: str) -> Attempt | None:
     reporting = (AttemptState.LAUNCHED, AttemptState.RUNNING, AttemptState.STOPPING)
     # The process may report before the controller has recorded the launch.
     return attempt if attempt.state in (AttemptState.ADMITTED, *reporting) else None
+
+
+def checkpoints_to_continue(attempt: Attempt) -> QuerySet[AttemptCheckpoint]:
+    """Stored checkpoints of the attempt and of those that it continues, directly or not; the newest first."""
+    continued = dict(Attempt.objects.filter(job=attempt.job_id).values_list("pk", "continues"))
+    chain = [attempt.pk]
+    while (earlier := continued.get(chain[-1])) is not None:
+        chain.append(earlier)
+    return AttemptCheckpoint.objects.filter(attempt__in=chain).order_by("-step", "-pk")
 
 
 def job_attempts(jobs: QuerySet[Job]) -> QuerySet[Attempt]:

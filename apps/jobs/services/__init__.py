@@ -2,7 +2,10 @@
 
 from apps.jobs.services.attempt_reports import (
     ReportRefused,
+    StoredCheckpoint,
     UploadVerificationBusy,
+    attempt_checkpoint_download,
+    attempt_checkpoint_store,
     attempt_direct_upload_complete,
     attempt_direct_upload_start,
     attempt_file_receive,

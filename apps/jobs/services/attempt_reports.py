@@ -9,7 +9,8 @@ Large files go straight to a store that signs URLs::
     when the attempt has ended ── aborts what is unfinished ───────▶ store
 
 Without such a store, and for files that do not arrive, attempts send files to the web (``attempt_file_receive``).
-Both ways end in the same row, which the manifest refers to.
+Both ways end in the same row, which the manifest refers to. Files of a checkpoint are sent in the same way; its
+own manifest makes them an ``AttemptCheckpoint``, which the next attempt downloads.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from django.core import signing
 from django.db import transaction
 from django.db.models import Sum
 
+from apps.jobs import selectors
 from apps.jobs.models import (
     Attempt,
+    AttemptCheckpoint,
     AttemptUpload,
     ProgressPoint,
     UnfinishedUpload,
@@ -36,11 +39,13 @@ from apps.models import selectors as registry_selectors
 from apps.quotas import services as quotas
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import GIB, format_bytes
-from controlplane.domain.jobs.lifecycle import ATTEMPT
+from controlplane.domain.jobs.lifecycle import ATTEMPT, AttemptState
 from controlplane.persistence.advisory_locks import AdvisoryLock, session_lock
 from controlplane.ports.artifacts import (
     ArtifactError,
     Blob,
+    BlobMissing,
+    SigningStore,
     StorageFull,
     StorageUnavailable,
     UploadIncomplete,
@@ -52,6 +57,12 @@ from controlplane.ports.artifacts import (
 MAX_OUTPUT_PATH_LENGTH = 300
 #: Of all output files of an attempt: the weights of the largest models of the catalog, and their checkpoints.
 MAX_OUTPUT_BYTES = 8 * 1024 * GIB
+#: Path prefix of uploads that belong to a checkpoint, before its step.
+CHECKPOINT_UPLOADS = ".checkpoints/"
+#: Code of the message of a running attempt whose last upload of a checkpoint failed.
+CHECKPOINT_NOT_UPLOADED = "attempt.checkpoint.not_uploaded"
+#: In characters.
+MAX_UPLOAD_ERROR_LENGTH = 500
 #: Of the column of steps.
 LARGEST_STEP = 2**31 - 1
 #: Reported metrics that charts and comparisons use.
@@ -79,8 +90,13 @@ def attempt_progress_store(
     for point in points:
         values = dict(point)
         if "checkpoint" in values:
+            saved = values.pop("checkpoint")
+            if isinstance(saved, Mapping) and saved.get("upload_error"):
+                _note_failed_upload(row, saved)
+                if not values:
+                    continue
             checkpointed_at = at
-            saved = latest["checkpoint"] = values.pop("checkpoint")
+            latest["checkpoint"] = saved
             if isinstance(saved, Mapping) and _is_step(saved.get("step")):
                 _merge_point(rows, fresh, attempt, saved["step"], {"checkpoint": saved}, at)
             if not values:
@@ -104,11 +120,24 @@ def attempt_progress_store(
     )
     row.progress = {**row.progress, **latest}
     row.reported_at = at
-    row.save(update_fields=["progress", "reported_at"])
+    row.save(update_fields=["progress", "reported_at", "message"])
     total = row.progress.get("total_steps") or 0
     done = row.progress.get("step", 0) / total if total else 0.0
     quotas.claim_progress_update(
         uid=row.claim_uid, progress=min(1.0, done), checkpointed_at=checkpointed_at
+    )
+
+
+def _note_failed_upload(row: Attempt, saved: Mapping[str, Any]) -> None:
+    """Warn in the message of a running attempt that a checkpoint is not in the artifact store."""
+    step, error = saved.get("step"), str(saved["upload_error"])[:MAX_UPLOAD_ERROR_LENGTH]
+    if row.state != AttemptState.RUNNING or not _is_step(step):
+        return
+    row.message = Reason(
+        "attempt.checkpoint.not_uploaded",
+        "running; the checkpoint at step {step} was not uploaded, and the upload is repeated: {error}",
+        step=step,
+        error=selectors.masked_text(error, job=row.job),
     )
 
 
@@ -211,6 +240,7 @@ def check_output_size(*, attempt: Attempt, path: str, size: int) -> None:
         files.exclude(path=path).aggregate(total=Sum("size"))["total"] or 0
         for files in (attempt.uploads, attempt.unfinished_uploads)
     )
+    others += attempt.checkpoints.aggregate(total=Sum("size"))["total"] or 0
     if others + size > MAX_OUTPUT_BYTES:
         raise ReportRefused(
             Reason(
@@ -238,10 +268,21 @@ def attempt_manifest_store(*, attempt: Attempt, manifest: Mapping[str, Any]) -> 
 
     :raises ReportRefused: if it lists a file that was not uploaded with that size and digest.
     """
-    uploads = {upload.path: upload for upload in attempt.uploads.all()}
-    for file in manifest["files"]:
-        upload = uploads.get(file["path"])
-        if upload is None:
+    uploaded = {
+        upload.path: Blob(digest=upload.digest, size=upload.size)
+        for upload in attempt.uploads.all()
+    }
+    _check_listed_files(manifest["files"], uploaded=uploaded)
+    Attempt.objects.filter(pk=attempt.pk).update(manifest=dict(manifest))
+
+
+def _check_listed_files(
+    files: Sequence[Mapping[str, Any]], *, uploaded: Mapping[str, Blob]
+) -> None:
+    """:raises ReportRefused: if a file was not uploaded with that size and digest."""
+    for file in files:
+        blob = uploaded.get(file["path"])
+        if blob is None:
             raise ReportRefused(
                 Reason(
                     "attempt.manifest.file_missing",
@@ -249,7 +290,7 @@ def attempt_manifest_store(*, attempt: Attempt, manifest: Mapping[str, Any]) -> 
                     path=repr(file["path"]),
                 )
             )
-        if upload.digest != f"sha256:{file['sha256']}" or upload.size != file["size"]:
+        if blob != _listed_blob(file):
             raise ReportRefused(
                 Reason(
                     "attempt.manifest.digest_mismatch",
@@ -257,7 +298,96 @@ def attempt_manifest_store(*, attempt: Attempt, manifest: Mapping[str, Any]) -> 
                     path=repr(file["path"]),
                 )
             )
-    Attempt.objects.filter(pk=attempt.pk).update(manifest=dict(manifest))
+
+
+def _listed_blob(file: Mapping[str, Any]) -> Blob:
+    return Blob(digest=f"sha256:{file['sha256']}", size=file["size"])
+
+
+@transaction.atomic
+def attempt_checkpoint_store(
+    *, attempt: Attempt, step: int, keep: int, files: Sequence[Mapping[str, Any]], at: datetime
+) -> None:
+    """Make uploaded files a checkpoint from which attempts continue. A repeated call has no effect.
+
+    :param keep: how many checkpoints of this attempt and those that it continues stay stored.
+    :raises ReportRefused: if it lists a file that was not uploaded with that size and digest.
+    """
+    row = Attempt.objects.select_for_update(no_key=True).get(pk=attempt.pk)
+    prefix = f"{CHECKPOINT_UPLOADS}{step}/"
+    # Those of a call whose response was lost are uploads no longer.
+    uploaded = {
+        file["path"]: _listed_blob(file)
+        for stored in row.checkpoints.filter(step=step)
+        for file in stored.files
+    }
+    uploaded |= {
+        upload.path.removeprefix(prefix): Blob(digest=upload.digest, size=upload.size)
+        for upload in row.uploads.filter(path__startswith=prefix)
+    }
+    _check_listed_files(files, uploaded=uploaded)
+    row.checkpoints.update_or_create(
+        step=step,
+        defaults={
+            "files": [dict(file) for file in files],
+            "size": sum(file["size"] for file in files),
+            "stored_at": at,
+        },
+    )
+    # An attempt uploads one checkpoint at a time: others were given up.
+    row.uploads.filter(path__startswith=CHECKPOINT_UPLOADS).delete()
+    older = selectors.checkpoints_to_continue(row).values_list("pk", flat=True)[keep:]
+    AttemptCheckpoint.objects.filter(pk__in=list(older)).delete()
+    if isinstance(row.message, Reason) and row.message.code == CHECKPOINT_NOT_UPLOADED:
+        row.message = Reason("launch.state.running", "running")
+        row.save(update_fields=["message"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFile:
+    """A file of a stored checkpoint and where it can be downloaded."""
+
+    path: str
+    digest: str
+    #: In bytes.
+    size: int
+    #: A secret until it expires.
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCheckpoint:
+    """A checkpoint from which an attempt continues."""
+
+    step: int
+    files: tuple[CheckpointFile, ...]
+
+
+def attempt_checkpoint_download(*, attempt: Attempt) -> StoredCheckpoint | None:
+    """The newest checkpoint of the attempt, or of those that it continues, with new URLs; None if there is none.
+
+    :raises StorageUnavailable: if the artifact store does not answer.
+    """
+    store = registry_selectors.artifact_store()
+    if not isinstance(store, SigningStore):
+        return None
+    for stored in selectors.checkpoints_to_continue(attempt):
+        try:
+            files = tuple(_file_to_download(store, file) for file in stored.files)
+        except BlobMissing as error:
+            log.warning(
+                "a stored checkpoint has lost a file",
+                extra={"attempt": attempt.uid, "step": stored.step, "error": str(error)},
+            )
+            continue
+        return StoredCheckpoint(step=stored.step, files=files)
+    return None
+
+
+def _file_to_download(store: SigningStore, file: Mapping[str, Any]) -> CheckpointFile:
+    blob = _listed_blob(file)
+    url = store.download(blob.digest).url
+    return CheckpointFile(path=file["path"], digest=blob.digest, size=blob.size, url=url)
 
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,8 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
-from apps.jobs.models import Attempt, AttemptUpload, Job
+from apps.jobs.models import Attempt, AttemptCheckpoint, AttemptUpload, Job
+from apps.jobs.services.attempt_reports import CHECKPOINT_UPLOADS
 from apps.models.models import StorageMeasure
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage_consumers import StorageHold
@@ -50,7 +51,10 @@ class JobStorage:
     """Implements ``apps.models.selectors.storage_consumers.StorageConsumer``."""
 
     def digests(self) -> Iterator[str]:
+        # Before checkpoints: uploads become checkpoints, never the reverse.
         yield from AttemptUpload.objects.values_list("digest", flat=True).iterator()
+        for files in AttemptCheckpoint.objects.values_list("files", flat=True).iterator():
+            yield from (f"sha256:{file['sha256']}" for file in files)
         logs = Attempt.objects.exclude(log_digest="")
         yield from logs.values_list("log_digest", flat=True).iterator()
 
@@ -90,7 +94,10 @@ class JobStorage:
         )
         uploaded = AttemptUpload.objects.filter(attempt__in=ended).order_by().values("attempt__uid")
         uploaded = uploaded.annotate(total=Sum("size")).order_by("-total")
+        stored = AttemptCheckpoint.objects.filter(attempt__in=ended).values("attempt__uid")
+        stored_sizes = stored.annotate(total=Sum("size")).order_by("-total")
         uids = {
+            *stored_sizes.values_list("attempt__uid", flat=True)[:count],
             *measured.order_by("-size").values_list("owner_uid", flat=True)[:count],
             *uploaded.values_list("attempt__uid", flat=True)[:count],
         }
@@ -105,6 +112,9 @@ class JobStorage:
         totals = uploads.values(team=F("attempt__job__team")).annotate(total=Sum("size"))
         for row in totals:
             yield row["team"], StorageKind.JOB_FILES, row["total"]
+        checkpoints = AttemptCheckpoint.objects.order_by().values(team=F("attempt__job__team"))
+        for row in checkpoints.annotate(total=Sum("size")):
+            yield row["team"], StorageKind.CHECKPOINTS, row["total"]
 
     def measure(self, *, at: datetime) -> None:
         folders, unreachable = _measure_working_folders()
@@ -144,7 +154,7 @@ class JobStorage:
 
 @transaction.atomic
 def checkpoints_mark_removed(attempt: Attempt, *, at: datetime) -> bool:
-    """Mark the working folder as removed, so that no retry continues from it.
+    """Mark the working folder as removed and delete stored checkpoints, so that no retry continues from them.
 
     :return: False if the job has not ended, or the folder is marked already.
     """
@@ -152,11 +162,19 @@ def checkpoints_mark_removed(attempt: Attempt, *, at: datetime) -> bool:
     job = Job.objects.select_for_update(no_key=True).get(pk=attempt.job_id)
     if job.state not in ENDED_JOB_STATES:
         return False
+    AttemptCheckpoint.objects.filter(attempt=attempt).delete()
     rows = Attempt.objects.filter(pk=attempt.pk, removed_at=None, state__in=ENDED_ATTEMPT_STATES)
     if not rows.update(removed_at=at):
         return False
     StorageMeasure.objects.filter(kind=StorageKind.CHECKPOINTS, owner_uid=attempt.uid).delete()
     return True
+
+
+def stored_checkpoints_delete(job: Job) -> None:
+    """Delete the stored checkpoints of a job that has succeeded; garbage collection deletes their bytes."""
+    AttemptCheckpoint.objects.filter(attempt__job=job).delete()
+    uploads = AttemptUpload.objects.filter(attempt__job=job, path__startswith=CHECKPOINT_UPLOADS)
+    uploads.delete()
 
 
 def checkpoints_remove(attempt: Attempt, *, at: datetime) -> bool:
@@ -188,12 +206,14 @@ def _retention_items(attempts: QuerySet[Attempt]) -> Iterator[RetentionItem]:
         state__in=ENDED_ATTEMPT_STATES
     )
     uploads = AttemptUpload.objects.filter(attempt=OuterRef("pk")).order_by().values("attempt")
+    stored = AttemptCheckpoint.objects.filter(attempt=OuterRef("pk")).order_by().values("attempt")
     rows = (
         attempts.filter(_FOLDER | _LOG | Exists(uploads), state__in=ENDED_ATTEMPT_STATES)
         .annotate(
             folder=_measured_size(StorageKind.CHECKPOINTS),
             log=_measured_size(StorageKind.LOGS),
             bytes=Subquery(uploads.annotate(total=Sum("size")).values("total")),
+            stored=Subquery(stored.annotate(total=Sum("size")).values("total")),
             continued=Exists(continued),
         )
         .select_related("job__team")
@@ -203,9 +223,8 @@ def _retention_items(attempts: QuerySet[Attempt]) -> Iterator[RetentionItem]:
         if attempt.cluster_id is not None and attempt.removed_at is None:
             busy = attempt.continued or attempt.job.state not in ENDED_JOB_STATES
             held = f"job {attempt.job.name} is {attempt.job.state}" if busy else ""
-            yield _retention_item(
-                RetentionItemKind.CHECKPOINTS, attempt, size=attempt.folder or 0, held=held
-            )
+            size = (attempt.folder or 0) + (attempt.stored or 0)
+            yield _retention_item(RetentionItemKind.CHECKPOINTS, attempt, size=size, held=held)
         if attempt.log_digest:
             yield _retention_item(RetentionItemKind.LOG, attempt, size=attempt.log or 0)
         if attempt.bytes is not None:

@@ -82,6 +82,10 @@ NINEFOLD_S3 = s3_options(required=NINEFOLD_ARTIFACTS == "s3")
 NINEFOLD_WEIGHT_CACHE_BYTES = read_bounded_integer(
     "NINEFOLD_WEIGHT_CACHE_BYTES", default=100 * 1024 * 1024 * 1024, least=1
 )
+#: Seconds from the start of one upload of a checkpoint to that of the next one.
+NINEFOLD_CHECKPOINT_UPLOAD_SECONDS = read_bounded_integer(
+    "NINEFOLD_CHECKPOINT_UPLOAD_SECONDS", default=600, least=0
+)
 NINEFOLD_MODEL_ROOTS = env.list("NINEFOLD_MODEL_ROOTS", default=[])
 #: Whether this machine runs workloads; off where the product runs in containers.
 NINEFOLD_LOCAL_CLUSTER = env.bool("NINEFOLD_LOCAL_CLUSTER", default=True)

@@ -374,6 +374,16 @@ class DownloadingCluster(Protocol):
 
 
 @runtime_checkable
+class EphemeralCluster(Protocol):
+    """A cluster whose working folders may be deleted with their processes."""
+
+    @property
+    def loses_checkpoints(self) -> bool:
+        """Whether no folder outlives a process, so that a later attempt does not find its checkpoints."""
+        ...
+
+
+@runtime_checkable
 class InspectableCluster(Protocol):
     """A cluster that can be inspected: version, checks, objects, events and nodes."""
 

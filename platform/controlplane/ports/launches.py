@@ -123,6 +123,13 @@ class Launch:
         bounds = [bound for bound in (self.run_within, run_within) if bound is not None]
         return replace(self, roles=roles, run_within=min(bounds, default=None))
 
+    def with_variables(self, variables: Mapping[str, str]) -> Self:
+        """The same Launch with further environment variables in every role."""
+        roles = tuple(
+            replace(role, environment={**role.environment, **variables}) for role in self.roles
+        )
+        return replace(self, roles=roles)
+
 
 #: Values of placeholders and of the Launch itself, which neither spec nor chip sets.
 _LEFT_OUT = frozenset({"MASTER_PORT", "NINEFOLD_REPORT_URL"})

@@ -236,7 +236,16 @@ class ScalarMapField(serializers.DictField):
         "properties": {
             "step": {"type": "integer"},
             "total_steps": {"type": "integer", "minimum": 0},
-            "checkpoint": {"type": "object", "properties": {"step": {"type": "integer"}}},
+            "checkpoint": {
+                "type": "object",
+                "properties": {
+                    "step": {"type": "integer"},
+                    "upload_error": {
+                        "type": "string",
+                        "description": "Why the checkpoint is not in the artifact store.",
+                    },
+                },
+            },
         },
         "additionalProperties": {"type": ["number", "null"]},
     }

@@ -75,6 +75,7 @@ ELSEWHERE: Mapping[str, str] = {
     "/api/v1/attempts/{}/progress": "the attempt's own token; tests/functional/api/test_attempts.py",
     "/api/v1/attempts/{}/files/{}": "the attempt's own token; tests/functional/api/test_attempts.py",
     "/api/v1/attempts/{}/manifest": "the attempt's own token; tests/functional/api/test_attempts.py",
+    "/api/v1/attempts/{}/checkpoint": "the attempt's own token; tests/functional/api/test_checkpoints.py",
     "/api/v1/attempts/{}/uploads": "the attempt's own token; tests/functional/api/test_direct_uploads.py",
     "/api/v1/attempts/{}/uploads/complete": "the attempt's own token; tests/functional/api/test_direct_uploads.py",
     "/api/v1/telemetry/push": "a node's own token; tests/functional/api/telemetry/test_push.py",

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from ninefold_runtime import checkpoints
+from ninefold_runtime.checkpoints import CheckpointStore
+from ninefold_runtime.exit_codes import InvalidTaskInput, TaskStopped
+from ninefold_runtime.report import Reporter
 
 
 def _written(root: Path, step: int, *, sealed: bool = True) -> Path:
@@ -62,3 +68,28 @@ def test_only_the_newest_complete_ones_are_kept(tmp_path: Path) -> None:
     checkpoints.delete_older_checkpoints(tmp_path, count=2)
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == ["checkpoint-20", "checkpoint-30", "checkpoint-40"]
+
+
+def _store(root: Path) -> CheckpointStore:
+    return CheckpointStore.from_environment(root, reporter=Reporter(None), keep=1)
+
+
+def test_without_an_interval_checkpoints_stay_in_their_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NINEFOLD_CHECKPOINT_UPLOAD_SECONDS", raising=False)
+    store = _store(tmp_path)
+    store.download()
+    _written(tmp_path, 10)
+    with suppress(TaskStopped), store:
+        store.saved(step=10)
+        raise TaskStopped("stopped")
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint-10"}
+
+
+def test_an_interval_that_is_no_number_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NINEFOLD_CHECKPOINT_UPLOAD_SECONDS", "often")
+    with pytest.raises(InvalidTaskInput, match="must be a number of seconds, not 'often'"):
+        _store(tmp_path)

@@ -15,15 +15,20 @@ class TrainingCurvePointsItemCheckpoint:
     """TrainingCurvePointsItemCheckpoint"""
 
     step: int | Unset = UNSET
+    upload_error: str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         step = self.step
+
+        upload_error = self.upload_error
 
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
         if step is not UNSET:
             field_dict["step"] = step
+        if upload_error is not UNSET:
+            field_dict["upload_error"] = upload_error
 
         return field_dict
 
@@ -32,8 +37,11 @@ class TrainingCurvePointsItemCheckpoint:
         d = dict(src_dict)
         step = d.pop("step", UNSET)
 
+        upload_error = d.pop("upload_error", UNSET)
+
         training_curve_points_item_checkpoint = cls(
             step=step,
+            upload_error=upload_error,
         )
 
         return training_curve_points_item_checkpoint

@@ -77,6 +77,11 @@ class KubernetesCluster(PodLauncher):
         """Whether its pods have no volume of the artifact store."""
         return self.profile.store is None
 
+    @property
+    def loses_checkpoints(self) -> bool:
+        """Whether its pods have no volume for checkpoints."""
+        return self.profile.work is None
+
     def __init__(
         self, *, installation: str, kubeconfig: str = "", in_cluster: bool = False, **options: Any
     ) -> None:
