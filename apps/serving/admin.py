@@ -25,6 +25,8 @@ from apps.serving.models import (
     Route,
     RouteBackend,
     UsageBatch,
+    WeightDownload,
+    WeightDownloadTransition,
 )
 from apps.serving.services import deployments, gateways
 from controlplane.domain.common.state_machine import IllegalTransition
@@ -94,6 +96,15 @@ class ReplicaAdmin(ScopedReadOnlyAdmin[Replica]):
     list_filter = ("state", "cluster", "chip")
     search_fields = ("uid", "claim_uid", "backend__revision__deployment__name")
     list_select_related = ("backend__revision__deployment", "cluster")
+
+
+@admin.register(WeightDownload)
+class WeightDownloadAdmin(ScopedReadOnlyAdmin[WeightDownload]):
+    team_path = "team"
+    list_display = ("__str__", "state", "message", "size", "downloaded", "team", "created_at")
+    list_filter = ("state", "team", "node__cluster")
+    search_fields = ("uid", "model_version__line__name", "node__name")
+    list_select_related = ("team", "model_version__line", "node")
 
 
 @admin.register(Route)
@@ -204,3 +215,4 @@ admin.site.register(
     ScopedTransitionAdmin,
     team_path="entity__backend__revision__deployment__team",
 )
+admin.site.register(WeightDownloadTransition, ScopedTransitionAdmin, team_path="entity__team")

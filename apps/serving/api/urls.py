@@ -8,6 +8,7 @@ from apps.serving.api import routes, views
 router = SimpleRouter(trailing_slash=False)
 router.register("deployments", views.DeploymentViewSet, basename="deployment")
 router.register("routes", routes.RouteViewSet, basename="route")
+router.register("weight-downloads", views.WeightDownloadViewSet, basename="weight-download")
 router.register("replicas", views.ReplicaViewSet, basename="replica")
 router.register("keys", views.ApiKeyViewSet, basename="key")
 router.register("usage", views.GatewayUsageViewSet, basename="usage")

@@ -17,12 +17,12 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.serving import selectors
 from apps.serving.api import serializers
-from apps.serving.models import ApiKey, Deployment, GatewayCall, Replica
+from apps.serving.models import ApiKey, Deployment, GatewayCall, Replica, WeightDownload
 from apps.serving.selectors.revision_configurations import (
     changed_configuration,
     default_configuration,
 )
-from apps.serving.services import deployments, gateways, rollouts
+from apps.serving.services import deployments, gateways, rollouts, weight_downloads
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
@@ -255,6 +255,61 @@ class DeploymentViewSet(
     def events(self, request: Request, uid: str) -> Response:
         found = selectors.deployment_events(self.get_object())
         return Response(serializers.DeploymentEventSerializer(found, many=True).data)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Weight downloads", tags=["serving"], parameters=[serializers.WeightDownloadFilters]
+    ),
+    retrieve=extend_schema(summary="A weight download", tags=["serving"]),
+)
+class WeightDownloadViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[WeightDownload]
+):
+    """Downloads of the weights of model versions into the weight caches of nodes."""
+
+    watchable = False
+    token_scope = Scope.SERVING
+    serializer_class = serializers.WeightDownloadSerializer
+    queries = {"list": serializers.WeightDownloadFilters}
+
+    def get_queryset(self) -> QuerySet[WeightDownload]:
+        return selectors.weight_downloads_visible(self.request.user)
+
+    @extend_schema(
+        summary="Pre-download weights to nodes",
+        description="Downloads the weights of the model version into the weight cache of each selected node that "
+        "is ready, not cordoned and not isolated. A node that downloads them for the team already is not started "
+        "again. Refused (422) if the weights do not fit the cache, or the cluster has none.",
+        tags=["serving"],
+        request=serializers.WeightDownloadCreateSerializer,
+        responses={201: serializers.WeightDownloadSerializer(many=True)},
+    )
+    @supports_dry_run
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.validated_body(serializers.WeightDownloadCreateSerializer)
+        accounts.require_permission(request.user, Permission.DEPLOY, team=given["team"])
+        rows = weight_downloads.weight_downloads_create(actor=acting_user(request), **given)
+        body = self.get_serializer(rows, many=True).data
+        return Response(body, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Cancel or delete a weight download",
+        description="Cancels one that has not ended (202), and deletes one that has (204). Files stay in the "
+        "cache of the node until they are evicted.",
+        tags=["serving"],
+        responses={202: serializers.WeightDownloadSerializer, 204: None},
+    )
+    def destroy(self, request: Request, uid: str) -> Response:
+        row = self.get_object()
+        accounts.require_permission(request.user, Permission.DEPLOY, team=row.team)
+        if weight_downloads.weight_download_delete(
+            row=row, actor=acting_user(request), at=timezone.now()
+        ):
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        row.refresh_from_db()
+        return Response(self.get_serializer(row).data, status=status.HTTP_202_ACCEPTED)
 
 
 class ReplicaViewSet(ResourceViewSet[Replica]):

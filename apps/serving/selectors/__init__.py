@@ -8,6 +8,7 @@ from apps.serving.selectors.card_workloads import (
 from apps.serving.selectors.deployments import (
     LIVE_REPLICAS,
     OWNER_KIND,
+    WEIGHTS_OWNER_KIND,
     WORKLOAD_KIND,
     deployment_events,
     deployments_visible,
@@ -15,12 +16,15 @@ from apps.serving.selectors.deployments import (
     first_available_route_name,
     live_replicas,
     newest_revision,
+    node_weights,
+    nodes_of_deployment,
     replica_log,
     replica_state_since,
     replicas_visible,
     revisions_of,
     rollout_replicas,
     routed_revision,
+    weight_downloads_visible,
     weighted_backend_ids,
 )
 from apps.serving.selectors.gateways import (
@@ -47,6 +51,7 @@ __all__ = [
     "GATEWAY_HEARTBEAT_TIMEOUT",
     "LIVE_REPLICAS",
     "OWNER_KIND",
+    "WEIGHTS_OWNER_KIND",
     "WORKLOAD_KIND",
     "CardWorkload",
     "SnapshotPropagation",
@@ -63,6 +68,8 @@ __all__ = [
     "live_replicas",
     "newest_operations",
     "newest_revision",
+    "node_weights",
+    "nodes_of_deployment",
     "replica_engine_token",
     "replica_log",
     "replica_state_since",
@@ -76,6 +83,7 @@ __all__ = [
     "usage_totals",
     "usage_visible",
     "valid_api_keys_filter",
+    "weight_downloads_visible",
     "weighted_backend_ids",
     "workloads_using_cluster",
 ]

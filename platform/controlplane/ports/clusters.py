@@ -115,6 +115,8 @@ class ObservedReplica:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     memory: Bytes = Bytes(0)
+    #: Bytes of its inputs that are on the node, while it downloads them; None where unknown.
+    downloaded: Bytes | None = None
 
     @property
     def ended(self) -> bool:
@@ -359,6 +361,19 @@ class DownloadingCluster(Protocol):
     @property
     def downloads_inputs(self) -> bool:
         """Whether Launches need ``downloads``, because the cluster has no folder of the artifact store."""
+        ...
+
+
+@runtime_checkable
+class WeightCachingCluster(DownloadingCluster, Protocol):
+    """A cluster on whose nodes downloaded inputs stay for later Launches.
+
+    A Launch without cards on one node brings its inputs into the cache of that node.
+    """
+
+    @property
+    def weight_cache_limit(self) -> Bytes | None:
+        """Bytes of the weight cache of a node; None where a node has none."""
         ...
 
 
