@@ -459,7 +459,6 @@ class WeightDownloadCreateSerializer(TeamOwnedSerializer):
     )
     chip = serializers.CharField(
         required=False,
-        default="",
         max_length=60,
         help_text="Only nodes with cards of this chip. Default: any.",
     )
@@ -478,7 +477,7 @@ class WeightDownloadCreateSerializer(TeamOwnedSerializer):
             "nodes": NodeSelection(
                 cluster=attrs["cluster"],
                 names=tuple(attrs["nodes"]),
-                chip=attrs["chip"],
+                chip=attrs.get("chip", ""),
                 labels=attrs["labels"],
             ),
         }

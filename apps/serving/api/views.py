@@ -268,7 +268,6 @@ class WeightDownloadViewSet(
 ):
     """Downloads of the weights of model versions into the weight caches of nodes."""
 
-    watchable = False
     token_scope = Scope.SERVING
     serializer_class = serializers.WeightDownloadSerializer
     queries = {"list": serializers.WeightDownloadFilters}

@@ -6,6 +6,7 @@ from django.db import migrations, models
 
 import controlplane.persistence.models
 import controlplane.persistence.reasons
+from controlplane.outbox.resource_changes import ChangeLogTrigger
 
 
 class Migration(migrations.Migration):
@@ -14,6 +15,7 @@ class Migration(migrations.Migration):
         ("fleet", "0007_change_log"),
         ("registry", "0010_change_log"),
         ("serving", "0009_updating_state"),
+        ("outbox", "0002_resource_changes"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -141,4 +143,5 @@ class Migration(migrations.Migration):
                 name="weight_download_active_once",
             ),
         ),
+        ChangeLogTrigger("serving_weightdownload", owner="'team:' || ROW.team_id"),
     ]

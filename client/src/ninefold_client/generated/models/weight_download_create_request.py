@@ -24,7 +24,7 @@ class WeightDownloadCreateRequest:
     cluster: str
     team: str | Unset = UNSET
     nodes: list[str] | Unset = UNSET
-    chip: str | Unset = ""
+    chip: str | Unset = UNSET
     labels: WeightDownloadCreateRequestLabels | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
