@@ -80,6 +80,15 @@ class ReplicaAdmin(ScopedReadOnlyAdmin[models.Replica]):
     list_select_related = ("backend__revision__deployment", "cluster")
 
 
+@admin.register(models.WeightDownload)
+class WeightDownloadAdmin(ScopedReadOnlyAdmin[models.WeightDownload]):
+    team_path = "team"
+    list_display = ("__str__", "state", "message", "size", "downloaded", "team", "created_at")
+    list_filter = ("state", "team", "node__cluster")
+    search_fields = ("uid", "model_version__line__name", "node__name")
+    list_select_related = ("team", "model_version__line", "node")
+
+
 @admin.register(models.Route)
 class RouteAdmin(ScopedReadOnlyAdmin[models.Route]):
     team_path = "deployment__team"
@@ -187,4 +196,7 @@ admin.site.register(
     models.ReplicaTransition,
     ScopedTransitionAdmin,
     team_path="entity__backend__revision__deployment__team",
+)
+admin.site.register(
+    models.WeightDownloadTransition, ScopedTransitionAdmin, team_path="entity__team"
 )

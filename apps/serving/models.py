@@ -1,14 +1,19 @@
-"""Deployments, their revisions and replicas, routes, API keys, gateways and usage."""
+"""Deployments, their revisions and replicas, weight downloads, routes, API keys, gateways and usage."""
 
 from __future__ import annotations
 
 from django.db import models
 
 from apps.accounts.models import Team, User
-from apps.fleet.models import Cluster
+from apps.fleet.models import Cluster, Node
 from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
-from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
+from controlplane.domain.serving.lifecycle import (
+    ACTIVE_WEIGHT_DOWNLOAD_STATES,
+    DeploymentState,
+    ReplicaState,
+    WeightDownloadState,
+)
 from controlplane.domain.serving.rollouts import RolloutStrategy
 from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
@@ -157,6 +162,49 @@ class Replica(UidModel, LeasedModel):
 
 class ReplicaTransition(Transition):
     entity = models.ForeignKey(Replica, on_delete=models.CASCADE, related_name="transitions")
+
+    class Meta(Transition.Meta):
+        abstract = False
+
+
+class WeightDownload(UidModel, LeasedModel):
+    """Download of a model version's weights into the weight cache of a node, before a replica needs them."""
+
+    STATES = [(state.value, state.value) for state in WeightDownloadState]
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="weight_downloads")
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    model_version = models.ForeignKey(
+        ModelVersion, on_delete=models.CASCADE, related_name="weight_downloads"
+    )
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="weight_downloads")
+    state = models.CharField(max_length=20, choices=STATES, default=WeightDownloadState.PENDING)
+    message = ReasonField()
+    #: Bytes of the weights, and how many of them are in the cache.
+    size = models.BigIntegerField()
+    downloaded = models.BigIntegerField(default=0)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("team", "model_version", "node"),
+                condition=models.Q(state__in=ACTIVE_WEIGHT_DOWNLOAD_STATES),
+                name="weight_download_active_once",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.model_version} on {self.node}"
+
+    @property
+    def launch_name(self) -> str:
+        return f"weights-{self.uid}"
+
+
+class WeightDownloadTransition(Transition):
+    entity = models.ForeignKey(WeightDownload, on_delete=models.CASCADE, related_name="transitions")
 
     class Meta(Transition.Meta):
         abstract = False

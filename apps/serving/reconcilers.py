@@ -1,9 +1,9 @@
-"""Controllers of serving: deployments, their replicas, and clean-up of launches that no replica owns."""
+"""Controllers of serving: deployments, their replicas, weight downloads, and clean-up of their launches."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from functools import cache, partial
 
@@ -17,12 +17,14 @@ from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
 from apps.serving import selectors
-from apps.serving.models import Backend, Deployment, Replica, Revision
+from apps.serving.models import Backend, Deployment, Replica, Revision, WeightDownload
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways
+from apps.serving.services import weight_downloads as weights
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason
 from controlplane.domain.serving.lifecycle import (
+    ACTIVE_WEIGHT_DOWNLOAD_STATES,
     BACKOFF_RESET_AFTER,
     DEPLOYMENT,
     EVICTION_GRACE,
@@ -31,6 +33,8 @@ from controlplane.domain.serving.lifecycle import (
     DeploymentState,
     ReplicaEvent,
     ReplicaState,
+    WeightDownloadEvent,
+    WeightDownloadState,
     restart_backoff,
 )
 from controlplane.domain.serving.rollouts import (
@@ -47,6 +51,7 @@ from controlplane.ports.clusters import (
     ClusterAdapter,
     ClusterError,
     ClusterUnavailable,
+    ExitCause,
     LaunchRefused,
     ObservedLaunch,
     ReplicaPhase,
@@ -66,6 +71,10 @@ HTTP_PORT_NAME = "http"
 LOG_TAIL_BYTES = 4 * 1024
 #: Launches of replicas are named ``replica-<uid>-<generation>``.
 LAUNCH_PREFIX = "replica-"
+#: Those of weight downloads are named ``weights-<uid>``.
+WEIGHTS_PREFIX = "weights-"
+WEIGHTS_LEASE = timedelta(seconds=60)
+WEIGHTS_BATCH = 64
 
 
 def deployments_reconcile(*, at: datetime, uid: str | None = None) -> int:
@@ -104,6 +113,10 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
         limits=deployment.strategy.limits(replicas=deployment.replica_count),
         paused=deployment.paused_at is not None,
     )
+    serves = any(replica.state == ReplicaState.READY for replica in live)
+    begins = actions.create > 0 and not current and revision != serving
+    if begins and serves and _await_weights(deployment, revision, serving, at):
+        return
     _apply_rollout_actions(deployment, actions, live, wanted=backend, serving=serving, at=at)
     ready = sum(replica.state == ReplicaState.READY for replica in current)
     if ready >= deployment.replica_count:
@@ -111,6 +124,36 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
     elif revision != serving and _fail_rollout(deployment, revision, current, at):
         return
     _update_deployment_state(deployment, current, ready, at)
+
+
+def _await_weights(
+    deployment: Deployment, revision: Revision, serving: Revision, at: datetime
+) -> bool:
+    """Whether the first replicas of the revision wait until its weights are on the nodes.
+
+    They would take cards and download the same; meanwhile all earlier replicas serve.
+    """
+    found = weights.rollout_weights_download(
+        deployment=deployment,
+        revision=revision,
+        serving=serving,
+        within=timedelta(seconds=settings.NINEFOLD_ROLLOUT_PROGRESS_DEADLINE_SECONDS),
+        at=at,
+    )
+    if found is None:
+        return False
+    reason = Reason(
+        "rollout.weights.downloaded",
+        "the weights of revision {revision} are on {done} of {nodes} nodes",
+        revision=revision.number,
+        done=found.done,
+        nodes=found.nodes,
+    )
+    if deployment.state_reason != reason:
+        Deployment.objects.filter(pk=deployment.pk, lease_token=deployment.lease_token).update(
+            state_reason=reason
+        )
+    return found.pending > 0
 
 
 def _apply_rollout_actions(
@@ -527,24 +570,161 @@ RECONCILE_BY_STATE: Mapping[ReplicaState, Callable[[Replica, datetime], None]] =
 }
 
 
+def weight_downloads_reconcile(*, at: datetime, uid: str | None = None) -> int:
+    """Reconcile each weight download that has not ended; return how many were leased."""
+    rows = WeightDownload.objects.filter(state__in=ACTIVE_WEIGHT_DOWNLOAD_STATES)
+    if uid is not None:
+        rows = rows.filter(uid=uid)
+    rows = rows.select_related(
+        "team", "node__cluster", "model_version__line", "model_version__artifact"
+    )
+    unreachable: dict[int, Reason] = {}
+
+    def reconcile(row: WeightDownload) -> None:
+        cluster = row.node.cluster
+        if cluster.pk not in unreachable:
+            try:
+                _reconcile_weight_download(row, at)
+            except ClusterUnavailable as error:
+                unreachable[cluster.pk] = error.message
+        if cluster.pk in unreachable:
+            _set_weights_message(row, unreachable[cluster.pk])
+
+    return reconcile_rows(
+        rows, reconcile, limit=WEIGHTS_BATCH, ttl=WEIGHTS_LEASE, record_error=_set_weights_message
+    )
+
+
+def _set_weights_message(row: WeightDownload, message: str, **changes: int) -> None:
+    values = {"message": message, **changes}
+    if any(getattr(row, name) != value for name, value in values.items()):
+        WeightDownload.objects.filter(
+            pk=row.pk, lease_token=row.lease_token, state__in=ACTIVE_WEIGHT_DOWNLOAD_STATES
+        ).update(**values)
+
+
+def _reconcile_weight_download(row: WeightDownload, at: datetime) -> None:
+    if row.node.removed_at is not None or row.node.cluster.removed_at is not None:
+        stopping = row.state == WeightDownloadState.STOPPING
+        weights.weight_download_transition(
+            row,
+            WeightDownloadEvent.CONFIRM if stopping else WeightDownloadEvent.FAIL,
+            at=at,
+            reason=Reason(
+                "weights.node.removed", "the node {node} was removed", node=row.node.name
+            ),
+        )
+        return
+    adapter = fleet.cluster_adapter(row.node.cluster)
+    if row.state == WeightDownloadState.PENDING:
+        _start_weight_download(row, adapter, at)
+        return
+    if row.state == WeightDownloadState.STOPPING:
+        adapter.stop(row.launch_name, grace=timedelta())
+    observed = adapter.observe([row.launch_name]).get(row.launch_name)
+    if observed is not None and not observed.ended:
+        _record_weights_progress(row, observed)
+        return
+    if row.state == WeightDownloadState.STOPPING:
+        weights.weight_download_transition(
+            row, WeightDownloadEvent.CONFIRM, at=at, reason=row.message
+        )
+    else:
+        _end_weight_download(row, observed, at)
+    # If it fails here, the clean-up removes it.
+    adapter.remove(row.launch_name)
+
+
+def _end_weight_download(
+    row: WeightDownload, observed: ObservedLaunch | None, at: datetime
+) -> None:
+    last = observed.replicas[0] if observed is not None else None
+    if last is not None and last.cause is ExitCause.FINISHED:
+        weights.weight_download_transition(
+            row,
+            WeightDownloadEvent.SUCCEED,
+            at=at,
+            reason=Reason("weights.state.downloaded", "the weights are on the node"),
+            downloaded=row.size,
+        )
+        return
+    lost = Reason("launch.state.not_reported", "the cluster no longer reports the workload")
+    weights.weight_download_transition(
+        row,
+        WeightDownloadEvent.FAIL,
+        at=at,
+        reason=(last.message if last is not None else "") or lost,
+    )
+
+
+def _start_weight_download(row: WeightDownload, adapter: ClusterAdapter, at: datetime) -> None:
+    try:
+        launch = weights.weight_download_launch(row)
+        adapter.launch(registry_selectors.launch_with_downloads(launch, cluster=adapter))
+    except StorageUnavailable as error:
+        _set_weights_message(row, str(error))
+        return
+    except (LaunchRefused, ArtifactError, ValueError) as refusal:
+        weights.weight_download_transition(
+            row, WeightDownloadEvent.FAIL, at=at, reason=str(refusal)
+        )
+        return
+    weights.weight_download_transition(
+        row,
+        WeightDownloadEvent.LAUNCH,
+        at=at,
+        reason=Reason("launch.state.starting", "starting"),
+    )
+
+
+def _record_weights_progress(row: WeightDownload, observed: ObservedLaunch) -> None:
+    replica = observed.replicas[0]
+    if row.state == WeightDownloadState.STOPPING:
+        return
+    downloaded = row.downloaded if replica.downloaded is None else replica.downloaded
+    _set_weights_message(
+        row, replica.message or row.message, downloaded=min(row.size, int(downloaded))
+    )
+
+
 def replica_launches_cleanup() -> int:
-    """Stop and remove Launches that no live replica owns; return how many were stopped or removed.
+    """Stop and remove Launches that no live replica or weight download owns; return how many were.
 
     A worker that lost its lease may have launched a replica that had been stopped or restarted meanwhile.
     """
     removed = 0
     for cluster in Cluster.objects.all():
         try:
-            removed += _clean_up_launches_of_cluster(cluster, fleet.cluster_adapter(cluster))
+            adapter = fleet.cluster_adapter(cluster)
+            names = adapter.names()
+            removed += _clean_up_replica_launches(cluster, adapter, names)
+            removed += _clean_up_weight_launches(cluster, adapter, names)
         except (ClusterError, AdapterNotFound) as error:
             log.warning("a sweep failed", extra={"cluster": cluster.name, "error": str(error)})
     return removed
 
 
-def _clean_up_launches_of_cluster(cluster: Cluster, adapter: ClusterAdapter) -> int:
+def _clean_up_weight_launches(
+    cluster: Cluster, adapter: ClusterAdapter, names: Collection[str]
+) -> int:
+    uids = [name.removeprefix(WEIGHTS_PREFIX) for name in names if name.startswith(WEIGHTS_PREFIX)]
+    rows = WeightDownload.objects.filter(node__cluster=cluster, uid__in=uids)
+    ended = [row.launch_name for row in rows.exclude(state__in=ACTIVE_WEIGHT_DOWNLOAD_STATES)]
+    observed = adapter.observe(ended)
+    for name in ended:
+        if name in observed and not observed[name].ended:
+            adapter.stop(name, grace=timedelta())
+        else:
+            adapter.remove(name)
+    return len(ended)
+
+
+def _clean_up_replica_launches(
+    cluster: Cluster, adapter: ClusterAdapter, names: Collection[str]
+) -> int:
     uids = {
         name: name.removeprefix(LAUNCH_PREFIX).rpartition("-")[0]
-        for name in adapter.names()
+        for name in names
         if name.startswith(LAUNCH_PREFIX)
     }
     # A Launch of an unknown replica may belong to another control plane.

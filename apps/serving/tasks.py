@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from apps.serving import reconcilers
 from apps.serving.models import Replica
-from apps.serving.reconcilers import LAUNCH_PREFIX
+from apps.serving.reconcilers import LAUNCH_PREFIX, WEIGHTS_PREFIX
 from apps.serving.selectors import LIVE_REPLICAS
 from apps.serving.services import gateways
 
@@ -18,7 +18,11 @@ from apps.serving.services import gateways
 @shared_task
 def reconcile_deployments() -> int:
     at = timezone.now()
-    return reconcilers.deployments_reconcile(at=at) + reconcilers.replicas_reconcile(at=at)
+    return (
+        reconcilers.deployments_reconcile(at=at)
+        + reconcilers.replicas_reconcile(at=at)
+        + reconcilers.weight_downloads_reconcile(at=at)
+    )
 
 
 @shared_task
@@ -50,7 +54,7 @@ def on_deployment_changed(*, deployment_uid: str) -> None:
 
 @shared_task
 def on_launches_changed(*, names: list[str]) -> None:
-    """Reconcile the live replicas whose Launches changed on a cluster."""
+    """Reconcile the live replicas and weight downloads whose Launches changed on a cluster."""
     # replica-<uid>-<generation>
     uids = [
         name.removeprefix(LAUNCH_PREFIX).rpartition("-")[0]
@@ -60,6 +64,10 @@ def on_launches_changed(*, names: list[str]) -> None:
     live = Replica.objects.filter(uid__in=uids, state__in=LIVE_REPLICAS)
     for uid in list(live.values_list("uid", flat=True)):
         reconcilers.replicas_reconcile(at=timezone.now(), uid=uid)
+    for name in names:
+        if name.startswith(WEIGHTS_PREFIX):
+            uid = name.removeprefix(WEIGHTS_PREFIX)
+            reconcilers.weight_downloads_reconcile(at=timezone.now(), uid=uid)
 
 
 def _reconcile_replica_of(claim_uid: str) -> None:

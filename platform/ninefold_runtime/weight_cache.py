@@ -9,7 +9,8 @@
 A download continues where an earlier one stopped, in this process or another, and gets its name only after its
 SHA-256 was verified. Before each, room is made: blobs are evicted in order of last use until the cache with all
 unfinished downloads at their full size fits the limit. Blobs used within ``hold_seconds``, and those to which hard
-links exist elsewhere, are not evicted.
+links exist elsewhere, are not evicted. Before the first, all of them together are checked against the limit and
+the free space of the disk: what cannot end does not begin.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import sys
 import threading
 import time
@@ -40,6 +42,7 @@ _CHUNK = 1 << 20
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _RANGE = re.compile(r"bytes (\d+)-")
+_PROGRESS = re.compile(r"downloading inputs: (\d+) of \d+ bytes")
 #: Answers after which the same request may succeed.
 _TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 #: Times that a file is downloaded again from its start because its bytes had another digest.
@@ -52,6 +55,12 @@ Report = Callable[[str], None]
 
 def _nothing() -> None:
     pass
+
+
+def downloaded_bytes(line: str) -> int | None:
+    """How many bytes of the inputs a line of progress says are in the cache; None if it says nothing of it."""
+    found = _PROGRESS.search(line)
+    return int(found[1]) if found else None
 
 
 class InputUnavailable(TaskError):
@@ -146,6 +155,7 @@ class WeightCache:
         )
         # The largest first: the last one then takes the least time alone.
         missing.sort(key=lambda blob: -blob.size)
+        self._check_room(missing)
         with ThreadPoolExecutor(self._concurrency, "download") as pool:
             tasks = {pool.submit(self._ensure, blob, progress) for blob in missing}
             reported_at = time.monotonic()
@@ -202,6 +212,43 @@ class WeightCache:
                 partial.unlink()
             raise DiskFull(f"no space left in the weight cache {self.root}") from error
 
+    def _check_room(self, missing: list[RemoteBlob]) -> None:
+        """Whether all of them fit, after what may be evicted for them. Nothing is evicted here.
+
+        :raises CacheFull: if the limit does not allow it.
+        :raises DiskFull: if the disk has too little free space.
+        """
+        if not missing:
+            return
+        files = list(self._files())
+        begun = {each.path.name: each for each in files if each.path.suffix}
+        names = {f"{blob.digest.removeprefix('sha256:')}.{blob.size}" for blob in missing}
+        wanted = sum(blob.size for blob in missing)
+        # Parts of the missing blobs count in full as wanted.
+        others = [each for each in files if each.path.name not in names]
+        used = sum(each.size for each in others)
+        newest, evicted = time.time() - self._hold, 0
+        for each in sorted(others, key=lambda each: each.used_at):
+            if used - evicted + wanted <= self.limit:
+                break
+            if each.used_at < newest and each.links == 1 and not each.path.suffix:
+                evicted += each.size
+        if used - evicted + wanted > self.limit:
+            raise CacheFull(
+                f"the weight cache {self.root} has too little room: {wanted} bytes are to be "
+                f"downloaded, {used - evicted} of {self.limit} bytes are in use by other workloads; "
+                "increase its limit, or wait until they end"
+            )
+        # Downloads in progress take the rest of their size as well.
+        wanted += sum(each.size - each.stored for each in others)
+        wanted -= sum(begun[name].stored for name in names & begun.keys())
+        free = shutil.disk_usage(self.root).free
+        if wanted > free + evicted:
+            raise DiskFull(
+                f"the disk of the weight cache {self.root} has too little free space: downloads need "
+                f"{wanted} bytes, {free} bytes are free and {evicted} bytes can be evicted"
+            )
+
     def _make_room(self, blob: RemoteBlob) -> None:
         """:raises CacheFull: if what may be evicted is not enough."""
         with (self.root / "lock").open("a") as lock:
@@ -227,7 +274,13 @@ class WeightCache:
                 seen = path.stat()
                 # Of a download in progress, its full size.
                 size = int(path.suffix[1:]) if path.suffix else seen.st_size
-                yield _CachedFile(path=path, size=size, used_at=seen.st_mtime, links=seen.st_nlink)
+                yield _CachedFile(
+                    path=path,
+                    size=size,
+                    stored=min(size, seen.st_size),
+                    used_at=seen.st_mtime,
+                    links=seen.st_nlink,
+                )
 
     def _download(self, blob: RemoteBlob, handle: int, progress: _Progress) -> None:
         for _ in range(_DAMAGED_ATTEMPTS):
@@ -327,6 +380,8 @@ class _Progress:
 class _CachedFile:
     path: Path
     size: int
+    #: Bytes of it on the disk: fewer while it is downloaded.
+    stored: int
     used_at: float
     links: int
 

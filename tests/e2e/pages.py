@@ -60,6 +60,7 @@ PAGES: tuple[Page, ...] = (
     _page("model-version", "/models/versions/{model.base}?tab=lineage", "model-version-lineage"),
     _page("model-version", "/models/versions/{model.base}", "model-version-base"),
     _page("model-version-quantization", "/models/versions/{model.quantized}/quantization"),
+    _page("model-version-weights", "/models/versions/{model.tuned}/weights"),
     _page(
         "model-version-quantization",
         "/models/versions/{model.unfit}/quantization",
@@ -476,6 +477,7 @@ NO_PAGES: Mapping[str, str] = {
     "job-render": "an answer to a form: job-rendered shows the same part",
     "job-file": "a download",
     "deployment-quick": "an act",
+    "weight-download-delete": "an act",
     "deployment-check": "a fragment of the form",
     "deployment-fields": "a fragment of the form",
     "revision-check": "a fragment of the form",

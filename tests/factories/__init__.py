@@ -21,7 +21,7 @@ from tests.factories.registry import (
     stored,
 )
 from tests.factories.rollouts import rollout_over
-from tests.factories.serving import api_key, deployment, replica
+from tests.factories.serving import api_key, deployment, replica, weight_download
 from tests.factories.workflows import pipeline
 
 __all__ = [
@@ -55,4 +55,5 @@ __all__ = [
     "succeeded",
     "team",
     "user",
+    "weight_download",
 ]

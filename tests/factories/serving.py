@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.utils import timezone
 
 from apps.accounts.models import Team, User
-from apps.fleet.models import Cluster
+from apps.fleet.models import Cluster, Node
 from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
-from apps.serving.models import ApiKey, Backend, Deployment, Replica
+from apps.serving.models import ApiKey, Backend, Deployment, Replica, WeightDownload
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments
 from apps.serving.services.gateways import api_key_create
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent
 from tests.factories.jobs import schedule
 
@@ -69,3 +71,21 @@ def replica(deployment: Deployment, *, cluster: Cluster, ready: bool = True) -> 
 
 def api_key(*, actor: User, team: Team, name: str = "batch labels") -> tuple[ApiKey, str]:
     return api_key_create(actor=actor, team=team, name=name, at=timezone.now())
+
+
+def weight_download(
+    *, actor: User, team: Team, model: ModelVersion, cluster: Cluster, **changes: Any
+) -> WeightDownload:
+    """A pending download to the first node of the cluster."""
+    size = model.artifact.size if model.artifact is not None else 0
+    return WeightDownload.objects.create(
+        **{
+            "created_by": actor,
+            "team": team,
+            "model_version": model,
+            "node": Node.objects.filter(cluster=cluster).order_by("name")[0],
+            "size": size,
+            "message": Reason("launch.state.starting", "starting"),
+            **changes,
+        }
+    )

@@ -194,6 +194,9 @@ AUDIT_MESSAGES: Mapping[str, Promise] = {
     "webhook.pause": _("%(actor)s paused the webhook %(name)s"),
     "webhook.resume": _("%(actor)s resumed the webhook %(name)s"),
     "webhook.rotate": _("%(actor)s rotated the secret of the webhook %(name)s"),
+    "weights.cancel": _("%(actor)s cancelled the download of weights: %(name)s"),
+    "weights.delete": _("%(actor)s deleted the weight download: %(name)s"),
+    "weights.download": _("%(actor)s pre-downloaded the weights of %(name)s to nodes"),
 }
 #: Actions in entries of version 0.1.0 → their present names; entries cannot be changed.
 RENAMED_ACTIONS: Mapping[str, str] = {

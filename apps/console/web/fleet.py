@@ -311,6 +311,7 @@ def node_detail(request: AuthenticatedRequest, uid: str, name: str) -> HttpRespo
     context["cells"] = card_cells(found, holders)
     context["running"] = usage_by_team(found) if operates else []
     context["cores"] = found.cpu / 1000
+    context["weights"] = serving.node_weights(found, user=request.user)
     context |= _node_health_context(found, operates=operates)
     context["labels"] = sorted(found.labels.items()) if operates else []
     context["localities"] = fleet.card_localities(found) if operates else ()

@@ -1,6 +1,6 @@
 """Pages of registered models with the deployments that serve them, and of one model version.
 
-The page of a version: overview, files, lineage, quantization, and the next steps.
+The page of a version: overview, files, lineage, quantization, pre-download of its weights, and the next steps.
 """
 
 from __future__ import annotations
@@ -10,20 +10,27 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django import forms
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
+from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
+from apps.accounts.web.forms import TeamForm
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.console.selectors import registered_models as selectors
 from apps.console.web.lineage import versions_lineage
+from apps.fleet import selectors as fleet
+from apps.fleet.models import Cluster
 from apps.jobs import selectors as jobs
+from apps.jobs.services import SpecRefused
 from apps.models import selectors as registry
 from apps.models.models import ModelLine, ModelVersion
 from apps.models.selectors.model_versions import (
@@ -37,11 +44,15 @@ from apps.models.selectors.model_versions import (
 )
 from apps.models.web.catalog import catalog_context
 from apps.models.web.model_version_actions import models_tabs
+from apps.serving import selectors as serving
 from apps.serving.selectors import first_available_route_name
+from apps.serving.services import weight_downloads
+from apps.serving.services.weight_downloads import NodeSelection
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.quantization.schemes import MetricComparison
 from controlplane.domain.registry.versions import GateDecision, ModelState
+from controlplane.domain.serving.lifecycle import ACTIVE_WEIGHT_DOWNLOAD_STATES
 from controlplane.web.forms import row_choice_field
 from controlplane.web.pages import PageTab, render_page
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
@@ -150,9 +161,10 @@ def model_line_detail(request: AuthenticatedRequest, uid: str) -> HttpResponseBa
         return table.csv(filename=f"{line.name}-versions.csv")
     keys = [version.pk for version in table.rows]
     measured = selectors.evaluation_summaries(keys, user=request.user)
-    serving = selectors.deployments_by_version(keys, user=request.user)
+    deployments = selectors.deployments_by_version(keys, user=request.user)
     rows = [
-        (version, measured.get(version.pk), serving.get(version.pk, [])) for version in table.rows
+        (version, measured.get(version.pk), deployments.get(version.pk, []))
+        for version in table.rows
     ]
     return render(request, "console/models/model.html", {**context, "table": table, "rows": rows})
 
@@ -229,12 +241,14 @@ def model_version_detail(request: AuthenticatedRequest, uid: str) -> HttpRespons
 def version_tabs(version: ModelVersion, current: str) -> list[PageTab]:
     page = reverse("model-version", args=[version.uid])
     files = len(version.artifact.files) if version.artifact else None
+    weights = reverse("model-version-weights", args=[version.uid])
     tabs = [
         PageTab(label=_("Overview"), href=page, current=current == "overview"),
         PageTab(
             label=_("Files"), href=f"{page}?tab=files", current=current == "files", count=files
         ),
         PageTab(label=_("Lineage"), href=f"{page}?tab=lineage", current=current == "lineage"),
+        PageTab(label=_("Weights on nodes"), href=weights, current=current == "weights"),
     ]
     if is_quantized(version):
         href = reverse("model-version-quantization", args=[version.uid])
@@ -245,7 +259,7 @@ def version_tabs(version: ModelVersion, current: str) -> list[PageTab]:
 
 
 def _overview_context(request: AuthenticatedRequest, version: ModelVersion) -> dict[str, Any]:
-    serving = selectors.deployments_by_version([version.pk], user=request.user)
+    deployments = selectors.deployments_by_version([version.pk], user=request.user)
     producing_job = None
     if version.job_uid:
         producing_job = jobs.jobs_visible(request.user).filter(uid=version.job_uid).first()
@@ -257,7 +271,7 @@ def _overview_context(request: AuthenticatedRequest, version: ModelVersion) -> d
         "evaluations": registry.evaluations_with_base(version, user=request.user),
         "moves": list(version.transitions.all()),
         "described": model_description(version.artifact),
-        "deployments": serving.get(version.pk, []),
+        "deployments": deployments.get(version.pk, []),
         "maker": producing_job,
     }
 
@@ -404,3 +418,125 @@ def _format_tolerance(each: MetricComparison) -> str:
     if each.relative:
         return f"+{each.tolerance:.2%}"
     return _("%(points)s percentage points") % {"points": f"−{each.tolerance * 100:.2f}"}
+
+
+class WeightDownloadForm(TeamForm):
+    """The nodes to which the weights of a version are downloaded in advance."""
+
+    cluster = forms.ModelChoiceField(
+        label=lazy("Cluster"),
+        queryset=Cluster.objects.none(),
+        to_field_name="uid",
+        empty_label=None,
+    )
+    chip = forms.ChoiceField(
+        label=lazy("Chip"), required=False, help_text=lazy("Only nodes with cards of this chip.")
+    )
+    labels = forms.CharField(
+        label=lazy("Node labels"),
+        required=False,
+        max_length=1000,
+        help_text=lazy(
+            "Only nodes with all of these labels, for example of a node pool: name=value, separated by commas."
+        ),
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
+    )
+    nodes = forms.CharField(
+        label=lazy("Nodes"),
+        required=False,
+        max_length=20_000,
+        help_text=lazy("Names of nodes, separated by commas. Default: every node that matches."),
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
+    )
+    finding_fields: ClassVar[Mapping[str, str]] = {"model_version": "cluster"}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.model_choice_field("cluster").queryset = fleet.clusters_with_counts()
+        chips = sorted(fleet.cards_by_chip())
+        self.choice("chip").choices = [("", _("all")), *((name, name) for name in chips)]
+
+    def clean_labels(self) -> dict[str, str]:
+        labels = {}
+        for each in _split_by_commas(self.cleaned_data["labels"]):
+            name, separator, value = each.partition("=")
+            if not separator or not name.strip():
+                message = _("“%(label)s” must have the form name=value.") % {"label": each}
+                raise forms.ValidationError(message)
+            labels[name.strip()] = value.strip()
+        return labels
+
+    def clean_nodes(self) -> tuple[str, ...]:
+        return tuple(_split_by_commas(self.cleaned_data["nodes"]))
+
+    def selection(self) -> NodeSelection:
+        values = self.cleaned_data
+        return NodeSelection(
+            cluster=values["cluster"],
+            names=values["nodes"],
+            chip=values["chip"],
+            labels=values["labels"],
+        )
+
+
+def _split_by_commas(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+#: Downloads of a version that its page shows.
+_MOST_DOWNLOADS = 200
+
+
+@login_required
+def version_weights(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """The nodes to which the weights were downloaded in advance, and the form that requests it."""
+    version = get_object_or_404(selectors.versions_with_origin(request.user), uid=uid)
+    steps = version_action_blockers(request, version)
+    bound = request.method == "POST"
+    form = WeightDownloadForm(request.POST if bound else None, user=request.user)
+    if bound and form.is_valid():
+        team = form.cleaned_data["team"]
+        accounts.require_permission(request.user, Permission.DEPLOY, team=team)
+        try:
+            rows = weight_downloads.weight_downloads_create(
+                actor=request.user, team=team, model_version=version, nodes=form.selection()
+            )
+        except SpecRefused as refusal:
+            form.add_findings(refusal.findings)
+        else:
+            messages.success(
+                request, _("Downloading the weights to %(n)d nodes.") % {"n": len(rows)}
+            )
+            return redirect("model-version-weights", uid=uid)
+    found = serving.weight_downloads_visible(request.user).filter(model_version=version)
+    downloads = list(found.order_by("-id")[:_MOST_DOWNLOADS])
+    deployable = accounts.teams_with_permission(request.user, Permission.DEPLOY)
+    context: dict[str, Any] = {
+        "version": version,
+        "steps": steps,
+        "tabs": version_tabs(version, "weights"),
+        "form": form,
+        "refused": steps.download or ("" if deployable.exists() else steps.deploy),
+        "downloads": downloads,
+        "active": ACTIVE_WEIGHT_DOWNLOAD_STATES,
+        "cancellable_teams": set(deployable.values_list("pk", flat=True)),
+    }
+    template = "console/models/version_weights.html"
+    if bound:
+        return render(request, template, {**context, "changing": False}, status=422)
+    changing = any(row.state in ACTIVE_WEIGHT_DOWNLOAD_STATES for row in downloads)
+    return render_page(request, template, context, fragment="live", changing=changing)
+
+
+@login_required
+@require_POST
+def weight_download_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+    """Cancel a download, or remove an ended one from the list."""
+    row = get_object_or_404(serving.weight_downloads_visible(request.user), uid=uid)
+    accounts.require_permission(request.user, Permission.DEPLOY, team=row.team)
+    deleted = weight_downloads.weight_download_delete(
+        row=row, actor=request.user, at=timezone.now()
+    )
+    done = _("Removed from the list.") if deleted else _("The download is being cancelled.")
+    messages.success(request, done)
+    return redirect("model-version-weights", uid=row.model_version.uid)

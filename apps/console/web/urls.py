@@ -44,6 +44,12 @@ urlpatterns = [
     path(
         f"{_VERSION}/quantization", models.version_quantization, name="model-version-quantization"
     ),
+    path(f"{_VERSION}/weights", models.version_weights, name="model-version-weights"),
+    path(
+        "models/weight-downloads/<str:uid>/delete",
+        models.weight_download_delete,
+        name="weight-download-delete",
+    ),
     path("models/<str:uid>", models.model_line_detail, name="model"),
     path("datasets/versions/<str:uid>/lineage", lineage.dataset_lineage, name="dataset-lineage"),
     path("search", search.search, name="search"),

@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_sc
 from rest_framework import serializers
 
 from apps.accounts.api.serializers import TeamListFilters, TeamOwnedSerializer, validate_future
+from apps.fleet import selectors as fleet
 from apps.models import selectors as registry
 from apps.quotas.api.queues import queue_reference_field, require_queue_of_team
 from apps.serving import selectors
@@ -20,13 +21,16 @@ from apps.serving.models import (
     Replica,
     Revision,
     RevisionAdapter,
+    WeightDownload,
 )
 from apps.serving.selectors.deployments import RolloutStatus, rollout_status
 from apps.serving.selectors.lora_adapters import MAX_ADAPTERS, AdapterConfiguration
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS
+from apps.serving.services.weight_downloads import MAX_NODES as MAX_DOWNLOAD_NODES
+from apps.serving.services.weight_downloads import NodeSelection
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import MOST_CARDS
-from controlplane.domain.serving.lifecycle import DeploymentState
+from controlplane.domain.serving.lifecycle import DeploymentState, WeightDownloadState
 from controlplane.domain.serving.model_kinds import Operation
 from controlplane.domain.serving.rollouts import (
     BATCH_PATTERN,
@@ -387,6 +391,104 @@ class DeploymentFilters(TeamListFilters):
         choices=[(state.value, state.value) for state in DeploymentState], required=False
     )
     text = serializers.CharField(required=False, help_text="Text contained in the name.")
+
+
+class WeightDownloadSerializer(serializers.ModelSerializer[WeightDownload]):
+    team = rest.ObjectReference()
+    created_by = serializers.CharField(source="created_by.username")
+    model_version = rest.ObjectReference()
+    cluster = rest.ObjectReference(source="node.cluster")
+    node = serializers.CharField(source="node.name")
+    size = serializers.IntegerField(help_text="Bytes of the weights.")
+    downloaded = serializers.IntegerField(
+        help_text="Bytes of the weights in the cache, as far as the node has reported."
+    )
+
+    class Meta:
+        model = WeightDownload
+        fields = (
+            "uid",
+            "model_version",
+            "cluster",
+            "node",
+            "state",
+            "message",
+            "size",
+            "downloaded",
+            "team",
+            "created_by",
+            "created_at",
+            "ended_at",
+        )
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "All nodes of a node pool",
+            value={
+                "team": "vision",
+                "model_version": "tickets@4",
+                "cluster": "cluster-a",
+                "labels": {"node-pool": "inference"},
+            },
+            request_only=True,
+        )
+    ]
+)
+class WeightDownloadCreateSerializer(TeamOwnedSerializer):
+    model_version = rest.VisibleUidField(visible=registry.model_versions_visible)
+    cluster = rest.VisibleUidField(visible=lambda _user: fleet.clusters_with_counts())
+    nodes = serializers.ListField(
+        child=serializers.CharField(max_length=120),
+        required=False,
+        default=list,
+        max_length=MAX_DOWNLOAD_NODES,
+        help_text="Names of nodes. Default: every node that matches the other fields.",
+    )
+    chip = serializers.CharField(
+        required=False,
+        max_length=60,
+        help_text="Only nodes with cards of this chip. Default: any.",
+    )
+    labels = serializers.DictField(
+        child=serializers.CharField(max_length=63, allow_blank=True),
+        required=False,
+        default=dict,
+        help_text="Only nodes with all of these labels, such as the label of a node pool. Default: any.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        return {
+            "team": attrs["team"],
+            "model_version": attrs["model_version"],
+            "nodes": NodeSelection(
+                cluster=attrs["cluster"],
+                names=tuple(attrs["nodes"]),
+                chip=attrs.get("chip", ""),
+                labels=attrs["labels"],
+            ),
+        }
+
+
+class WeightDownloadFilters(TeamListFilters):
+    lookups = {
+        "state": "state__in",
+        "team": "team",
+        "model_version": "model_version",
+        "cluster": "node__cluster",
+        "node": "node__name",
+    }
+
+    state = serializers.MultipleChoiceField(
+        choices=[(state.value, state.value) for state in WeightDownloadState], required=False
+    )
+    model_version = rest.VisibleUidField(visible=registry.model_versions_visible, required=False)
+    cluster = rest.VisibleUidField(
+        visible=lambda _user: fleet.clusters_with_counts(), required=False
+    )
+    node = serializers.CharField(required=False, help_text="Name of the node.")
 
 
 class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):

@@ -9,6 +9,7 @@ from controlplane.web.rest import UID
 router = SimpleRouter(trailing_slash=False)
 router.register("deployments", views.DeploymentViewSet, basename="deployment")
 router.register("routes", routes.RouteViewSet, basename="route")
+router.register("weight-downloads", views.WeightDownloadViewSet, basename="weight-download")
 router.register("replicas", views.ReplicaViewSet, basename="replica")
 router.register("keys", views.ApiKeyViewSet, basename="key")
 router.register("usage", views.GatewayUsageViewSet, basename="usage")

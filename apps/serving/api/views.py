@@ -25,12 +25,13 @@ from apps.serving.models import (
     GatewayCall,
     Replica,
     ReplicaTransition,
+    WeightDownload,
 )
 from apps.serving.selectors.revision_configurations import (
     changed_configuration,
     default_configuration,
 )
-from apps.serving.services import deployments, gateways, rollouts
+from apps.serving.services import deployments, gateways, rollouts, weight_downloads
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
@@ -224,6 +225,51 @@ class DeploymentEventViewSet(PartsViewSet[DeploymentTransition]):
         deployment = self.visible_wholes().get(uid=self.whole_uid)
         found = selectors.deployment_events(deployment)
         return Response(self.get_serializer(found, many=True).data)
+
+
+class WeightDownloadViewSet(CollectionViewSet[WeightDownload]):
+    """Downloads of the weights of model versions into the weight caches of nodes."""
+
+    tag = "serving"
+    summaries = {"list": "Weight downloads", "retrieve": "A weight download"}
+    token_scope = Scope.SERVING
+    serializer_class = serializers.WeightDownloadSerializer
+    queries = {"list": serializers.WeightDownloadFilters}
+    visible = staticmethod(selectors.weight_downloads_visible)
+
+    @extend_schema(
+        summary="Pre-download weights to nodes",
+        description="Downloads the weights of the model version into the weight cache of each selected node that "
+        "is ready, not cordoned and not isolated. A node that downloads them for the team already is not started "
+        "again. Refused (422) if the weights do not fit the cache, or the cluster has none.",
+        request=serializers.WeightDownloadCreateSerializer,
+        responses={201: serializers.WeightDownloadSerializer(many=True)},
+    )
+    @supports_dry_run
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.validated_body(serializers.WeightDownloadCreateSerializer)
+        accounts.require_permission(request.user, Permission.DEPLOY, team=given["team"])
+        rows = weight_downloads.weight_downloads_create(actor=acting_user(request), **given)
+        body = self.get_serializer(rows, many=True).data
+        return Response(body, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Cancel or delete a weight download",
+        description="Cancels one that has not ended (202), and deletes one that has (204). Files stay in the "
+        "cache of the node until they are evicted.",
+        responses={202: serializers.WeightDownloadSerializer, 204: None},
+    )
+    @supports_dry_run
+    def destroy(self, request: Request, uid: str) -> Response:
+        row = self.get_object()
+        accounts.require_permission(request.user, Permission.DEPLOY, team=row.team)
+        if weight_downloads.weight_download_delete(
+            row=row, actor=acting_user(request), at=timezone.now()
+        ):
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        row.refresh_from_db()
+        return Response(self.get_serializer(row).data, status=status.HTTP_202_ACCEPTED)
 
 
 class ReplicaViewSet(ResourceViewSet[Replica]):

@@ -8,6 +8,7 @@ from apps.serving.selectors.card_workloads import (
 from apps.serving.selectors.deployments import (
     LIVE_REPLICAS,
     OWNER_KIND,
+    WEIGHTS_OWNER_KIND,
     WORKLOAD_KIND,
     deployment_events,
     deployment_transitions,
@@ -16,12 +17,15 @@ from apps.serving.selectors.deployments import (
     first_available_route_name,
     live_replicas,
     newest_revision,
+    node_weights,
+    nodes_of_deployment,
     replica_log,
     replica_state_since,
     replicas_visible,
     revisions_of,
     rollout_replicas,
     routed_revision,
+    weight_downloads_visible,
     weighted_backend_ids,
 )
 from apps.serving.selectors.gateways import (

@@ -27,7 +27,8 @@ from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
 from apps.fleet import selectors as fleet
-from apps.quotas.models import Allocation
+from apps.fleet.models import Node
+from apps.quotas.models import Allocation, Claim
 from apps.serving.models import (
     AdapterRoute,
     Backend,
@@ -39,6 +40,7 @@ from apps.serving.models import (
     Revision,
     Route,
     RouteBackend,
+    WeightDownload,
 )
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from controlplane.domain.serving.rollouts import (
@@ -53,6 +55,8 @@ from controlplane.ports.engines import ROLES, EngineTask
 OWNER_KIND = "replica"
 #: The kind that pages show for the claims of replicas.
 WORKLOAD_KIND = "deployment"
+#: The kind of weight downloads in the labels of their Launches.
+WEIGHTS_OWNER_KIND = "weight-download"
 LIVE_REPLICAS = tuple(state for state in ReplicaState if state is not ReplicaState.STOPPED)
 
 
@@ -97,6 +101,29 @@ def failed_rollout(deployment: Deployment) -> Revision | None:
     """The newest revision, if its rollout failed."""
     newest = deployment.revisions.order_by("-number").first()
     return newest if newest is not None and newest.failed_at is not None else None
+
+
+def nodes_of_deployment(deployment: Deployment) -> list[Node]:
+    """The nodes on which its live replicas have cards, by name."""
+    claims = Claim.objects.filter(
+        uid__in=live_replicas(deployment).exclude(claim_uid="").values("claim_uid")
+    )
+    uids = {one["node"] for placement in claims.values_list("placement") for one in placement[0]}
+    return list(Node.objects.filter(uid__in=uids).select_related("cluster").order_by("name"))
+
+
+def weight_downloads_visible(user: accounts.RequestUser) -> QuerySet[WeightDownload]:
+    return WeightDownload.objects.filter(team__in=accounts.teams_visible(user)).select_related(
+        "team", "created_by", "model_version__line", "node__cluster"
+    )
+
+
+def node_weights(node: Node, *, user: accounts.RequestUser) -> list[WeightDownload]:
+    """The newest download of each model version to the node that the user may see, the latest first."""
+    newest: dict[int, WeightDownload] = {}
+    for row in weight_downloads_visible(user).filter(node=node).order_by("-id"):
+        newest.setdefault(row.model_version_id, row)
+    return list(newest.values())
 
 
 def rollout_replicas(replicas: Collection[Replica]) -> list[RolloutReplica]:

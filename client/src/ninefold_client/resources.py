@@ -246,6 +246,19 @@ RESOURCES = (
         columns=(_STATE, _TEAM, field("QUEUE", "queue"), field("CREATED BY", "created_by"), _CREATED),
     ),
     Resource(
+        name="weight-downloads",
+        singular="weight-download",
+        short="wd",
+        path="weight-downloads",
+        repeats_names=True,
+        name_of=lambda row: f"{row['model_version']['name']} on {row['node']}",
+        columns=(
+            field("CLUSTER", "cluster.name"), _STATE,
+            Column(header="DOWNLOADED", value=lambda row: f"{row['downloaded']}/{row['size']}"),
+            _TEAM, field("CREATED BY", "created_by"), _CREATED,
+        ),
+    ),
+    Resource(
         name="routes",
         singular="route",
         short="rt",

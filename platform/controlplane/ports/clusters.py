@@ -126,6 +126,8 @@ class ObservedReplica:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     memory: Bytes = Bytes(0)
+    #: Bytes of its inputs that are on the node, while it downloads them; None where unknown.
+    downloaded: Bytes | None = None
 
     @property
     def ended(self) -> bool:
@@ -380,6 +382,19 @@ class EphemeralCluster(Protocol):
     @property
     def loses_checkpoints(self) -> bool:
         """Whether no folder outlives a process, so that a later attempt does not find its checkpoints."""
+        ...
+
+
+@runtime_checkable
+class WeightCachingCluster(DownloadingCluster, Protocol):
+    """A cluster on whose nodes downloaded inputs stay for later Launches.
+
+    A Launch without cards on one node brings its inputs into the cache of that node.
+    """
+
+    @property
+    def weight_cache_limit(self) -> Bytes | None:
+        """Bytes of the weight cache of a node; None where a node has none."""
         ...
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from apps.accounts.models import Team, User
+from apps.fleet.models import Node
 from apps.models.models import ModelVersion
 from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
@@ -20,13 +21,19 @@ from apps.serving.services.gateways import api_key_create, api_key_revoke, usage
 from apps.serving.services.rollouts import rollout_pause
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.domain.scheduling.plans import SchedulingPolicy
-from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent, ReplicaState
+from controlplane.domain.serving.lifecycle import (
+    DeploymentEvent,
+    ReplicaEvent,
+    ReplicaState,
+    WeightDownloadState,
+)
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import Fleet
 from tests.e2e.demo.jobs import Jobs
 from tests.e2e.demo.reasons import sample_reason
 from tests.e2e.demo.registry import Registry
 from tests.e2e.demo.users import Users
+from tests.factories import weight_download
 
 DAYS_OF_USAGE = 21
 CALLS_A_DAY = 40
@@ -74,6 +81,7 @@ def serving(users: Users, fleet: Fleet, known: Registry, jobs: Jobs) -> Serving:
         paused = _deployment(**maps, name="address-parser-large", model=known.base, replicas=2)
         _ready(paused, fleet, days=2)
     _pause(paused, jobs.tuned, users.ada, fleet)
+    _weights(users, fleet, jobs.tuned)
     key = _keys(users)
     _usage(key, ready)
     return Serving(
@@ -234,6 +242,30 @@ def _stop(deployment: Deployment, actor: User) -> None:
             at=at,
             reason=sample_reason("transition.by_user.stopped", user=actor.username),
         )
+
+
+def _weights(users: Users, fleet: Fleet, model: ModelVersion) -> None:
+    """Pre-downloads of a model version to four nodes, one in each state that a page shows."""
+    states: tuple[tuple[WeightDownloadState, str, float], ...] = (
+        (WeightDownloadState.SUCCEEDED, "", 1.0),
+        (WeightDownloadState.RUNNING, "", 0.4),
+        (
+            WeightDownloadState.FAILED,
+            sample_reason("launch.input.download_failed"),
+            0.2,
+        ),
+        (WeightDownloadState.CANCELLED, sample_reason("weights.state.cancelled", user="ada"), 0.1),
+    )
+    nodes = Node.objects.filter(cluster=fleet.gpus).order_by("name")
+    for node, (state, message, share) in zip(nodes, states, strict=True):
+        with ago(minutes=20):
+            row = weight_download(
+                actor=users.ada, team=users.maps, model=model, cluster=fleet.gpus, node=node
+            )
+        row.state, row.message = state, message
+        row.downloaded = int(row.size * share)
+        row.ended_at = None if state is WeightDownloadState.RUNNING else before(minutes=5)
+        row.save()
 
 
 def _keys(users: Users) -> ApiKey:

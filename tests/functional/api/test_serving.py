@@ -9,11 +9,15 @@ from django.utils import timezone
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
+from apps.fleet.models import Node
+from apps.serving import reconcilers
 from apps.serving.models import ApiKey, Deployment, Replica
 from apps.serving.services import deployments, gateways
+from controlplane.domain.common.resources import MIB
 from controlplane.domain.serving.lifecycle import ReplicaState
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company, ready_model
+from tests.s3_servers import store_options
 
 
 def body(company: Company, **changes: Any) -> dict[str, Any]:
@@ -305,3 +309,44 @@ def test_usage_is_listed_and_summed_by_time_key_and_route(
     assert stranger.get(f"{API}/usage/totals").json()["calls"] == 0
     assert "from" in wrong_fields(engineer.get(f"{API}/usage?from=yesterday"))
     assert timezone.now() > noon
+
+
+def test_weights_are_downloaded_to_nodes_in_advance(
+    engineer: APIClient, company: Company, settings: Settings
+) -> None:
+    address, node = f"{API}/weight-downloads", Node.objects.get()
+    body = {"model_version": "tiny@1", "cluster": company.cluster_row.name}
+    refused = problem(engineer.post(address, body), status=422, code="spec-refused")
+    assert "no weight cache" in refused["errors"][0]["message"]
+    # Nothing is asked of the store before the download begins.
+    settings.NINEFOLD_S3 = store_options("http://127.0.0.1:9", "bucket")
+    settings.NINEFOLD_ARTIFACTS = "s3"
+    company.cluster.set_weight_cache(MIB)
+    refused = problem(
+        engineer.post(address, {**body, "nodes": ["absent"]}), status=422, code="spec-refused"
+    )
+    assert refused["errors"][0]["field"] == "nodes"
+    dry = engineer.post(f"{address}?dry_run=true", body)
+    assert (dry.status_code, engineer.get(address).json()["results"]) == (201, [])
+    created = engineer.post(address, {**body, "chip": "cpu"})
+    assert created.status_code == 201, created.content
+    (row,) = created.json()
+    assert (row["node"], row["state"], row["downloaded"]) == (node.name, "pending", 0)
+    assert row["model_version"]["name"] == "tiny v1"
+    (again,) = engineer.post(address, body).json()
+    assert again["uid"] == row["uid"]
+    one = f"{address}/{row['uid']}"
+    assert engineer.get(one).json() == row
+    for query, count in (
+        (f"node={node.name}", 1),
+        ("state=failed", 0),
+        ("model_version=tiny@1", 1),
+        (f"cluster={company.cluster_row.name}", 1),
+    ):
+        assert len(engineer.get(f"{address}?{query}").json()["results"]) == count, query
+    cancelled = engineer.delete(one)
+    assert (cancelled.status_code, cancelled.json()["state"]) == (202, "stopping")
+    reconcilers.weight_downloads_reconcile(at=company.at)
+    assert engineer.get(one).json()["state"] == "cancelled"
+    assert engineer.delete(one).status_code == 204
+    assert engineer.get(one).status_code == 404

@@ -13,6 +13,7 @@ from threading import Event, Thread, Timer
 import pytest
 import yaml
 from django.db import connection
+from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts.models import User
@@ -20,19 +21,22 @@ from apps.jobs.models import Job
 from apps.models import selectors as registry
 from apps.monitoring.models import AlertRule
 from apps.quotas.models import CardRate, Queue
-from apps.serving.models import Deployment
+from apps.serving.models import Deployment, WeightDownload
 from apps.serving.services import deployments as services
 from controlplane.domain.common.permissions import Scope
-from controlplane.domain.serving.lifecycle import INITIAL_BACKOFF
+from controlplane.domain.common.resources import MIB
+from controlplane.domain.serving.lifecycle import INITIAL_BACKOFF, WeightDownloadState
 from ninefold_client.cli.objects import watched_rows
 from ninefold_client.client import Client
 from ninefold_client.code_archives import pack_folder
 from ninefold_client.generated.api.jobs.jobs_list import jobs_list
 from ninefold_client.resources import resource_by_name
 from ninefold_client.watch import WatchUnsupported, watch
+from tests.contract.waiting import until
 from tests.functional.client.conftest import Ninefold, token_of
 from tests.integration.company import Company
 from tests.integration.serving.deployments import configuration, ready_deployment, replicas_of
+from tests.s3_servers import store_options
 
 JOB = """
 apiVersion: ninefold/v1
@@ -369,6 +373,33 @@ def test_errors_name_field_value_and_fix_and_others_go_on(
     assert signed_in("get", "jobs", "nothing").exit_code == 1
     assert signed_in("get", "jobs", "--nonsense").exit_code == 2
     assert signed_in("get", "nodes", "--team", "addresses").exit_code == 2
+
+
+def test_weights_are_pre_downloaded_and_waited_for(
+    signed_in: Ninefold, company: Company, settings: Settings
+) -> None:
+    # Nothing is asked of the store before the download begins.
+    settings.NINEFOLD_S3 = store_options("http://127.0.0.1:9", "bucket")
+    settings.NINEFOLD_ARTIFACTS = "s3"
+    company.cluster.set_weight_cache(MIB)
+    command = ["predownload", "tiny", "--cluster", company.cluster_row.name]
+    refused = signed_in(*command, "--label", "pool=inference")
+    assert (refused.exit_code, "no node of" in refused.errors) == (1, True)
+
+    def end_downloads(state: WeightDownloadState) -> None:
+        active = WeightDownload.objects.filter(state=WeightDownloadState.PENDING)
+        until(lambda: active.update(state=state), what="the download is requested")
+        connection.close()
+
+    for state, exit_code in ((WeightDownloadState.SUCCEEDED, 0), (WeightDownloadState.FAILED, 1)):
+        worker = Thread(target=end_downloads, args=[state])
+        worker.start()
+        ended = signed_in(*command, "--chip", "cpu", "--wait")
+        worker.join()
+        assert ended.exit_code == exit_code, ended.errors
+        assert ended.output.splitlines()[-1].split()[1] == state
+    listed = signed_in("get", "weight-downloads", "-o", "name").output.splitlines()
+    assert listed == [f"weight-download/tiny v1 on {company.cluster_row.name}"] * 2
 
 
 def test_permissions_are_those_of_the_token(

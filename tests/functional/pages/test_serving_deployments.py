@@ -6,6 +6,7 @@ import json
 import secrets
 import uuid
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,16 +19,20 @@ from apps.fleet import services as fleet
 from apps.fleet.models import Card
 from apps.models.models import files_json
 from apps.quotas.models import Allocation
-from apps.serving.models import Backend, Deployment, Replica, Revision
+from apps.serving.models import Backend, Deployment, Replica, Revision, WeightDownload
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
 from apps.serving.services.gateways import usage_batch_record
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
+from controlplane.domain.serving.lifecycle import WeightDownloadState
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from gateway.operations import FORMATS, RouteOperation
+from tests import factories
 from tests.functional.api.callers import caller
 from tests.functional.sample_rows import FilledCompany
 from tests.integration.company import safetensors, stored
+from tests.s3_servers import store_options
 
 QWEN2_7B = {
     "architectures": ["Qwen2ForCausalLM"],
@@ -463,3 +468,61 @@ def test_each_operation_has_an_example_with_the_path_of_the_gateway() -> None:
         assert f"https://gate{FORMATS[operation].path} \\" in examples[operation], operation
     assert "client.audio.speech.create(" in examples[RouteOperation.SPEECH]
     assert "chat.completions" not in examples[RouteOperation.SPEECH]
+
+
+def weights_page(filled: FilledCompany) -> str:
+    return reverse("model-version-weights", args=[filled.tuned.uid])
+
+
+def test_weights_are_pre_downloaded_from_the_page_of_a_model_version(
+    browser: Client, filled: FilledCompany, settings: Any, tmp_path: Path
+) -> None:
+    page = weights_page(filled)
+    assert page in browser.get(reverse("model-version", args=[filled.tuned.uid])).text
+    assert page in browser.get(reverse("deployment", args=[filled.ready.uid])).text
+    assert "No downloads" in browser.get(page).text
+    asked = {"team": filled.team.uid, "cluster": filled.cluster.uid, "chip": "cpu"}
+    refused = browser.post(page, asked)
+    assert refused.status_code == 422
+    assert "read the artifact store directly" in refused.text
+    # Nothing is asked of the store before the download begins.
+    settings.NINEFOLD_S3 = store_options("http://127.0.0.1:9", "bucket")
+    settings.NINEFOLD_ARTIFACTS = "s3"
+    settings.NINEFOLD_HOME = tmp_path / "home"
+    assert "must have the form" in browser.post(page, {**asked, "labels": "pool"}).text
+    unmatched = browser.post(page, {**asked, "labels": "pool=inference"})
+    assert "no node of here" in unmatched.text
+    shown = browser.post(page, {**asked, "nodes": "here-1, "}, follow=True)
+    assert "Downloading the weights to 1 nodes." in shown.text
+    row = WeightDownload.objects.get()
+    assert (row.node.name, row.created_by) == ("here-1", filled.user)
+    assert "Cancel download" in shown.text
+    assert "every 2s" in shown.text
+    weights = reverse("weight-download-delete", args=[row.uid])
+    assert "being cancelled" in browser.post(weights, follow=True).text
+
+
+def test_the_state_of_weights_is_shown_by_version_and_by_node(
+    browser: Client, outsider: Client, filled: FilledCompany
+) -> None:
+    row = factories.weight_download(
+        actor=filled.user,
+        team=filled.team,
+        model=filled.tuned,
+        cluster=filled.cluster,
+        state=WeightDownloadState.FAILED,
+        message=Reason("attempt.exit.disk_full", "the disk is full"),
+        ended_at=timezone.now(),
+    )
+    page = browser.get(weights_page(filled))
+    assert "the disk is full" in page.text
+    assert "every 2s" not in page.text
+    node = reverse("node", args=[filled.cluster.uid, row.node.name])
+    assert "Pre-downloaded weights" in browser.get(node).text
+    assert "Pre-downloaded weights" not in outsider.get(node).text
+    chinese = browser.get(weights_page(filled), headers={"accept-language": "zh-hans"}).text
+    assert "预下载权重" in chinese
+    assert "磁盘" in chinese
+    removed = browser.post(reverse("weight-download-delete", args=[row.uid]), follow=True)
+    assert "Removed from the list." in removed.text
+    assert not WeightDownload.objects.exists()

@@ -241,6 +241,9 @@ def _served(
         "deployment.revised": revised.uid,
         "replica": replica.uid,
         "key": key.uid,
+        "weight_download": factories.weight_download(
+            **own, model=version, cluster=company.cluster
+        ).uid,
     }
 
 

@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
+from ninefold_runtime.exit_codes import DiskFull
 from ninefold_runtime.weight_cache import (
     CacheFull,
     InputUnavailable,
     RemoteBlob,
     WeightCache,
+    downloaded_bytes,
     main,
 )
 
@@ -208,3 +210,37 @@ def test_inputs_larger_than_the_cache_are_refused(server: BlobServer, tmp_path: 
     with pytest.raises(CacheFull, match="limited to 10 bytes"):
         cache.fetch([server.blob()], report=print)
     assert server.ranges == []
+
+
+def test_what_the_disk_has_no_room_for_is_refused_before_it_begins(
+    server: BlobServer, tmp_path: Path
+) -> None:
+    cache = cache_at(tmp_path, limit=1 << 62)
+    large = RemoteBlob(digest=f"sha256:{'ab' * 32}", size=1 << 60, url=server.url)
+    with pytest.raises(DiskFull, match=rf"downloads need {(1 << 60) + len(CONTENT)} bytes, \d+ "):
+        cache.fetch([server.blob(), large], report=print)
+    assert (server.ranges, unfinished(cache)) == ([], [])
+
+
+def test_blobs_that_do_not_fit_together_are_refused_before_the_first(
+    server: BlobServer, tmp_path: Path
+) -> None:
+    cache = cache_at(tmp_path / "cache", limit=2 * len(CONTENT))
+    cache.fetch([server.blob()], report=print)
+    os.link(cache.path(server.blob().digest), tmp_path / "input")
+    wanted = []
+    for letter in "ab":
+        server.content = letter.encode() * len(CONTENT)
+        wanted.append(server.blob())
+    server.ranges.clear()
+    with pytest.raises(CacheFull, match=f"{2 * len(CONTENT)} bytes are to be downloaded"):
+        cache.fetch(wanted, report=print)
+    assert server.ranges == []
+    # One of them alone does.
+    cache.fetch(wanted[1:], report=print)
+    assert sum(stored(cache).values()) == 2 * len(CONTENT)
+
+
+def test_lines_of_progress_say_how_many_bytes_are_here() -> None:
+    assert downloaded_bytes("downloading inputs: 12 of 40 bytes") == 12
+    assert downloaded_bytes("1 of 2 files are in the weight cache; 28 bytes to download") is None

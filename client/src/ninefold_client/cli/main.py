@@ -47,6 +47,7 @@ for _command in (
     jobs.logs,
     jobs.events,
     serving.deploy,
+    serving.predownload,
     serving.chat,
 ):
     app.command()(_command)

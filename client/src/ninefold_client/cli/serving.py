@@ -101,6 +101,71 @@ def wait_for_deployment(client: Client, uid: str, *, timeout: float) -> bool:
         time.sleep(1)
 
 
+def predownload(
+    ctx: typer.Context,
+    model_version: Annotated[
+        str,
+        typer.Argument(
+            help='Model version as "model@2" or "model v2", newest one of "model", or uid.'
+        ),
+    ],
+    cluster: Annotated[str, typer.Option(help="Name of the cluster.")],
+    node: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a node; repeat it. Default: every node that matches."),
+    ] = None,
+    chip: Annotated[str | None, typer.Option(help="Only nodes with cards of this chip.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="Only nodes with this label, NAME=VALUE; repeat it."),
+    ] = None,
+    team: Annotated[str | None, typer.Option(help="Owning team. Default: your only team.")] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the weights are on all nodes.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait.")] = 3600,
+) -> None:
+    """Download the weights of a model version to nodes before a deployment needs them."""
+    labels = dict(each.partition("=")[::2] for each in label or ())
+    with connected(ctx) as client:
+        version = find_model_version(client, model_version, team=team or "")
+        given = {"nodes": node, "chip": chip, "labels": labels}
+        body = {
+            "model_version": version["uid"],
+            "cluster": cluster,
+            **{field: value for field, value in given.items() if value},
+            **({"team": find_team(client, team)} if team else {}),
+        }
+        rows = client.post("weight-downloads", body)
+        for row in rows:
+            print(f"{version['name']} to {row['node']}: {row['uid']}", flush=True)
+        if wait and not _wait_for_weights(client, rows, timeout=timeout):
+            raise typer.Exit(1)
+
+
+def _wait_for_weights(client: Client, rows: list[dict[str, Any]], *, timeout: float) -> bool:
+    """Print the end of each download; return whether all succeeded.
+
+    :raises NinefoldError: if one has not ended in time.
+    """
+    began, succeeded = time.monotonic(), True
+    for uid in [row["uid"] for row in rows]:
+        while (row := client.get(f"weight-downloads/{uid}"))["state"] in {
+            "pending",
+            "running",
+            "stopping",
+        }:
+            if time.monotonic() - began > timeout:
+                raise NinefoldError(
+                    f"the download to {row['node']} is {row['state']} after {timeout:g} seconds; wait longer "
+                    "with --timeout"
+                )
+            time.sleep(1)
+        print(f"{row['node']}  {row['state']}  {row['message']['message']}", flush=True)
+        succeeded = succeeded and row["state"] == "succeeded"
+    return succeeded
+
+
 def chat(
     ctx: typer.Context,
     deployment: Annotated[str, typer.Argument(help="Name or uid of the deployment.")],

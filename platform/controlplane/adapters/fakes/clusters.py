@@ -103,6 +103,7 @@ class FakeCluster:
             "namespace": namespace,
         }
         self.control_url = control_url
+        self._weight_cache_limit: Bytes | None = None
         self.obedient = obedient
         self._status = _FakeClusterStatus(
             checks=tuple(
@@ -131,6 +132,14 @@ class FakeCluster:
 
     def location(self) -> Mapping[str, str]:
         return dict(self._location)
+
+    @property
+    def downloads_inputs(self) -> bool:
+        return self._weight_cache_limit is not None
+
+    @property
+    def weight_cache_limit(self) -> Bytes | None:
+        return self._weight_cache_limit
 
     def inventory(self) -> tuple[ObservedNode, ...]:
         self._check_reachable()
@@ -288,12 +297,17 @@ class FakeCluster:
         """Set the objects and events of a Launch, whether or not it was launched here."""
         self._status.objects[name], self._status.events[name] = tuple(objects), tuple(events)
 
-    def prepare(self, name: str, message: str) -> None:
-        """Say what its preparation is doing."""
+    def set_weight_cache(self, limit: int) -> None:
+        """Let its nodes download inputs into a weight cache of that many bytes."""
+        self._weight_cache_limit = Bytes(limit)
+
+    def prepare(self, name: str, message: str, *, downloaded: int | None = None) -> None:
+        """Say what its preparation is doing, and how many bytes of its inputs it has downloaded."""
         stored = self._launches[name]
+        size = None if downloaded is None else Bytes(downloaded)
         for key, replica in stored.replicas.items():
             if replica.phase is ReplicaPhase.PREPARING:
-                stored.replicas[key] = replace(replica, message=message)
+                stored.replicas[key] = replace(replica, message=message, downloaded=size)
 
     def run(self, name: str, *, ready: bool = True) -> None:
         """Start its processes; ``ready`` answers the probes, where there are any, at once."""

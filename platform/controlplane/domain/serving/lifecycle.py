@@ -1,4 +1,4 @@
-"""State machines of deployments and replicas, and the back-off of restarts.
+"""State machines of deployments, replicas and weight downloads, and the back-off of restarts.
 
 ::
 
@@ -11,6 +11,10 @@
                                    ▲                  └───crash──▶ BACKOFF ◀──crash──┘
                                    └────────restart────────────────────┘
                 any live state ─stop▶ STOPPING ─confirm▶ STOPPED
+
+    weight      PENDING ─launch▶ RUNNING ─succeed▶ SUCCEEDED
+    download       └──────fail──────┴───fail▶ FAILED
+                either ─cancel▶ STOPPING ─confirm▶ CANCELLED
 
 A replica that crashes keeps its cards and is restarted with back-off. A draining one gets no new requests and
 stops once every gateway has noticed. Pausing and resuming a rollout leaves the state of the deployment as it is.
@@ -140,6 +144,47 @@ REPLICA = StateMachine(
         },
         (ReplicaState.STOPPING, ReplicaEvent.CONFIRM): ReplicaState.STOPPED,
     },
+)
+
+
+class WeightDownloadState(StrEnum):
+    """Of the download of a model version's weights into the weight cache of one node."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    #: It was cancelled, and its processes have not ended.
+    STOPPING = "stopping"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class WeightDownloadEvent(StrEnum):
+    LAUNCH = "launch"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    CONFIRM = "confirm"
+
+
+WEIGHT_DOWNLOAD = StateMachine(
+    name="weight download",
+    initial=WeightDownloadState.PENDING,
+    transitions={
+        (WeightDownloadState.PENDING, WeightDownloadEvent.LAUNCH): WeightDownloadState.RUNNING,
+        (WeightDownloadState.PENDING, WeightDownloadEvent.FAIL): WeightDownloadState.FAILED,
+        (WeightDownloadState.RUNNING, WeightDownloadEvent.SUCCEED): WeightDownloadState.SUCCEEDED,
+        (WeightDownloadState.RUNNING, WeightDownloadEvent.FAIL): WeightDownloadState.FAILED,
+        (WeightDownloadState.PENDING, WeightDownloadEvent.CANCEL): WeightDownloadState.STOPPING,
+        (WeightDownloadState.RUNNING, WeightDownloadEvent.CANCEL): WeightDownloadState.STOPPING,
+        (WeightDownloadState.STOPPING, WeightDownloadEvent.CONFIRM): WeightDownloadState.CANCELLED,
+    },
+)
+#: States in which its node may still be downloading.
+ACTIVE_WEIGHT_DOWNLOAD_STATES = (
+    WeightDownloadState.PENDING,
+    WeightDownloadState.RUNNING,
+    WeightDownloadState.STOPPING,
 )
 
 INITIAL_BACKOFF = timedelta(seconds=10)

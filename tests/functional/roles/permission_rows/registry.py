@@ -79,6 +79,13 @@ PAGES = (
     action_row("/models/versions/{version.failed}/retry", may=ENGINEERS),
     action_row("/models/versions/{version.failed}/cancel", may=ENGINEERS),
     page("/models/versions/{version.unfit}/quantization"),
+    page("/models/versions/{version}/weights"),
+    action_row(
+        "/models/versions/{version}/weights",
+        may=ENGINEERS,
+        body={"team": "{team}", "cluster": "{cluster}"},
+    ),
+    action_row("/models/weight-downloads/{weight_download}/delete", may=ENGINEERS),
     action_row("/models/versions/{version.unfit}/accept", may=ENGINEERS, body=_DECISION),
     action_row("/models/versions/{version.unfit}/reject", may=ENGINEERS, body=_DECISION),
     page("/datasets"),

@@ -22,6 +22,15 @@ REST = (
     rest("POST", "deployments/{deployment}/scale", may=ENGINEERS, body={"replicas": 2}),
     rest("POST", "deployments/{deployment}/stop", may=ENGINEERS),
     rest("POST", "deployments/{deployment.stopped}/start", may=ENGINEERS),
+    rest("GET", "weight-downloads"),
+    rest(
+        "POST",
+        "weight-downloads",
+        may=ENGINEERS,
+        body={**_SERVE, "team": "{team}", "cluster": "{cluster}"},
+    ),
+    rest("GET", "weight-downloads/{weight_download}"),
+    rest("DELETE", "weight-downloads/{weight_download}", may=ENGINEERS),
     rest("GET", "routes"),
     rest("GET", "routes/{route}"),
     rest(

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import yaml
 
+from apps.accounts.models import Team
+from apps.fleet.models import Node
+from apps.models.models import Artifact, ModelVersion
+from apps.serving.models import WeightDownload
+from apps.serving.services.weight_downloads import weight_download_launch
+from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
+from controlplane.adapters.clusters.volcano.cluster import VolcanoCluster
+from controlplane.ports.artifacts import BlobDownload
 from controlplane.ports.clusters import LaunchRefused
+from controlplane.ports.launches import Launch
 from tests.unit.adapters.kubernetes.api_objects import H800, OURS, node
 from tests.unit.adapters.kubernetes.fake_api import StoringApi, listing
+from tests.unit.adapters.kubernetes.test_kubeconfig import config
 from tests.unit.adapters.volcano.plans import planned, trainer
+from tests.unit.kubernetes_schemas import validate
 
 GPU = "nvidia.com/gpu"
 
@@ -49,3 +63,87 @@ def test_replicas_that_share_files_need_a_folder_for_all_of_their_nodes(
     else:
         launcher.launch(launch)
         assert sum("/pods/" in path for path in api.stored) == nodes
+
+
+DIGEST = f"sha256:{'ab' * 32}"
+CACHE: dict[str, Any] = {
+    "cache": {"host_path": "/var/cache/ninefold"},
+    "cache_size": 7 << 30,
+    "image": "py:3",
+}
+
+
+def weights_launch() -> Launch:
+    """As the service renders it for a node with GPUs, with a presigned URL."""
+    files = [{"path": "model.safetensors", "digest": DIGEST, "size": 70}]
+    row = WeightDownload(
+        uid="c0ffee",
+        team=Team(slug="vision"),
+        node=Node(name="n0"),
+        model_version=ModelVersion(artifact=Artifact(files=files)),
+    )
+    url = "https://s3.example/ab?X-Amz-Signature=very-secret"
+    return replace(weight_download_launch(row), downloads={DIGEST: BlobDownload(url=url, size=70)})
+
+
+def test_a_weight_download_is_a_pod_without_cards_on_its_node() -> None:
+    api = cluster()
+    profile = ClusterProfile.read(CACHE)
+    PodLauncher(api, profile=profile, installation=OURS).launch(weights_launch())
+    (manifest,) = (thing for path, thing in api.stored.items() if "/pods/" in path)
+    validate({"apiVersion": "v1", "kind": "Pod", **manifest})
+    spec = manifest["spec"]
+    terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert terms["nodeSelectorTerms"][0]["matchFields"][0]["values"] == ["n0"]
+    # The taint of nodes with GPUs does not keep it away, though it asks for none.
+    assert {"key": GPU, "operator": "Exists"} in spec["tolerations"]
+    (downloader,), (main,) = spec["initContainers"], spec["containers"]
+    assert GPU not in {*main["resources"]["requests"], *downloader["resources"]["requests"]}
+    assert downloader["command"][-1] == str(7 << 30)
+    assert {
+        "name": "cache",
+        "hostPath": {"path": "/var/cache/ninefold", "type": "Directory"},
+    } in spec["volumes"]
+    assert spec["activeDeadlineSeconds"] == 24 * 3600
+
+
+class DownloadingApi(StoringApi):
+    """Its pods download their inputs, and say so in the log of their init container."""
+
+    def stream(
+        self, path: str, *, query: Mapping[str, str] | None = None, **_options: Any
+    ) -> Iterator[bytes]:
+        assert (query or {}).get("container") == "inputs", "the workload has no log yet"
+        yield b"downloading inputs: 35 of 70 bytes\n"
+
+    def running(self) -> None:
+        started = {"running": {"startedAt": "2026-11-29T08:00:00Z"}}
+        for path in [path for path in self.stored if "/pods/" in path]:
+            self.stored[path]["spec"]["nodeName"] = "n0"
+            self.stored[path]["status"] = {
+                "phase": "Pending",
+                "initContainerStatuses": [{"name": "inputs", "state": started}],
+            }
+
+
+def test_the_progress_of_a_weight_download_is_read_from_its_log() -> None:
+    api = DownloadingApi(cluster().stored)
+    adapter = KubernetesCluster(installation=OURS, kubeconfig=yaml.safe_dump(config()), **CACHE)
+    adapter.api = api
+    adapter.launch(weights_launch())
+    api.running()
+    (replica,) = adapter.observe(["weights-c0ffee"])["weights-c0ffee"].replicas
+    assert replica.message == "the inputs are being downloaded"
+    assert replica.downloaded == 35
+
+
+def test_only_nodes_that_we_choose_have_a_cache_to_fill() -> None:
+    limits = [
+        kind(installation=OURS, kubeconfig=yaml.safe_dump(config()), **options).weight_cache_limit
+        for kind, options in (
+            (KubernetesCluster, CACHE),
+            (KubernetesCluster, {}),
+            (VolcanoCluster, CACHE),
+        )
+    ]
+    assert limits == [7 << 30, None, None]

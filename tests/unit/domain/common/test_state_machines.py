@@ -17,7 +17,7 @@ from controlplane.domain.jobs.lifecycle import ATTEMPT, ENDED_JOB_STATES, JOB, L
 from controlplane.domain.pipelines.lifecycle import PIPELINE, STEP
 from controlplane.domain.quotas.claims import CLAIM
 from controlplane.domain.registry.versions import MODEL
-from controlplane.domain.serving.lifecycle import DEPLOYMENT, REPLICA
+from controlplane.domain.serving.lifecycle import DEPLOYMENT, REPLICA, WEIGHT_DOWNLOAD
 from tests.cases import for_each_case
 
 ARROWS: Mapping[str, str] = {
@@ -67,6 +67,11 @@ ARROWS: Mapping[str, str] = {
         held go_on running, held cancel cancelled,
         failed go_on running, cancelled go_on running, succeeded go_on running
     """,
+    "weight download": """
+        pending launch running, pending fail failed, pending cancel stopping,
+        running succeed succeeded, running fail failed, running cancel stopping,
+        stopping confirm cancelled
+    """,
     "step": """
         waiting begin running, waiting fail failed, waiting skip skipped,
         running succeed succeeded, running miss held, running fail failed, running cancel cancelled,
@@ -79,6 +84,7 @@ MACHINES: tuple[StateMachine[Any, Any], ...] = (
     CLAIM,
     DEPLOYMENT,
     REPLICA,
+    WEIGHT_DOWNLOAD,
     MODEL,
     PIPELINE,
     STEP,
@@ -150,6 +156,7 @@ def test_every_event_is_used(machine: StateMachine[Any, Any]) -> None:
         (CLAIM, {"released"}),
         (DEPLOYMENT, set()),
         (REPLICA, {"stopped"}),
+        (WEIGHT_DOWNLOAD, {"succeeded", "failed", "cancelled"}),
         (MODEL, {"removed"}),
         (PIPELINE, set()),
         (STEP, {"succeeded"}),
@@ -168,7 +175,9 @@ def test_nothing_leads_out_of_a_final_state(
 
 
 @pytest.mark.parametrize(
-    "machine", [JOB, ATTEMPT, CLAIM, REPLICA, STEP], ids=lambda machine: machine.name
+    "machine",
+    [JOB, ATTEMPT, CLAIM, REPLICA, WEIGHT_DOWNLOAD, STEP],
+    ids=lambda machine: machine.name,
 )
 def test_from_every_state_an_end_can_be_reached(machine: StateMachine[Any, Any]) -> None:
     ends = set(ENDED_JOB_STATES) if machine is JOB else set(machine.final)

@@ -6,6 +6,7 @@ import os
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any, ClassVar
@@ -31,7 +32,11 @@ from controlplane.adapters.clusters.kubernetes.api import (
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.connection_checks import SchedulerChecks
 from controlplane.adapters.clusters.kubernetes.kubeconfig import from_kubeconfig, in_cluster_access
-from controlplane.adapters.clusters.kubernetes.launch_status import FoundLaunch, pod_path
+from controlplane.adapters.clusters.kubernetes.launch_status import (
+    FoundLaunch,
+    only_downloads,
+    pod_path,
+)
 from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
 from controlplane.adapters.clusters.kubernetes.team_isolation import required_pod_security
 from controlplane.adapters.clusters.kubernetes.watcher import Watcher
@@ -50,7 +55,9 @@ from controlplane.ports.clusters import (
     ObservedLaunch,
     ObservedNode,
     ReplicaEndpoint,
+    ReplicaPhase,
 )
+from ninefold_runtime.weight_cache import downloaded_bytes
 
 #: The secret of a Launch that its engine demands from callers.
 ENGINE_KEY = "NINEFOLD_ENGINE_KEY"
@@ -81,6 +88,11 @@ class KubernetesCluster(PodLauncher):
     def loses_checkpoints(self) -> bool:
         """Whether its pods have no volume for checkpoints."""
         return self.profile.work is None
+
+    @property
+    def weight_cache_limit(self) -> Bytes | None:
+        # Where another scheduler chooses the nodes, a Launch cannot be sent to one of them.
+        return self.profile.cache_size if self.binds and self.profile.cache else None
 
     def __init__(
         self, *, installation: str, kubeconfig: str = "", in_cluster: bool = False, **options: Any
@@ -123,7 +135,29 @@ class KubernetesCluster(PodLauncher):
         )
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
-        return {name: found.launch for name, found in self._find_launches(names).items()}
+        return {
+            name: self._with_download_progress(found)
+            for name, found in self._find_launches(names).items()
+        }
+
+    def _with_download_progress(self, found: FoundLaunch) -> ObservedLaunch:
+        """Read from the log of each pod that downloads and does nothing else."""
+        done: dict[tuple[str, int], int] = {}
+        for replica in found.launch.replicas:
+            pod = found.pod(replica.role, replica.index)
+            if replica.phase is ReplicaPhase.PREPARING and pod and only_downloads(pod):
+                line = pod_logs.last_download_line(self.api, pod_path(pod))
+                if (size := downloaded_bytes(line)) is not None:
+                    done[replica.role, replica.index] = size
+        if not done:
+            return found.launch
+        replicas = (
+            replace(each, downloaded=Bytes(done[each.role, each.index]))
+            if (each.role, each.index) in done
+            else each
+            for each in found.launch.replicas
+        )
+        return replace(found.launch, replicas=tuple(replicas))
 
     def _find_launch(self, name: str) -> FoundLaunch | None:
         return self._find_launches([name]).get(name)

@@ -51,6 +51,8 @@ class PlannedReplica:
     index: int
     node: str
     cards: tuple[NodeCard, ...]
+    #: Resources by which nodes with cards repel other workloads, and not this one, which needs none of them.
+    tolerated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -279,6 +279,11 @@ def _downloader_state(pod: Object) -> Mapping[str, Any]:
     return state
 
 
+def only_downloads(pod: Object) -> bool:
+    """Whether it downloads inputs now, for a Launch without cards: then nothing but that is to be known of it."""
+    return "running" in _downloader_state(pod) and not annotations_of(pod).get(object_names.CARDS)
+
+
 def _failed_download(pod: Object) -> Mapping[str, Any] | None:
     """How the download of inputs failed; then the workload never starts."""
     ended: Mapping[str, Any] | None = _downloader_state(pod).get("terminated")

@@ -177,6 +177,9 @@ class PodLauncher:
                     index=index,
                     node=place.node,
                     cards=tuple(cards[place.node][card] for card in place.cards),
+                    tolerated=frozenset()
+                    if place.cards
+                    else manifests.repelling_resources(cards[place.node]),
                 )
                 for index, place in enumerate(role.placements)
             ]

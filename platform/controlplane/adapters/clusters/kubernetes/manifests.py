@@ -20,13 +20,14 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import isolation_taints, object_names
 from controlplane.adapters.clusters.kubernetes.api import Manifest, api_object, nested_field
 from controlplane.adapters.clusters.kubernetes.dra import CLAIM, GROUP
+from controlplane.adapters.clusters.kubernetes.inventory import NodeCard
 from controlplane.adapters.clusters.kubernetes.launch_plans import (
     ARCHIVE,
     CACHE,
@@ -554,12 +555,17 @@ def _tolerations(replica: PlannedReplica) -> list[Manifest]:
 
     And the silence of a node ends no work: without a word on it, the cluster would delete pods after five minutes.
     """
-    resources = {name for card in replica.cards for name in (card.resource, card.card_resource)}
+    resources = repelling_resources(replica.cards) | replica.tolerated
     silences = [
         {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"}
         for taint in ("not-ready", "unreachable")
     ]
-    return [{"key": name, "operator": "Exists"} for name in sorted(resources - {""})] + silences
+    return [{"key": name, "operator": "Exists"} for name in sorted(resources)] + silences
+
+
+def repelling_resources(cards: Iterable[NodeCard]) -> frozenset[str]:
+    """Resources of the cards, by which taints of their nodes are named."""
+    return frozenset(name for card in cards for name in (card.resource, card.card_resource) if name)
 
 
 def _escape_variables(text: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from controlplane.adapters.clusters.kubernetes.api import ApiAccessDenied, ApiRefused, KubernetesApi
-from controlplane.adapters.clusters.kubernetes.launch_plans import CONTAINER
+from controlplane.adapters.clusters.kubernetes.launch_plans import CONTAINER, DOWNLOADER
 from controlplane.ports.clusters import ClusterError, LogChunk
 
 #: How much of a log its Launch's record keeps: an object of the API holds 1 MiB.
@@ -53,6 +53,16 @@ def log_tail(api: KubernetesApi, pod_path: str) -> bytes:
             buffer += chunk
             del buffer[:-SAVED_LOG_BYTES]
     return bytes(buffer)
+
+
+def last_download_line(api: KubernetesApi, pod_path: str) -> str:
+    """The newest line of the container that downloads inputs; empty if it cannot be read."""
+    query = {"container": DOWNLOADER, "tailLines": "1"}
+    # Progress is not worth an error.
+    with suppress(ClusterError):
+        chunks = api.stream(f"{pod_path}/log", query=query, read_within=_SAVED_WITHIN)
+        return b"".join(chunks).decode(errors="replace").strip()
+    return ""
 
 
 def _log_chunks(

@@ -140,6 +140,10 @@ class LocalCluster:
     def isolation(self) -> str:
         return self._isolation_policy.summary
 
+    @property
+    def weight_cache_limit(self) -> Bytes | None:
+        return Bytes(self._cache_limit)
+
     def launch(self, launch: Launch) -> None:
         check_launch(launch, nodes=self.inventory())
         if launch.image and launch.engine is None:

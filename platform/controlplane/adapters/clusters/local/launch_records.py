@@ -23,6 +23,7 @@ from controlplane.ports.launches import (
     LaunchRole,
     ReadinessProbe,
 )
+from ninefold_runtime.weight_cache import downloaded_bytes
 from process_supervision.processes import ProcessIdentity
 
 
@@ -194,6 +195,7 @@ class LocalReplicaState:
         )
 
     def observed(self, *, role: str, index: int) -> ObservedReplica:
+        downloaded = downloaded_bytes(self.message)
         return ObservedReplica(
             role=role,
             index=index,
@@ -204,6 +206,7 @@ class LocalReplicaState:
             started_at=_optional_datetime_from_timestamp(self.started_at),
             ended_at=_optional_datetime_from_timestamp(self.ended_at),
             memory=Bytes(self.memory),
+            downloaded=None if downloaded is None else Bytes(downloaded),
         )
 
     def write(self, folder: ReplicaFolder) -> None:
