@@ -25,6 +25,7 @@ from apps.serving.services.gateways import usage_batch_record
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from gateway.operations import FORMATS, RouteOperation
+from tests.cases import for_each_case
 from tests.functional.api.callers import caller
 from tests.functional.sample_rows import FilledCompany
 from tests.integration.company import safetensors, stored
@@ -86,7 +87,7 @@ def chart(client: Client, filled: FilledCompany, name: str, window: str = "hour"
     return answer.json()
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("query", "names"),
     [
         ("", {"parcels", "shaky"}),
