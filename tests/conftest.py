@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from socketserver import StreamRequestHandler
 from typing import Any, cast
 
 import pytest
+from _pytest.assertion import rewrite
 from django.apps import apps
 from django.core.management.commands import flush
 from django.db.backends.postgresql.operations import DatabaseOperations
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadScopeScheduling
 
 from apps.quotas.apps import create_default_priority_classes
@@ -21,6 +25,7 @@ from tests.properties import examples
 
 __all__ = ["live_cluster"]
 
+ROOT = Path(__file__).resolve().parents[1]
 UNCHANGED_TABLES = frozenset({"django_content_type", "auth_permission"})
 
 #: Tests that are slow and real, by the start of their path: each group needs a worker for most of the run.
@@ -51,6 +56,13 @@ settings.register_profile(
     "patient", parent=settings.default, deadline=None, max_examples=examples(100)
 )
 settings.load_profile("patient")
+
+# Examples take constants from the source of our modules. Those of tests say nothing of the product.
+_providers: Any = providers
+_is_local_module = _providers.is_local_module_file
+_providers.is_local_module_file = lambda path: (
+    not Path(path).is_relative_to(ROOT / "tests") and _is_local_module(path)
+)
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -107,9 +119,38 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
                 fixture.finish(cast(Any, item._request))
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile this worker's share of our modules: without it each compiles all of them, at the same time."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+    folders = ("apps", "client/src", "platform", "tests")
+    files = sorted(file for folder in folders for file in ROOT.glob(f"{folder}/**/*.py"))
+    for file in files[number :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
+        if not file.name.startswith("test_") and file.name != "conftest.py":
+            compileall.compile_file(file, quiet=2)
+            continue
+        # As pytest compiles it when it imports it.
+        compiled = rewrite.get_cache_dir(file) / f"{file.stem}{rewrite.PYC_TAIL}"
+        if rewrite._read_pyc(file, compiled) is None:
+            source_hash, code = rewrite._rewrite_test(file, session.config)
+            state = session.config.stash[rewrite.assertstate_key]
+            compiled.parent.mkdir(exist_ok=True)
+            rewrite._write_pyc(state, code, source_hash, compiled)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected and imported meanwhile stays to the end: there is next to no garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Modules and collected tests stay to the end: going through them again and again is a sixth of a run."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
 

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
-from typing import LiteralString
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, LiteralString
 
+from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
-from django.db import connection
+from django.db import connection, transaction
 from psycopg import sql
+
+from apps.models.selectors import artifact_store
+
+#: Filled by migrations, and the feed of changes that triggers write.
+TABLES_WITH_FIRST_ROWS = frozenset(
+    {
+        "auth_permission",
+        "django_content_type",
+        "django_migrations",
+        "outbox_resource_change",
+        "quotas_priorityclass",
+    }
+)
 
 
 def create_database(name: str, *, template: str) -> None:
@@ -56,3 +72,80 @@ def _caches_by_primary_key(_modules: int) -> list[tuple[str, str]]:
         for attribute, kind in getattr(module, "__annotations__", {}).items()
         if str(kind).startswith("dict[int")
     ]
+
+
+class RecordedRows:
+    """What a function wrote into an empty database, to be written again by one statement.
+
+    Rows keep their primary keys: sequences are past them, whatever was rolled back. They keep their row versions
+    too, as ``controlplane.persistence.row_versions`` wants it: the same version is the same content.
+    """
+
+    _recorded: ClassVar[dict[tuple[str, str, Callable[[], Any]], RecordedRows]] = {}
+
+    def __init__(self, *, result: Any, statements: str, blobs: Sequence[bytes]) -> None:
+        self._result = result
+        self._statements = statements
+        self._blobs = blobs
+
+    @classmethod
+    def replayed(cls, create: Callable[[], Any]) -> Any:
+        """What ``create`` returned at its first call in this database; its rows and blobs are written again.
+
+        Where there were other rows at each call so far, ``create`` itself is called.
+        """
+        key = (str(connection.settings_dict["NAME"]), settings.NINEFOLD_ARTIFACTS, create)
+        if key in cls._recorded:
+            return cls._recorded[key]._replay()
+        empty = not _filled_tables()
+        result = create()
+        if empty:
+            store = artifact_store()
+            blobs = []
+            for stored in store.blobs():
+                with store.open(stored.digest) as blob:
+                    blobs.append(blob.read())
+            cls._recorded[key] = cls(
+                result=copy.deepcopy(result),
+                statements=_insert_statements(_filled_tables()),
+                blobs=blobs,
+            )
+        return result
+
+    def _replay(self) -> Any:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(self._statements)
+        for blob in self._blobs:
+            artifact_store().put([blob])
+        return copy.deepcopy(self._result)
+
+
+def _filled_tables() -> list[str]:
+    """Tables with rows, but for those with rows from the beginning."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition"
+            " AND relnamespace = 'public'::regnamespace AND NOT relname = ANY(%s)",
+            [sorted(TABLES_WITH_FIRST_ROWS)],
+        )
+        cursor.execute(
+            " UNION ALL ".join(
+                f"SELECT '{name}' WHERE EXISTS (SELECT FROM \"{name}\")"
+                for (name,) in cursor.fetchall()
+            )
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def _insert_statements(tables: Iterable[str]) -> str:
+    """All rows of those tables as one string of SQL."""
+    statements = []
+    with connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(
+                "SELECT format('INSERT INTO %%1$I SELECT * FROM jsonb_populate_recordset(NULL::%%1$I, %%2$L)',"
+                f' %s::text, jsonb_agg(to_jsonb(each))) FROM "{table}" AS each',
+                [table],
+            )
+            statements += [statement for (statement,) in cursor.fetchall()]
+    return ";\n".join(statements)

@@ -11,7 +11,7 @@ import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,6 +46,7 @@ from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.ports.clusters import ReplicaPhase
 from controlplane.ports.engines import ROLES, EngineProfile, EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, ReadinessProbe
+from tests.databases import RecordedRows
 
 ENGINE = "plain"
 
@@ -264,6 +265,23 @@ def entitle(
 
 def found(*, node: str, cards: int = 2) -> Company:
     """A company with one node of so many cards, its stock taken."""
+    now = timezone.now()
+    # What a test with a clock of its own makes is of its time, and not for others.
+    clock_is_real = abs(now - datetime.now(UTC)) < timedelta(seconds=1)
+    members = RecordedRows.replayed(_create_members) if clock_is_real else _create_members()
+    row = Cluster.objects.create(name=node, kind="fake", options={"node": node, "cards": cards})
+    company = Company(
+        **members,
+        cluster_row=row,
+        cluster=cast(FakeCluster, fleet.cluster_adapter(row)),
+        at=timezone.now(),
+    )
+    company.take_stock()
+    return company
+
+
+def _create_members() -> dict[str, Any]:
+    """All of a company but its cluster, by the names of its attributes."""
     engineer = User.objects.create(username="mei")
     stranger = User.objects.create(username="otto")
     team = Team.objects.create(name="Addresses", slug="addresses")
@@ -274,23 +292,17 @@ def found(*, node: str, cards: int = 2) -> Company:
     accounts.membership_set(
         team=other_team, user=stranger, roles=frozenset({TeamRole.ENGINEER}), actor=None
     )
-    row = Cluster.objects.create(name=node, kind="fake", options={"node": node, "cards": cards})
-    company = Company(
-        team=team,
-        other_team=other_team,
-        engineer=engineer,
-        stranger=stranger,
-        queue=Queue.objects.create(name="default"),
-        cluster_row=row,
-        cluster=cast(FakeCluster, fleet.cluster_adapter(row)),
-        model=ready_model(team=team, name="tiny"),
-        dataset=dataset_upload(
+    return {
+        "team": team,
+        "other_team": other_team,
+        "engineer": engineer,
+        "stranger": stranger,
+        "queue": Queue.objects.create(name="default"),
+        "model": ready_model(team=team, name="tiny"),
+        "dataset": dataset_upload(
             actor=engineer, team=team, name="addresses", stream=rows(40), filename="rows.jsonl"
         ),
-        at=timezone.now(),
-    )
-    company.take_stock()
-    return company
+    }
 
 
 def rows(count: int) -> io.BytesIO:

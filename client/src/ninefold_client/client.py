@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 from uuid import uuid4
@@ -32,6 +34,12 @@ _RETRIED_ERRORS = (
 )
 
 Query = Mapping[str, str | int | bool | list[str]]
+
+
+@cache
+def trusted_certificates() -> ssl.SSLContext:
+    """The certificates that httpx trusts; loading them takes longer than most requests."""
+    return httpx.create_ssl_context()
 
 
 class RetryTransport(httpx.BaseTransport):
@@ -113,7 +121,9 @@ class Client:
                 "User-Agent": f"ninefold-client/{_package_version()}",
             },
             timeout=timeout,
-            transport=RetryTransport(transport or httpx.HTTPTransport()),
+            transport=RetryTransport(
+                transport or httpx.HTTPTransport(verify=trusted_certificates())
+            ),
             event_hooks={"response": [_raise_for_problem]},
         )
 

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import cache
 from http.client import HTTPException
 from ipaddress import ip_address
 from typing import NoReturn, Self
@@ -47,6 +48,12 @@ def resolve_host(host: str, port: int) -> Sequence[Address]:
     return list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
 
 
+@cache
+def _trusted_certificates() -> ssl.SSLContext:
+    """Those of the system; loading them takes longer than most calls."""
+    return ssl.create_default_context()
+
+
 class HttpOutbound:
     """Implements ``controlplane.ports.outbound_http.Outbound``.
 
@@ -68,7 +75,7 @@ class HttpOutbound:
         self._proxy = urlsplit(proxy) if proxy else None
         self._seconds = seconds
         self._largest = largest_answer
-        self._certificates = certificates or ssl.create_default_context()
+        self._certificates = certificates or _trusted_certificates()
         self._resolve = resolver
 
     def check(self, url: str) -> None:

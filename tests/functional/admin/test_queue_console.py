@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import unescape
 
-import pytest
 from django.test import Client
 
 from apps.accounts.models import AuditEntry, User
@@ -12,6 +11,7 @@ from apps.quotas.models import Claim, Queue, QueueChange
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.queue_documents import QUEUE_FIELDS
 from controlplane.domain.quotas.queues import QUOTA_FIELDS, QueueState
+from tests.cases import for_each_case
 from tests.factories import usage
 from tests.functional.admin import consoles
 from tests.functional.admin.consoles import at, edit_page, filled, preview, save
@@ -93,7 +93,7 @@ def test_a_refused_change_keeps_the_input_and_saves_nothing(
     assert not QueueChange.objects.exists()
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "label", "message"),
     [
         ({"name": ""}, "Name", "This field is required."),

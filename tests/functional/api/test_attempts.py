@@ -13,6 +13,7 @@ from apps.jobs.models import Attempt, Job, ProgressPoint
 from apps.jobs.selectors import attempt_token
 from apps.models import selectors as registry
 from controlplane.ports.artifacts import StorageFull
+from tests.cases import for_each_case
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company, model_contents
 
@@ -88,7 +89,7 @@ def test_the_same_step_counts_once_and_the_last_report_wins(
     assert attempt.progress["checkpoint"] == {"step": 2}
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     "body",
     [
         {},
@@ -112,7 +113,7 @@ def test_a_point_without_a_step_is_refused(ran: tuple[Job, Attempt]) -> None:
     assert "step" in problem(refused, 422, "report-refused")["detail"]
 
 
-@pytest.mark.parametrize("value", ["oops", True, [1], 10**400], ids=["text", "yes", "list", "huge"])
+@for_each_case("value", ["oops", True, [1], 10**400])
 def test_a_figure_that_is_no_number_is_refused(ran: tuple[Job, Attempt], value: object) -> None:
     refused = Reporter(ran[1]).progress({"step": 1, "eval_loss": value})
     assert "eval_loss must be a number or null" in problem(refused, 422, "report-refused")["detail"]
@@ -143,7 +144,7 @@ def test_an_attempt_that_has_ended_reports_no_more(
     problem(Reporter(attempt).progress({"step": 1}), 401, "authentication-failed")
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     "path",
     [
         "../config.json",
@@ -221,7 +222,7 @@ def test_a_manifest_lists_only_what_arrived(ran: tuple[Job, Attempt]) -> None:
     assert reporter.manifest(kind="model", files=files).status_code == 204
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     "body",
     [
         {"kind": "poem", "files": []},

@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from apps.models.models import CatalogModel, ModelVersion
+from tests.cases import for_each_case
 from tests.functional.api.callers import API
 from tests.integration.company import Company
 
@@ -43,7 +44,7 @@ def test_the_list_is_narrowed_as_the_page_is(engineer: APIClient) -> None:
     assert all(4e9 <= entry["parameters"] < 1e10 for entry in answer)
 
 
-@pytest.mark.parametrize("query", ["modality=smell", "serve=abacus", "hue=red", "size=big"])
+@for_each_case("query", ["modality=smell", "serve=abacus", "hue=red", "size=big"])
 def test_a_value_that_is_none_is_refused(engineer: APIClient, query: str) -> None:
     answer = engineer.get(f"{API}/catalog?{query}")
     assert answer.status_code == 400

@@ -15,6 +15,7 @@ from apps.models.models import Dataset, DatasetVersion, ModelVersion
 from apps.models.reconcilers import folder_imports_reconcile
 from apps.models.services import job_outputs
 from controlplane.ports.artifacts import StorageFull
+from tests.cases import for_each_case
 from tests.functional.api.callers import API, body_of, problem, wrong_fields
 from tests.integration.company import Company, ready_model, rows, stored, write_model
 
@@ -84,7 +85,7 @@ def test_columns_can_be_mapped(engineer: APIClient) -> None:
     assert "instruktion" in str(wrong_fields(wrong))
 
 
-@pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n", b"\xff\xfe\x00"])
+@for_each_case("content", [b"", b"\x89PNG\r\n", b"\xff\xfe\x00"])
 def test_what_is_no_dataset_is_refused(engineer: APIClient, content: bytes) -> None:
     problem(upload(engineer, content), 422, "dataset-refused")
 

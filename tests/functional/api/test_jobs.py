@@ -13,6 +13,7 @@ from apps.jobs.models import Job
 from apps.jobs.services import attempt_progress_store
 from apps.models.models import ModelVersion
 from apps.quotas.models import PriorityClass
+from tests.cases import for_each_case
 from tests.functional.api.callers import API, body_of, problem, wrong_fields
 from tests.integration.company import Company
 
@@ -67,7 +68,7 @@ def test_a_job_beyond_the_pending_claims_of_its_user_is_refused(
     assert Job.objects.count() == 1
 
 
-@pytest.mark.parametrize("split", [[], {"test": 1}, 7])
+@for_each_case("split", [[], {"test": 1}, 7])
 def test_a_split_that_is_not_a_string_is_refused(
     engineer: APIClient, company: Company, split: object
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
@@ -68,14 +67,14 @@ def test_filters_stay_in_the_links(engineer: APIClient, company: Company) -> Non
     assert "state=waiting" in page["next"]
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     "cursor", ["x", "cD1hYmM=", "cD05OTk5OTk5OTk5OTk5OTk5OTk5OTk=", "cD05" + "OTk5" * 1500]
 )
 def test_a_cursor_that_is_none_is_refused(engineer: APIClient, cursor: str) -> None:
     assert "next" in wrong_fields(engineer.get(f"{API}/jobs?cursor={cursor}"))["cursor"]
 
 
-@pytest.mark.parametrize("size", ["0", "201", "ten", "-1", "9" * 5000])
+@for_each_case("size", ["0", "201", "ten", "-1", "9" * 5000])
 def test_a_size_that_is_none_is_refused(engineer: APIClient, size: str) -> None:
     assert size[:40] in wrong_fields(engineer.get(f"{API}/jobs?page_size={size}"))["page_size"]
 

@@ -8,6 +8,7 @@ from apps.jobs.api.views import MAX_FOLLOWERS, LogFollower, TooManyFollowers
 from apps.jobs.models import Attempt, Job
 from controlplane.ports.clusters import LogChunk
 from controlplane.web.log_responses import decode_chunk
+from tests.cases import for_each_case
 from tests.functional.api.callers import API, body_of, problem, wrong_fields
 from tests.integration.company import Company
 
@@ -76,7 +77,7 @@ def test_a_tail_begins_with_a_whole_character() -> None:
     assert decode_chunk(chunk, tail=True) == ("一", 6)
 
 
-@pytest.mark.parametrize("query", ["limit=10", "limit=9999999", "offset=x", "attempt=0"])
+@for_each_case("query", ["limit=10", "limit=9999999", "offset=x", "attempt=0"])
 def test_a_piece_that_is_none_is_refused(
     engineer: APIClient, ran: tuple[Job, Attempt], query: str
 ) -> None:

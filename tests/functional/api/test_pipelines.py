@@ -10,6 +10,7 @@ from rest_framework.test import APIClient
 from apps.jobs.models import Job
 from apps.workflows.models import Pipeline
 from controlplane.domain.common.permissions import Scope
+from tests.cases import for_each_case
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 from tests.integration.company import ENGINE, Company
 from tests.integration.workflows.pipeline_requests import drive, gated, submit
@@ -103,7 +104,7 @@ def test_everything_that_is_wrong_is_said_at_once_and_kept_by_nobody(
     assert not Pipeline.objects.exists()
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "field"),
     [
         ({"steps": []}, "steps"),
@@ -115,7 +116,6 @@ def test_everything_that_is_wrong_is_said_at_once_and_kept_by_nobody(
         ({"name": ""}, "name"),
         ({"speed": 9}, "speed"),
     ],
-    ids=str,
 )
 def test_what_is_no_pipeline_is_refused_with_its_field(
     engineer: APIClient, body: dict[str, Any], changes: dict[str, Any], field: str

@@ -6,6 +6,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from apps.jobs.api.views import JobViewSet
+from tests.cases import for_each_case
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company
 
@@ -32,7 +33,7 @@ def test_broken_json_is_refused(engineer: APIClient) -> None:
     problem(refused, 400, "parse-error")
 
 
-@pytest.mark.parametrize("text", [r'"a\u0000b"', r'"\ud800"', r'{"deep": [{"a": "\u0000"}]}'])
+@for_each_case("text", [r'"a\u0000b"', r'"\ud800"', r'{"deep": [{"a": "\u0000"}]}'])
 def test_texts_that_the_database_cannot_keep_are_refused(engineer: APIClient, text: str) -> None:
     body = f'{{"name": "x", "kind": "finetune", "spec": {{"a": {text}}}}}'
     refused = engineer.post(f"{API}/jobs", body.encode(), content_type="application/json")
@@ -89,7 +90,7 @@ def test_health_needs_no_token() -> None:
     assert answer.json() == {"status": "ok", "database": "answers"}
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("path", "field", "given"),
     [
         ("jobs", "cards", "1"),

@@ -12,6 +12,7 @@ from apps.accounts.models import User
 from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.quotas.queue_documents import QUEUE_FIELDS
+from tests.cases import for_each_case
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 from tests.integration.company import Company
 
@@ -159,7 +160,7 @@ def test_an_invalid_tree_is_refused_with_every_finding(
     assert "cpu is there twice" in str(administrator.post(QUEUES, twice, format="json").json())
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("field", "value"),
     [
         ("name", "two words"),

@@ -15,6 +15,7 @@ from apps.serving.models import ApiKey, Deployment, Replica
 from apps.serving.services import deployments, gateways
 from controlplane.domain.common.resources import MIB
 from controlplane.domain.serving.lifecycle import ReplicaState
+from tests.cases import for_each_case
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company, ready_model
 from tests.s3_servers import store_options
@@ -251,7 +252,7 @@ def test_a_key_is_shown_once_and_revoked(engineer: APIClient) -> None:
     assert engineer.get(f"{API}/keys/{created['uid']}").json()["revoked_at"] is not None
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("field", "value"),
     [
         ("requests_per_minute", 0),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from tests.cases import for_each_case
 from tests.functional.api.callers import wrong_fields
 from tests.integration.company import Company, ready_model
 from tests.unit.domain.sizing.model_configs import DEEPSEEK_V3, QWEN2_7B
@@ -77,7 +78,7 @@ def test_a_chip_without_memory_of_its_own_has_no_limit(engineer: APIClient) -> N
     assert (answer["limit"], answer["fits"], answer["largest_context"]) == (None, True, None)
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "field", "message"),
     [
         ({"chip": "abacus"}, "chip", "unknown chip 'abacus'; known are"),

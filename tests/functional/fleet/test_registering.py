@@ -17,6 +17,7 @@ from controlplane.persistence.encryption import decrypt
 from controlplane.persistence.reasons import with_reasons_as_json
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck
 from tests import factories
+from tests.cases import for_each_case
 from tests.functional.fleet.conftest import text
 
 CREDENTIAL = "apiVersion: v1 # token-of-the-cluster"
@@ -85,7 +86,7 @@ def test_what_fails_is_named_with_its_remedy_and_the_cluster_is_kept_only_if_ask
     assert "mend permissions" in text(browser, f"/fleet/clusters/{row.uid}")
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "message"),
     [
         ({"kubeconfig": "users: []"}, "does not know this kubeconfig"),

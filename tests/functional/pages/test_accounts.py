@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from django.test import Client
 
 from apps.accounts.models import PersonalToken
 from tests import factories
+from tests.cases import for_each_case
 from tests.functional.sample_rows import EmptyCompany
 
 LANDMARKS = ("Home", "Models", "Datasets", "Jobs", "Deployments", "Playground", "Keys", "Fleet")
@@ -88,9 +88,7 @@ def test_the_language_is_switched_by_a_plain_form(browser: Client) -> None:
     assert ">作业<" in response.text
 
 
-@pytest.mark.parametrize(
-    "address", ["/", "/models", "/datasets", "/jobs", "/deployments", "/keys", "/fleet"]
-)
+@for_each_case("address", ["/", "/models", "/datasets", "/jobs", "/deployments", "/keys", "/fleet"])
 def test_chinese_pages_have_no_english_landmarks(browser: Client, address: str) -> None:
     text = browser.get(address, headers={"accept-language": "zh-hans"}).text
     sidebar = text[text.index("<nav") : text.index("</nav>")]

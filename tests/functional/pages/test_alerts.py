@@ -13,6 +13,7 @@ from apps.monitoring.models import AlertGroup, AlertReceiver, AlertRoute, AlertR
 from apps.monitoring.reconcilers.alerts import alerts_reconcile
 from controlplane.persistence.encryption import decrypt
 from tests import factories
+from tests.cases import for_each_case
 from tests.factories.alerts import Alerts
 
 _AT = "/fleet/alerts"
@@ -125,7 +126,7 @@ def test_a_rule_is_made_tried_changed_and_deleted(operator: Client) -> None:
     assert not AlertRule.objects.filter(name="power").exists()
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "says"),
     [
         ({"name": "Power"}, "is not a valid name"),

@@ -47,7 +47,7 @@ def test_what_the_fleet_has_stands_first_with_its_cards(browser: Client) -> None
     assert "3 of 3 available" in shown
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("query", "there", "absent"),
     [
         ("text=910B3", "ascend-910b3", "nvidia-h800"),
@@ -106,7 +106,7 @@ def test_another_name_leads_to_the_chip_and_an_unknown_one_nowhere(browser: Clie
     assert browser.get("/api/v1/chips/910B3").json()["name"] == "ascend-910b3"
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("path", "said"),
     [
         ("nvidia-h800?code=79", "L6 · isolate the card"),

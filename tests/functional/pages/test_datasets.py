@@ -10,6 +10,7 @@ from django.http import FileResponse
 from django.test import Client
 
 from apps.models.models import Artifact, Dataset, DatasetVersion
+from tests.cases import for_each_case
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 
@@ -149,7 +150,7 @@ def test_there_are_no_rows_of_a_split_that_is_none(
     assert browser.get(address).status_code == 404
 
 
-@pytest.mark.parametrize("place", ["999999999", "-3", "x", "٣", "9" * 40])
+@for_each_case("place", ["999999999", "-3", "x", "٣", "9" * 40])
 def test_an_offset_beyond_the_rows_is_not_an_error(
     browser: Client, filled: FilledCompany, place: str
 ) -> None:

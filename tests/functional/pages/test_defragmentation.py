@@ -11,6 +11,7 @@ from apps.accounts.models import AuditEntry, Team, User
 from apps.quotas.models import Claim, Defragmentation
 from controlplane.domain.common.permissions import TeamRole
 from tests import factories
+from tests.cases import for_each_case
 from tests.factories.crowds import crowd
 
 pytestmark = pytest.mark.django_db
@@ -135,7 +136,7 @@ def test_a_dry_run_by_rest_returns_the_plan(browser: Client, scattered: None) ->
     assert [one["uid"] for one in listed["results"]] == [response.json()["uid"]]
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("body", "field"),
     [
         ({"purpose": "room_for"}, "claim"),

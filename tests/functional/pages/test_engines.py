@@ -13,6 +13,7 @@ from apps.serving.models import Deployment, Revision
 from apps.serving.selectors.revision_configurations import engine_choices
 from controlplane.ports.adapter_registry import all_chips, engine_names
 from controlplane.ports.engines import ModelFacts
+from tests.cases import for_each_case
 from tests.functional.sample_rows import FilledCompany
 
 pytestmark = pytest.mark.django_db
@@ -137,7 +138,7 @@ def test_a_deployment_may_wait_for_a_chip_that_is_not_here_with_its_engine_and_f
     assert revision.spec["parallel"]["data"] == 2
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "message"),
     [
         (

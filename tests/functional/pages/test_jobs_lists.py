@@ -12,6 +12,7 @@ from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON
 from controlplane.web.reasons import render_reason
 from tests import factories
+from tests.cases import for_each_case
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 HTMX = {"HX-Request": "true"}
@@ -21,7 +22,7 @@ def names(client: Client, query: str) -> set[str]:
     return {row.job.name for row in client.get(f"/jobs?{query}").context["rows"]}
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("query", "expected"),
     [
         ("state=failed", {"ran out of disk"}),
@@ -188,7 +189,7 @@ def test_filters_are_renamed_and_deleted(browser: Client, empty: EmptyCompany) -
     assert list(SavedFilter.objects.all()) == [other]
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("name", "query", "message"),
     [
         ("", "state=failed", "name of 1 to 60 characters"),

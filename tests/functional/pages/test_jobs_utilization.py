@@ -14,6 +14,7 @@ from apps.models.models import ModelVersion
 from controlplane.domain.common.accelerators import Dtype
 from controlplane.ports import adapter_registry
 from tests import factories
+from tests.cases import for_each_case
 from tests.functional.sample_rows import EmptyCompany
 from tests.unit.domain.sizing.model_configs import QWEN2_7B
 
@@ -65,7 +66,7 @@ def test_sixty_percent_meets_the_target(browser: Client, job: Job) -> None:
     assert "meets the target of 60 %" in browser.get(f"/jobs/{job.uid}").text
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("chip", "progress"),
     [
         # A processor has no published rate.

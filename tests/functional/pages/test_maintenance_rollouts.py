@@ -11,6 +11,7 @@ from apps.fleet.models import Cluster
 from apps.monitoring.models import Rollout
 from apps.monitoring.reconcilers.maintenance_rollouts import maintenance_rollouts_reconcile
 from tests import factories
+from tests.cases import for_each_case
 
 _AT = "/fleet/rollouts"
 
@@ -68,7 +69,7 @@ def test_a_rollout_is_begun_watched_paused_and_cancelled(
     assert "driver 580" in text_of(operator, _AT)
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "says"),
     [
         ({"labels": "rack"}, "Each line must have the form label=value."),

@@ -11,6 +11,7 @@ from django.test import Client
 from apps.accounts.models import AuditEntry
 from apps.workflows.models import Pipeline, Step
 from tests import factories
+from tests.cases import for_each_case
 from tests.functional.pages.test_repeated_forms import token
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
@@ -108,7 +109,7 @@ def test_a_gate_is_filled_in_and_its_figure_is_measured(
     assert measure.spec["metrics"] == ["exact_match", "perplexity"]
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "name", "reason"),
     [
         ({"tune-learning_rate": "-1"}, "tune-learning_rate", "learning_rate must be"),
@@ -127,7 +128,6 @@ def test_a_gate_is_filled_in_and_its_figure_is_measured(
         ({"shrink-output_name": "no slug!"}, "shrink-output_name", "Latin letters"),
         ({"dataset_version": ""}, "dataset_version", "required"),
     ],
-    ids=str,
 )
 def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_stays(
     browser: Client, form: dict[str, str], changes: dict[str, str], name: str, reason: str

@@ -11,6 +11,7 @@ from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, ModelVersion
 from controlplane.domain.registry.versions import GateDecision
 from tests import factories
+from tests.cases import for_each_case
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 
@@ -58,7 +59,7 @@ def test_a_quantization_is_submitted_with_what_was_left_open_filled_in(
     assert clone.context["form"]["perplexity_increase"].value() == 0.1
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "field", "message"),
     [
         (

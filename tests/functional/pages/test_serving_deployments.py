@@ -29,6 +29,7 @@ from controlplane.domain.serving.lifecycle import WeightDownloadState
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from gateway.operations import FORMATS, RouteOperation
 from tests import factories
+from tests.cases import for_each_case
 from tests.functional.api.callers import caller
 from tests.functional.sample_rows import FilledCompany
 from tests.integration.company import safetensors, stored
@@ -91,7 +92,7 @@ def chart(client: Client, filled: FilledCompany, name: str, window: str = "hour"
     return answer.json()
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("query", "names"),
     [
         ("", {"parcels", "shaky"}),

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from tests import factories
+from tests.cases import for_each_case
 from tests.functional.sample_rows import EmptyCompany
 
 ADDRESS = "/models/sizing"
@@ -68,7 +69,7 @@ def test_an_estimate_that_does_not_fit_suggests_changes(
     assert "use more cards, a chip with more memory, or fewer bits per weight" in text
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("asked", "message"),
     [
         ({"tensor": "3", "cards": "8", "task": "train"}, "3 does not divide 8"),

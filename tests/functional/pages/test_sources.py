@@ -27,6 +27,7 @@ from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from controlplane.persistence.encryption import decrypt
 from controlplane.ports.telemetry import RejectedReading, TelemetryBatch
 from tests import factories
+from tests.cases import for_each_case
 from tests.contract.web_servers import web_server
 from tests.functional.pages.conftest import logged_in
 from tests.functional.pages.reading import CHINESE, single_line, text_of
@@ -121,7 +122,7 @@ def test_a_prometheus_is_made_with_what_was_filled_in_only(
     assert "job=&quot;dcgm&quot;" in text_of(operator, f"{_AT}/{Source.objects.get().uid}")
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "said"),
     [
         ({"name": "Not Good"}, "enter a name of up to 60 lower-case letters, digits and hyphens"),

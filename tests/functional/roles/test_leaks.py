@@ -48,7 +48,7 @@ REFERENCES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "field", "value"), REFERENCES)
+@for_each_case(("path", "field", "value"), REFERENCES)
 def test_objects_of_another_team_are_refused_like_unknown_ones(
     undone: World, path: str, field: str, value: str
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.token_estimates import estimate_prompt_tokens
+from tests.cases import for_each_case
 from tests.integration.gateway.clients import post, user_message
 from tests.integration.gateway.conftest import SECRET
 from tests.integration.gateway.control_planes import FakeControl, key_of
@@ -160,7 +161,7 @@ def test_half_a_surrogate_pair_is_refused_with_where_it_is(
     assert status == 200
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     "body",
     [
         b'{"model":"\\udc00","messages":[{"role":"user","content":"x"}]}',

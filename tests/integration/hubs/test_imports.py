@@ -36,6 +36,7 @@ from controlplane.domain.registry.model_hubs import HubImportRefused
 from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.ports.model_hubs import HubUnreachable
+from tests.cases import for_each_case
 from tests.hubs import COMMIT, LocalHub, local_hub
 from tests.integration.company import Company, model_contents, safetensors
 
@@ -254,7 +255,7 @@ def test_a_token_is_sent_to_the_hub_but_not_to_redirect_targets(
     assert _turn() == 1
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("repository", "revision", "message"),
     [
         ("no-owner", "main", "a repository must be owner/name"),

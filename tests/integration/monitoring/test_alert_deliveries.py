@@ -27,6 +27,7 @@ from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.rules import AlertSeverity
 from controlplane.persistence.encryption import decrypt, secrets_reencrypt
+from tests.cases import for_each_case
 from tests.contract.web_servers import WebServer
 from tests.integration.monitoring.alerts import after, create_receiver, create_rule, seen
 from tests.integration.monitoring.conftest import Office, Postbox
@@ -215,7 +216,7 @@ def test_an_address_is_kept_encrypted_and_sealed_anew(
     assert decrypt(row.secret) == b"s3cret"
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "field"),
     [
         ({"name": " "}, "name"),

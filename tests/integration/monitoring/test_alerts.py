@@ -26,6 +26,7 @@ from controlplane.domain.alerts.rules import DEFAULTS, MEASURES, parse_rule
 from controlplane.domain.rules.conditions import RuleState
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from tests import factories
+from tests.cases import for_each_case
 from tests.integration.monitoring.alerts import (
     HOT,
     NOON,
@@ -254,7 +255,7 @@ def test_one_rule_that_cannot_be_judged_spoils_no_other(office: Office) -> None:
     assert (whole.error, whole.evaluated_at) == ("", NOON)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each_case("measure", MEASURES)
 def test_every_measure_can_be_read(office: Office, measure: str) -> None:
     factories.cluster()
     rule = parse_rule({**HOT, "measure": measure, "group_by": []})

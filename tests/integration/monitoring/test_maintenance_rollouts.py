@@ -35,6 +35,7 @@ from controlplane.ports.clusters import (
 )
 from controlplane.ports.launches import Launch
 from tests import factories
+from tests.cases import for_each_case
 from tests.integration.monitoring.wards import NOON, ward
 
 ARGV = ("/usr/bin/update-driver", "--to", "580")
@@ -298,7 +299,7 @@ def test_a_command_on_this_machine_is_for_administrators_of_the_company(root: Us
         begun(otto, here, argv=(), burn_in=True)
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "wrong"),
     [
         ({"name": " "}, "name"),

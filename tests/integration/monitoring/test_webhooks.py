@@ -19,6 +19,7 @@ from controlplane.domain.alerts.deliveries import MOST_GIVEN_UP, PAUSES, Deliver
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.outbound.egress import EgressPolicy
+from tests.cases import for_each_case
 from tests.contract.web_servers import WebServer, web_server
 from tests.integration.monitoring.conftest import Office
 from tests.integration.monitoring.notifications import notify
@@ -197,7 +198,7 @@ def test_an_address_that_turns_inward_later_is_not_called_and_given_up_at_once(
     assert receiver.requests == []
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("url", "reason"),
     [
         ("http://hooks.example.com", "the scheme http is not allowed; allowed are https"),
@@ -217,7 +218,7 @@ def test_an_address_that_may_not_be_called_is_refused_when_it_is_entered(
     assert refusal.value.field == "url"
 
 
-@pytest.mark.parametrize("kinds", [[], ["webhook.disabled"], ["job.exploded"]])
+@for_each_case("kinds", [[], ["webhook.disabled"], ["job.exploded"]])
 def test_what_cannot_be_sent_cannot_be_chosen(
     office: Office, receiver: WebServer, kinds: list[str]
 ) -> None:

@@ -26,6 +26,7 @@ from controlplane.domain.quotas.queue_documents import QueueDocument
 from controlplane.domain.quotas.queue_files import InvalidQueueFile
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota
 from controlplane.outbox.models import OutboxMessage
+from tests.cases import for_each_case
 from tests.integration.company import Company, entitle
 
 FILE = """
@@ -132,7 +133,7 @@ def test_a_pruned_import_retires_what_the_file_does_not_name(company: Company, c
     }
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("text", "message"),
     [
         (

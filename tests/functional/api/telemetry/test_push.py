@@ -31,6 +31,7 @@ from controlplane.domain.health.faults import SignalOrigin
 from controlplane.ports.adapter_registry import geometries_on_node
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests import factories
+from tests.cases import for_each_case
 from tests.functional.api.telemetry.batches import PUSH, send, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nothing_counted")]
@@ -108,7 +109,7 @@ def test_a_token_speaks_for_no_other_node(token: str) -> None:
     assert not CardMetrics.objects.filter(card__node__name="n1").exists()
 
 
-@pytest.mark.parametrize("bad", ["", "nft-unknown", "né", "x" * 5000])
+@for_each_case("bad", ["", "nft-unknown", "né", "x" * 5000])
 def test_an_unknown_token_is_refused(token: str, bad: str) -> None:
     answer = send(bad, text())
     assert answer.status_code == 401
@@ -176,7 +177,7 @@ def test_a_packed_text_is_unpacked_within_a_bound(token: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("changes", "status", "field"),
     [
         ({"sequence": 0}, 400, "X-Ninefold-Sequence"),
@@ -198,7 +199,6 @@ def test_a_packed_text_is_unpacked_within_a_bound(token: str) -> None:
         ({"Content_Encoding": "br"}, 415, None),
         ({"content_type": "application/json"}, 415, None),
     ],
-    ids=str,
 )
 def test_what_is_wrong_with_a_batch_is_said_and_nothing_is_kept(
     token: str, changes: dict[str, Any], status: int, field: str | None
