@@ -289,14 +289,14 @@ class GuardedProtocol(HttpToolsProtocol):
             self._bytes += len(data)
             if self._bytes > self._guard.limits.max_header_bytes:
                 self._refuse_headers()
-        elif self._is_kept_alive():
+        elif self._awaits_next_request():
             # The response came before the end of the body, whose data stopped uvicorn's timer.
             self._unset_keepalive_if_required()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
 
-    def _is_kept_alive(self) -> bool:
+    def _awaits_next_request(self) -> bool:
         """Whether the last request and its response are complete, and the connection is not to be closed."""
         answered = self._incomplete_request_cycle() is None
         return answered and self._phase is _Phase.IDLE and not self._refused
