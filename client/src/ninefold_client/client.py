@@ -162,8 +162,7 @@ class Client:
         self, path: str, body: Mapping[str, Any] | None = None, **query: str | int | bool
     ) -> Any:
         """Send a POST with an idempotency key; raises as :meth:`get`."""
-        headers = {IDEMPOTENCY_KEY: uuid4().hex}
-        return self._json("POST", path, body=body or {}, query=query, headers=headers)
+        return self.request("POST", path, body=body or {}, query=query)
 
     def patch(self, path: str, body: Mapping[str, Any], **query: str | int | bool) -> Any:
         """Send a PATCH; raises as :meth:`get`."""
@@ -176,6 +175,13 @@ class Client:
     def delete(self, path: str) -> Any:
         """Send a DELETE; raises as :meth:`get`."""
         return self._json("DELETE", path)
+
+    def request(
+        self, method: str, path: str, *, body: Mapping[str, Any] | None = None, query: Query
+    ) -> Any:
+        """Send a request, a POST with an idempotency key; raises as :meth:`get`."""
+        headers = {IDEMPOTENCY_KEY: uuid4().hex} if method == "POST" else None
+        return self._json(method, path, body=body, query=query, headers=headers)
 
     def list_all(
         self, path: str, **query: str | int | bool | list[str]

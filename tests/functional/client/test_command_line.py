@@ -12,11 +12,13 @@ from threading import Event, Thread, Timer
 
 import pytest
 import yaml
-from django.db import connection
+from django.db import connection, transaction
+from django.utils import timezone
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from apps.accounts.models import User
+from apps.console.api import api_collections
 from apps.jobs.models import Job
 from apps.models import selectors as registry
 from apps.monitoring.models import AlertRule
@@ -30,10 +32,12 @@ from ninefold_client.cli.objects import watched_rows
 from ninefold_client.client import Client
 from ninefold_client.code_archives import pack_folder
 from ninefold_client.generated.api.jobs.jobs_list import jobs_list
-from ninefold_client.resources import resource_by_name
+from ninefold_client.resources import RESOURCES, resource_by_name
 from ninefold_client.watch import WatchUnsupported, watch
+from tests import factories
 from tests.contract.waiting import until
 from tests.functional.client.conftest import Ninefold, token_of
+from tests.functional.sample_rows import EmptyCompany, fill
 from tests.integration.company import Company
 from tests.integration.serving.deployments import configuration, ready_deployment, replicas_of
 from tests.s3_servers import store_options
@@ -471,3 +475,97 @@ def test_a_folder_is_uploaded_and_its_program_runs_as_a_job(
     assert refused.exit_code == 1
     assert "outside is a symbolic link" in refused.errors
     assert Job.objects.count() == 3
+
+
+#: What the command line reads by other commands, or by ``ninefold api`` only.
+WITHOUT_A_RESOURCE = {
+    "defragmentation-plans",
+    "deliveries",
+    "held-back",
+    "me",
+    "model-versions/folders",
+    "notifications",
+    "queue-changes",
+    "queue-tree",
+    "status",
+    "storage",
+    "storage/plan",
+    "storage/runs",
+    "topology",
+    "usage",
+    "usage/days",
+    "usage/months",
+    "usage/records",
+    "usage/totals",
+    "what-ifs",
+}
+
+
+def test_every_resource_is_listed_and_described(
+    ninefold: Ninefold, administrator: User, live_server: LiveServer, company: Company
+) -> None:
+    with transaction.atomic():
+        filled = fill(EmptyCompany(team=company.team, user=company.engineer, queue=company.queue))
+    factories.firing_alerts(actor=administrator, at=timezone.now())
+    signed_in = ninefold("login", live_server.url, "--token", "-", text=token_of(administrator))
+    assert signed_in.exit_code == 0, signed_in.errors
+    listed = set()
+    for resource in RESOURCES:
+        found = ninefold("get", resource.name, "-o", "json")
+        assert found.exit_code == 0, f"{resource.name}: {found.errors}"
+        table = ninefold("get", resource.name)
+        assert table.exit_code == 0, f"{resource.name}: {table.errors}"
+        rows = json.loads(found.output)
+        if rows:
+            listed.add(resource.name)
+            assert resource.name_of(rows[0]) in table.output
+            named = resource.name_of if resource.is_complete else resource.uid_of
+            shown = ninefold("describe", resource.name, named(rows[0]))
+            assert shown.exit_code == 0, f"{resource.name}: {shown.errors}"
+    assert {
+        "alerts",
+        "artifacts",
+        "audit-events",
+        "chips",
+        "claims",
+        "dataset-versions",
+        "engines",
+        "evaluations",
+        "faults",
+    } <= listed
+    assert filled.running.name in ninefold("get", "jobs").output
+
+
+def test_each_collection_of_the_api_is_a_resource_or_named_here(company: Company) -> None:
+    paths = {each.path.removeprefix("/api/v1/") for each in api_collections()}
+    assert paths >= WITHOUT_A_RESOURCE
+    assert sorted(paths - WITHOUT_A_RESOURCE - {each.path for each in RESOURCES}) == []
+
+
+def test_any_operation_is_called_by_its_path(
+    signed_in: Ninefold, company: Company, tmp_path: Path
+) -> None:
+    created = signed_in("api", "/api/v1/keys", "-f", f"team={company.team.slug}", "-f", "name=7 a")
+    assert created.exit_code == 0, created.errors
+    key = json.loads(created.output)
+    found = json.loads(signed_in("api", f"keys?team={company.team.slug}&page_size=1").output)
+    assert [row["uid"] for row in found["results"]] == [key["uid"]]
+    body = tmp_path / "body.json"
+    body.write_text('{"name": "other"}')
+    changed = signed_in("api", "-X", "PATCH", f"keys/{key['uid']}", "--input", str(body))
+    assert json.loads(changed.output)["name"] == "other"
+    deleted = signed_in("api", "-X", "DELETE", f"keys/{key['uid']}")
+    assert (deleted.exit_code, deleted.output) == (0, "")
+
+    for arguments, code, message in (
+        (("keys/none",), 1, "not-found"),
+        (("keys", "-f", "name"), 2, "a field is"),
+        (("keys", "-X", "GET", "-f", "a=1"), 2, "no body"),
+        (("keys", "--input", str(tmp_path / "missing")), 2, "cannot be read"),
+        (("keys", "--input", str(tmp_path / "missing"), "-f", "a=1"), 2, "not by both"),
+    ):
+        done = signed_in("api", *arguments)
+        assert (
+            done.exit_code,
+            message in done.errors.lower().replace("name=value", "NAME=VALUE"),
+        ) == (code, True), done.errors

@@ -44,6 +44,7 @@ for _command in (
     apply.diff,
     apply.delete,
     objects.quota,
+    objects.api,
     jobs.logs,
     jobs.events,
     serving.deploy,

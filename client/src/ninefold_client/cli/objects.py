@@ -1,13 +1,16 @@
-"""``get``, ``describe``, ``watch`` and ``quota``."""
+"""``get``, ``describe``, ``watch``, ``quota`` and ``api``."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import httpx
 import typer
 
 from ninefold_client.apply import KINDS, manifests_of_objects
@@ -17,6 +20,7 @@ from ninefold_client.cli.output import (
     OutputOption,
     print_error,
     print_fields,
+    print_json,
     print_objects,
     print_table,
     print_yaml,
@@ -220,3 +224,77 @@ def manifests_of(filename: str) -> list[Manifest]:
             f"there is no file or folder {filename!r}; give one that exists, or - for standard input"
         )
     return read_manifests(path, kinds=KINDS)
+
+
+class Method(StrEnum):
+    """Methods of the REST API."""
+
+    GET = "GET"
+    POST = "POST"
+    PUT = "PUT"
+    PATCH = "PATCH"
+    DELETE = "DELETE"
+
+
+def api(
+    ctx: typer.Context,
+    path: Annotated[
+        str, typer.Argument(help="Path of the operation, for example faults?standing=true.")
+    ],
+    method: Annotated[
+        Method | None,
+        typer.Option("--method", "-X", help="Default: GET, with a body POST."),
+    ] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--field",
+            "-f",
+            help="NAME=VALUE of the body; a value is JSON, or else text. May be repeated.",
+        ),
+    ] = None,
+    body: Annotated[
+        Path | None, typer.Option("--input", help="File with the JSON body; - for standard input.")
+    ] = None,
+) -> None:
+    """Call an operation of the REST API and print its JSON response."""
+    if fields and body:
+        raise typer.BadParameter("give the body by --field or by --input, not by both")
+    content = _fields_of_body(fields) if fields else _json_of_file(body) if body else None
+    chosen = method or (Method.GET if content is None else Method.POST)
+    if content is not None and chosen in {Method.GET, Method.DELETE}:
+        raise typer.BadParameter(f"{chosen} has no body; append parameters to the path")
+    if chosen is Method.POST:
+        content = content or {}
+    address = httpx.URL(path.removeprefix("/").removeprefix("api/v1/"))
+    query = {name: address.params.get_list(name) for name in address.params}
+    with connected(ctx) as client:
+        answer = client.request(chosen, address.path, body=content, query=query)
+    if answer is not None:
+        print_json(answer)
+
+
+def _fields_of_body(fields: list[str]) -> dict[str, Any]:
+    values = {}
+    for text in fields:
+        name, separator, value = text.partition("=")
+        if not (name and separator):
+            raise typer.BadParameter(f"a field is NAME=VALUE, got {text!r}")
+        try:
+            values[name] = json.loads(value)
+        except ValueError:
+            values[name] = value
+    return values
+
+
+def _json_of_file(path: Path) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if path == Path("-") else path.read_text(encoding="utf-8")
+        content = json.loads(text)
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise typer.BadParameter(f"{path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise typer.BadParameter(f"{path} is not a JSON object")
+    return content
