@@ -336,7 +336,8 @@ class WeightCache:
                     progress.add(-size)
                     size = 0
                 os.lseek(handle, size, os.SEEK_SET)
-                while chunk := response.read(min(_CHUNK, blob.size + 1 - size)):
+                # What has arrived is stored even if the connection is reset before the rest of a chunk.
+                while chunk := response.read1(min(_CHUNK, blob.size + 1 - size)):
                     size += len(chunk)
                     if size > blob.size:
                         os.ftruncate(handle, 0)

@@ -66,6 +66,8 @@ TEAMS_THINGS = {
     "serving.Route",
     "serving.RouteBackend",
     "serving.GatewayCall",
+    "serving.WeightDownload",
+    "serving.WeightDownloadTransition",
     "workflows.Pipeline",
     "workflows.PipelineTransition",
     "workflows.Step",
