@@ -1,8 +1,8 @@
 """``make release VERSION=x.y.z``: date the changelog, set the version, commit and tag; nothing is pushed.
 
 A second commit then sets the next development version, so that later builds differ from the release and replace it
-in an upgrade. The version of the product is ``project.version`` in ``pyproject.toml``, which the product reads from its
-installed package. :data:`COPIES` are the files that cannot read it.
+in an upgrade. The version of the product is ``project.version`` in ``pyproject.toml``, which the product reads
+from its installed package; :data:`COPIES` are the files that cannot read it.
 """
 
 from __future__ import annotations
