@@ -465,9 +465,10 @@ def test_prune_deletes_only_what_the_set_applied_before(
     assert administered(*names[:4]).exit_code == 2
     assert administered(*names).exit_code == 0
     file = folder / "company.yaml"
+    documents = file.read_text().split("---")
     remaining = [
         one
-        for one in file.read_text().split("---")
+        for one in documents
         if not any(
             f"kind: {kind}\n" in one for kind in ("Queue", "AlertRoute", "Deployment", "Route")
         )
@@ -511,6 +512,20 @@ def test_prune_deletes_only_what_the_set_applied_before(
     assert sorted(queues) == ["queue/by-hand", "queue/default"]
     again = administered(*names)
     assert (again.exit_code, "deleted" in again.output) == (0, False), again
+
+    # The merge that removed the queue is reverted.
+    file.write_text(
+        "---".join([*remaining, next(one for one in documents if "kind: Queue\n" in one)])
+    )
+    uid = Queue.objects.get(name="vision").uid
+    for said in ("created", "unchanged"):
+        reverted = administered(*names)
+        assert reverted.exit_code == 0, reverted
+        assert f"Queue/vision {said}" in reverted.output.splitlines()
+    assert administered("diff", "-f", str(file), "--exit-code").exit_code == 0
+    queue = Queue.objects.get(uid=uid)
+    assert (queue.name, queue.weight, queue.retired_at) == ("vision", 2, None)
+    assert ApplySet.objects.get().objects_of_set.filter(kind="Queue", object_uid=uid).exists()
     assert {one.kind for one in ApplySet.objects.get().objects_of_set.all()} >= {"Team", "Job"}
 
 
@@ -666,6 +681,40 @@ def test_a_job_is_printed_with_its_cards_and_memory(signed_in: Ninefold, company
     assert Job.objects.get(name="copy").shape == Job.objects.get(name="wide").shape
 
 
+def test_an_empty_list_of_documents_is_applied_without_an_error(
+    signed_in: Ninefold, company: Company, tmp_path: Path
+) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    empty = folder / "empty.yaml"
+    empty.touch()
+    printed = signed_in("get", "webhooks", "-o", "yaml")
+    assert (printed.exit_code, printed.output) == (0, "")
+    for command in (("apply",), ("apply", "--dry-run"), ("diff", "--exit-code")):
+        for file, source in (("-", "standard input"), (str(empty), str(empty))):
+            done = signed_in(*command, "-f", file, text=printed.output)
+            assert (done.exit_code, done.output) == (0, ""), done
+            assert done.errors == f"{source} contains no document; nothing to apply.\n"
+
+    refused = {
+        (
+            "apply",
+            "-f",
+            "-",
+            "--prune",
+            "--set",
+            "s",
+        ): "--prune would delete all objects of the set",
+        ("diff", "-f", "-", "--prune", "--set", "s"): "--prune would delete all objects of the set",
+        ("apply", "-f", str(folder)): f"{folder} contains no document",
+        ("apply", "-f", "missing.yaml"): "there is no file or folder 'missing.yaml'",
+        ("job", "submit", "-f", str(empty)): "there is no job to submit",
+    }
+    for arguments, said in refused.items():
+        done = signed_in(*arguments)
+        assert (done.exit_code, said in done.errors) == (1, True), done
+
+
 def test_the_documents_of_the_pages_pass_a_dry_run(
     administered: Ninefold, company: Company, tmp_path: Path
 ) -> None:
@@ -711,7 +760,6 @@ def test_the_commands_of_gitops_apply_its_documents_and_find_a_difference(
         if [one.exit_code for one in outcomes] != [0, 1, 0, 0] or queue.weight != 2:
             faulty[file.name] = outcomes
         assert administered("delete", "queue", "vision", "--yes").exit_code == 0
-        Queue.objects.filter(name="vision").delete()
         assert administered("delete", "pc", "hotfix", "--yes").exit_code == 0
     assert not faulty
 
