@@ -116,7 +116,7 @@ wheel: development ## Build wheels and source distributions of server and client
 	$(BIN)/python -m hatchling build --target sdist --target wheel --directory dist
 	cd client && $(abspath $(BIN))/python -m hatchling build --target sdist --target wheel --directory $(abspath dist)
 
-release: development ## Date the changelog, set the version, commit and tag; no push (VERSION=0.2.0)
+release: development ## Date the changelog, set the version, commit, tag, set the next version; no push (VERSION=0.2.0)
 	@$(BIN)/python -m tests.release $(VERSION)
 
 format: development ## Put the code into its shape

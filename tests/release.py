@@ -1,7 +1,8 @@
 """``make release VERSION=x.y.z``: date the changelog, set the version, commit and tag; nothing is pushed.
 
-The version of the product is ``project.version`` in ``pyproject.toml``, which the product reads from its installed
-package. :data:`COPIES` are the files that cannot read it.
+A second commit then sets the next development version, so that later builds differ from the release and replace it
+in an upgrade. The version of the product is ``project.version`` in ``pyproject.toml``, which the product reads
+from its installed package; :data:`COPIES` are the files that cannot read it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
+
+from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = "pyproject.toml"
@@ -42,7 +45,7 @@ _UNRELEASED = "## [Unreleased]"
 
 
 class ReleaseRefused(Exception):
-    """The release was not created; the message says what to do. No file has changed."""
+    """A release, or a step of it, was not created; the message says what to do. No file has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +72,16 @@ def require_later_version(version: str, *, current: str) -> None:
         raise ReleaseRefused(
             f"VERSION is {version!r}; it must be three numbers: make release VERSION=0.2.0"
         )
-    if _version_numbers(version) <= _version_numbers(current):
+    if Version(version) <= Version(current):
         raise ReleaseRefused(f"VERSION is {version}; it must be later than the current {current}")
 
 
-def _version_numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+def next_development_version(version: str) -> str:
+    """The version of what follows a release: of the next minor one, or after a patch release of the next patch."""
+    major, minor, patch = Version(version).release
+    if patch:
+        return f"{major}.{minor}.{patch + 1}.dev0"
+    return f"{major}.{minor + 1}.0.dev0"
 
 
 def dated_changelog(changelog: str, *, version: str, day: date) -> ReleaseNotes:
@@ -120,8 +127,9 @@ def files_with_version(root: Path, *, current: str, version: str) -> dict[str, s
 
 
 def create_release(*, root: Path, version: str, day: date) -> str:
-    """Write the files, commit them as ``release: <version>`` and tag the commit; return the name of the tag.
+    """Commit the files as ``release: <version>``, tag the commit, and commit the next development version.
 
+    :return: the name of the tag.
     :raises ReleaseRefused: if the version, the working tree or the changelog does not permit it, or git fails.
     """
     current = current_version(root)
@@ -140,16 +148,36 @@ def create_release(*, root: Path, version: str, day: date) -> str:
     )
     files = files_with_version(root, current=current, version=version)
     files[CHANGELOG] = notes.changelog
+    _commit(root, files, message=f"release: {version}")
+    _git(root, "tag", "--annotate", "--cleanup=verbatim", "--message",
+         f"Ninefold {version}\n\n{notes.section}\n", tag)  # fmt: skip
+    following = next_development_version(version)
+    try:
+        _commit(
+            root,
+            files_with_version(root, current=version, version=following),
+            message=f"release: set the development version {following}",
+        )
+    except ReleaseRefused as refusal:
+        raise ReleaseRefused(
+            f"{tag} is committed and tagged, but the version {following} could not be set ({refusal}); "
+            "set it in the files of COPIES in tests/release.py and commit them"
+        ) from refusal
+    return tag
+
+
+def _commit(root: Path, files: Mapping[str, str], *, message: str) -> None:
+    """Write and commit the files.
+
+    :raises ReleaseRefused: if git fails; then the files are as they were.
+    """
     try:
         for name, text in files.items():
             (root / name).write_text(text, encoding="utf-8")
-        _git(root, "commit", "--quiet", "--message", f"release: {version}", "--", *files)
+        _git(root, "commit", "--quiet", "--message", message, "--", *files)
     except ReleaseRefused:
         _git(root, "restore", "--staged", "--worktree", "--", *files)
         raise
-    _git(root, "tag", "--annotate", "--cleanup=verbatim", "--message",
-         f"Ninefold {version}\n\n{notes.section}\n", tag)  # fmt: skip
-    return tag
 
 
 def _git(root: Path, *arguments: str) -> str:
@@ -169,7 +197,11 @@ def main(arguments: list[str]) -> int:
     except ReleaseRefused as refusal:
         sys.stderr.write(f"release: {refusal}\n")
         return 1
-    sys.stdout.write(f"committed and tagged {tag}; publish it with: git push origin HEAD {tag}\n")
+    sys.stdout.write(
+        f"committed and tagged {tag}, and set the development version {current_version(ROOT)} after it\n"
+        f"publish it: git push origin HEAD {tag}\n"
+        f"build its wheels: git checkout {tag} && make wheel\n"
+    )
     return 0
 
 
