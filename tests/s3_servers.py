@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,6 +27,7 @@ import pytest
 from botocore.config import Config
 
 from tests.contract.waiting import until
+from tests.contract.web_servers import CompanyAuthority, make_authority
 
 KEYS: Mapping[str, str] = {
     "AWS_ACCESS_KEY_ID": os.environ.get("AWS_ACCESS_KEY_ID", "test-access-key"),
@@ -45,11 +47,16 @@ MOTO = (
 
 
 @contextmanager
-def s3_server() -> Iterator[str]:
-    """The URL of a server that runs during the block."""
-    if given := os.environ.get("NINEFOLD_TEST_S3_URL"):
+def s3_server(*, authority: CompanyAuthority | None = None) -> Iterator[str]:
+    """The URL of a server that runs during the block; with HTTPS if there is an authority.
+
+    The one that ``NINEFOLD_TEST_S3_URL`` names is used for plain HTTP only.
+    """
+    given = os.environ.get("NINEFOLD_TEST_S3_URL")
+    if given and authority is None:
         yield given
         return
+    pem = str(authority.server) if authority else ""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -65,6 +72,7 @@ def s3_server() -> Iterator[str]:
                 "127.0.0.1",
                 "-p",
                 str(port),
+                *(("--ssl-cert", pem, "--ssl-key", pem) if pem else ()),
             ],
             stdout=output,
             stderr=output,
@@ -72,7 +80,7 @@ def s3_server() -> Iterator[str]:
         )
         try:
             until(lambda: _accepts(port), what="the S3 server accepts connections", within=60)
-            yield f"http://127.0.0.1:{port}"
+            yield f"{'https' if pem else 'http'}://127.0.0.1:{port}"
         finally:
             process.kill()
             process.wait()
@@ -84,15 +92,15 @@ def _accepts(port: int) -> bool:
     return False
 
 
-def new_bucket(url: str) -> str:
+def new_bucket(url: str, *, ca_file: str = "") -> str:
     """Create a bucket and return its name."""
     name = f"ninefold-{secrets.token_hex(6)}"
-    client(url).create_bucket(Bucket=name)
+    client(url, ca_file).create_bucket(Bucket=name)
     return name
 
 
 @cache
-def client(url: str) -> Any:
+def client(url: str, ca_file: str = "") -> Any:
     """A client of the server itself, for assertions."""
     return boto3.session.Session(
         aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"],
@@ -101,6 +109,7 @@ def client(url: str) -> Any:
         "s3",
         endpoint_url=url,
         region_name="us-east-1",
+        verify=ca_file or None,
         config=Config(
             s3={"addressing_style": "path"},
             request_checksum_calculation="when_required",
@@ -271,3 +280,23 @@ def s3_url() -> Iterator[str]:
         for name, value in KEYS.items():
             patch.setenv(name, value)
         yield url
+
+
+@dataclass(frozen=True, slots=True)
+class HttpsBucket:
+    """A bucket of a server whose certificate only ``ca_file`` makes trusted."""
+
+    url: str
+    name: str
+    ca_file: str
+
+
+@pytest.fixture(scope="session")
+def https_bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpsBucket]:
+    """With credentials in the environment."""
+    authority = make_authority(tmp_path_factory.mktemp("authority"), names=("127.0.0.1",))
+    ca_file = str(authority.certificate)
+    with pytest.MonkeyPatch.context() as patch, s3_server(authority=authority) as url:
+        for name, value in KEYS.items():
+            patch.setenv(name, value)
+        yield HttpsBucket(url=url, name=new_bucket(url, ca_file=ca_file), ca_file=ca_file)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import re
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
+
+from ninefold_runtime.weight_cache import untrusted_store
 
 #: Smaller files go to the control plane: three requests take longer than one.
 SMALLEST = 1 << 20
@@ -86,11 +89,13 @@ class DirectUploads:
         smallest: int = SMALLEST,
         otherwise: str = "is sent to the control plane instead",
         cancelled: threading.Event | None = None,
+        certificates: ssl.SSLContext | None = None,
     ) -> None:
         """:param post: raises ``DirectUploadRefused`` if the control plane refuses a request, or does not answer.
         :param attempts: how often a part is sent; a file whose bytes arrive changed is sent at most twice.
         :param otherwise: what the log says of a file that could not be sent.
         :param cancelled: once set, no more bytes are sent.
+        :param certificates: trusted for the URLs of parts; None: the authorities of this system.
         """
         self._post = post
         self._log = log
@@ -100,6 +105,7 @@ class DirectUploads:
         self._smallest = smallest
         self._otherwise = otherwise
         self._cancelled = cancelled or threading.Event()
+        self._certificates = certificates
         self._usable = True
         #: Why a file could not be sent.
         self.failure = ""
@@ -195,7 +201,7 @@ class DirectUploads:
             if stop.is_set():
                 return False
             try:
-                _put(file, part, cancelled=self._cancelled)
+                _put(file, part, cancelled=self._cancelled, certificates=self._certificates)
                 return True
             except _PartDenied:
                 stop.set()
@@ -207,15 +213,25 @@ class DirectUploads:
         )
 
 
-def _put(file: Path, part: _Part, *, cancelled: threading.Event | None = None) -> None:
+def _put(
+    file: Path,
+    part: _Part,
+    *,
+    cancelled: threading.Event | None = None,
+    certificates: ssl.SSLContext | None = None,
+) -> None:
     """Messages never contain the URL, which is a secret.
 
     :raises _PartInterrupted: if it may arrive the next time.
     :raises _PartFailed: if it never will, or not by this URL.
     """
     url = urlsplit(part.url)
-    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    connection = kind(url.hostname or "", url.port, timeout=_CONNECT_SECONDS)
+    host = url.hostname or ""
+    connection = (
+        http.client.HTTPSConnection(host, url.port, timeout=_CONNECT_SECONDS, context=certificates)
+        if url.scheme == "https"
+        else http.client.HTTPConnection(host, url.port, timeout=_CONNECT_SECONDS)
+    )
     digest = hashlib.md5(usedforsecurity=False)
 
     def note(chunk: bytes) -> None:
@@ -236,6 +252,8 @@ def _put(file: Path, part: _Part, *, cancelled: threading.Event | None = None) -
             )
         response = connection.getresponse()
         response.read(_CHUNK)
+    except ssl.SSLCertVerificationError as error:
+        raise _PartFailed(untrusted_store(error)) from error
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise

@@ -36,6 +36,7 @@ from urllib.parse import quote, urlsplit
 
 from ninefold_runtime.direct_uploads import SMALLEST, DirectUploadRefused, DirectUploads
 from ninefold_runtime.exit_codes import InvalidTaskInput, ReportNotDelivered
+from ninefold_runtime.weight_cache import store_certificates
 
 _TIMEOUT_SECONDS = 60.0
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -90,6 +91,8 @@ class Reporter:
         first_pause_seconds: float = 0.5,
         log: Callable[[str], None] | None = None,
     ) -> None:
+        """:raises InvalidTaskInput: if the authorities of the artifact store cannot be read."""
+        self._certificates = store_certificates() if address is not None else None
         self._address = address
         self._patience = patience_seconds
         self._first_pause = first_pause_seconds
@@ -147,6 +150,7 @@ class Reporter:
             first_pause_seconds=self._first_pause,
             otherwise="is not uploaded",
             cancelled=cancelled,
+            certificates=self._certificates,
         )
         for file in files:
             if cancelled.is_set():
@@ -201,7 +205,10 @@ class Reporter:
             return
         self.flush(within_seconds=30.0)
         direct = DirectUploads(
-            self._post_upload, log=self._log, first_pause_seconds=self._first_pause
+            self._post_upload,
+            log=self._log,
+            first_pause_seconds=self._first_pause,
+            certificates=self._certificates,
         )
         for file in files:
             self._log(f"uploading {file['path']} ({file['size']} bytes)")

@@ -24,6 +24,7 @@ import json
 import os
 import re
 import shutil
+import ssl
 import sys
 import threading
 import time
@@ -61,6 +62,34 @@ def downloaded_bytes(line: str) -> int | None:
     """How many bytes of the inputs a line of progress says are in the cache; None if it says nothing of it."""
     found = _PROGRESS.search(line)
     return int(found[1]) if found else None
+
+
+def store_certificates(authorities: str | None = None) -> ssl.SSLContext | None:
+    """Trust in the artifact store: the authorities of this system and those of a PEM file; None: the former only.
+
+    :param authorities: path of the file; None: that of ``NINEFOLD_S3_CA_FILE``.
+    :raises InvalidTaskInput: if the file cannot be read.
+    """
+    if authorities is None:
+        authorities = os.environ.get("NINEFOLD_S3_CA_FILE", "")
+    if not authorities:
+        return None
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(authorities)
+    except OSError as error:
+        raise InvalidTaskInput(
+            f"the certificates of NINEFOLD_S3_CA_FILE, {authorities}, cannot be read: {error}"
+        ) from error
+    return context
+
+
+def untrusted_store(error: ssl.SSLCertVerificationError) -> str:
+    """What to do about a certificate that this machine does not trust; the message is for the user."""
+    return (
+        f"the certificate of the artifact store is not trusted: {error.verify_message}; the operator sets "
+        "NINEFOLD_S3_CA_FILE to the certificate of its authority"
+    )
 
 
 class InputUnavailable(TaskError):
@@ -110,9 +139,12 @@ class WeightCache:
         timeout_seconds: float = 60.0,
         first_pause_seconds: float = 0.5,
         concurrency: int = 4,
+        authorities: str | None = None,
     ) -> None:
         """:param limit: bytes of the cache.
         :param attempts: failures in a row without progress after which a download is given up.
+        :param authorities: see ``store_certificates``.
+        :raises InvalidTaskInput: if the authorities cannot be read.
         """
         self.root = root
         self.limit = limit
@@ -121,6 +153,7 @@ class WeightCache:
         self._timeout = timeout_seconds
         self._first_pause = first_pause_seconds
         self._concurrency = concurrency
+        self._certificates = store_certificates(authorities)
 
     def path(self, digest: str) -> Path:
         name = digest.removeprefix("sha256:")
@@ -328,7 +361,9 @@ class WeightCache:
         size = os.fstat(handle).st_size
         request = urllib.request.Request(blob.url, headers={"Range": f"bytes={size}-"})  # noqa: S310 - checked
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout) as response:  # noqa: S310
+            with urllib.request.urlopen(  # noqa: S310
+                request, timeout=self._timeout, context=self._certificates
+            ) as response:
                 found = _RANGE.match(response.headers.get("Content-Range") or "")
                 if (int(found[1]) if found else 0) != size:
                     # It does not support ranges.
@@ -357,6 +392,8 @@ class WeightCache:
         except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
             raise _Interrupted(f"{type(error).__name__}: {error}") from error
         except urllib.error.URLError as error:
+            if isinstance(error.reason, ssl.SSLCertVerificationError):
+                raise InputUnavailable(untrusted_store(error.reason)) from error
             raise _Interrupted(f"the artifact store cannot be reached: {error.reason}") from error
 
 

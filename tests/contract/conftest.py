@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.s3_servers import s3_url
+from tests.s3_servers import https_bucket, s3_url
 
-__all__ = ["s3_url"]
+__all__ = ["https_bucket", "s3_url"]

@@ -145,6 +145,84 @@ def make_certificate(path: Path, *, names: tuple[str, ...]) -> Path:
     return path
 
 
+@dataclass(frozen=True, slots=True)
+class CompanyAuthority:
+    """A certificate authority that no system knows, and a server's certificate that it signed, as PEM files."""
+
+    certificate: Path
+    #: With its key.
+    server: Path
+
+
+def make_authority(folder: Path, *, names: tuple[str, ...]) -> CompanyAuthority:
+    """An authority, and a certificate of it for a server with those names."""
+    found = CompanyAuthority(folder / "authority.pem", folder / "server.pem")
+    authority, server = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Company authority")])
+    identifier = x509.SubjectKeyIdentifier.from_public_key(authority.public_key())
+    usage = dict.fromkeys(
+        (
+            "content_commitment",
+            "key_encipherment",
+            "data_encipherment",
+            "key_agreement",
+            "encipher_only",
+            "decipher_only",
+        ),
+        False,
+    )
+    now = dt.datetime.now(dt.UTC)
+    pair: tuple[tuple[ec.EllipticCurvePrivateKey, str, bool], ...] = (
+        (authority, "Company authority", True),
+        (server, names[0], False),
+    )
+    signed = []
+    for key, name, is_authority in pair:
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+            .issuer_name(issuer)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - dt.timedelta(hours=1))
+            .not_valid_after(now + dt.timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            .add_extension(
+                x509.KeyUsage(
+                    digital_signature=not is_authority,
+                    key_cert_sign=is_authority,
+                    crl_sign=is_authority,
+                    **usage,
+                ),
+                critical=True,
+            )
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
+                critical=False,
+            )
+        )
+        if not is_authority:
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName([_name(one) for one in names]), critical=False
+            )
+        signed.append(
+            builder.sign(authority, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        )
+    found.certificate.write_bytes(signed[0])
+    found.server.write_bytes(
+        server.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + signed[1]
+    )
+    return found
+
+
 def _name(text: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ip_address(text))

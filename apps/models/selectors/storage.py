@@ -69,13 +69,20 @@ def artifact_store_of_kind(kind: str) -> ArtifactStore:
 def launch_with_downloads(launch: Launch, *, cluster: ClusterAdapter) -> Launch:
     """The launch with presigned URLs of its inputs, if the cluster needs them and the store has them.
 
+    With the authorities of such a store, which uploads of outputs need on any cluster.
+
     :raises BlobMissing: if the store has lost an input.
     :raises StorageUnavailable: if the store does not answer.
     """
     store = artifact_store()
-    if not launch.inputs or not isinstance(store, SigningStore):
+    if not isinstance(store, SigningStore):
         return launch
-    if not isinstance(cluster, DownloadingCluster) or not cluster.downloads_inputs:
+    launch = launch.trusting(store.authorities)
+    if (
+        not launch.inputs
+        or not isinstance(cluster, DownloadingCluster)
+        or not cluster.downloads_inputs
+    ):
         return launch
     digests = {digest for tree in launch.inputs for digest in tree.files.values()}
     return replace(launch, downloads={digest: store.download(digest) for digest in sorted(digests)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -10,6 +12,8 @@ from config.settings.access import read_bounded_integer
 from config.settings.environment import env, require_one_of
 
 _LONGEST_URL_HOURS = 168
+#: Each pod gets a copy beside its other files, and a ConfigMap is limited.
+_LARGEST_CA_FILE = 128 * 1024
 
 
 def artifact_store_kind() -> str:
@@ -46,6 +50,7 @@ def s3_options(*, required: bool) -> dict[str, Any]:
         "download_endpoint_url": env.str("NINEFOLD_S3_DOWNLOAD_ENDPOINT_URL", default=""),
         "region": env.str("NINEFOLD_S3_REGION", default=""),
         "path_style": env.bool("NINEFOLD_S3_PATH_STYLE", default=False),
+        "ca_file": _require_certificates("NINEFOLD_S3_CA_FILE"),
         "encryption": "" if encryption == "bucket" else encryption,
         "kms_key_id": key,
         "url_hours": hours,
@@ -53,3 +58,35 @@ def s3_options(*, required: bool) -> dict[str, Any]:
             "NINEFOLD_S3_PART_BYTES", default=32 * 1024 * 1024, least=5 * 1024 * 1024
         ),
     }
+
+
+def _require_certificates(variable: str) -> str:
+    """The absolute path of a PEM file with certificates; empty if the variable is.
+
+    :raises ImproperlyConfigured: if the file cannot be read or used.
+    """
+    value: str = env.str(variable, default="")
+    if not value:
+        return ""
+    path = Path(value).absolute()
+    try:
+        content = path.read_bytes()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise ImproperlyConfigured(
+            f"{variable} is {value!r}, which has no valid PEM certificate: {error}"
+        ) from error
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{variable} is {value!r}, which cannot be read: {error.strerror}"
+        ) from error
+    if b"-----BEGIN CERTIFICATE-----" not in content:
+        raise ImproperlyConfigured(
+            f"{variable} is {value!r}, which has no block BEGIN CERTIFICATE; it must be a PEM file"
+        )
+    if len(content) > _LARGEST_CA_FILE:
+        raise ImproperlyConfigured(
+            f"{variable} is {value!r}, which has {len(content)} bytes; it must have at most "
+            f"{_LARGEST_CA_FILE}: keep only the authorities of the S3 service"
+        )
+    return str(path)

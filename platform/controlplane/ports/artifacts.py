@@ -118,6 +118,8 @@ class SigningStore(Protocol):
 
     #: How long a presigned URL is valid.
     url_validity: timedelta
+    #: PEM certificates of the authorities that sign for its URLs; empty: those of every system.
+    authorities: str
 
     def download(self, digest: str) -> BlobDownload:
         """A URL for HTTP GET with ``Range``, valid for ``url_validity``; a blob that is set aside is restored.

@@ -28,6 +28,11 @@ from typing import Self
 from controlplane.domain.common.resources import Resources
 from controlplane.ports.artifacts import BlobDownload
 
+#: The file of a Launch with the certificates that its processes trust for URLs of the artifact store, and the
+#: variable with its path, which ``ninefold_runtime`` reads.
+AUTHORITIES_FILE = "s3-ca.pem"
+AUTHORITIES_VARIABLE = "NINEFOLD_S3_CA_FILE"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlacement:
@@ -129,6 +134,13 @@ class Launch:
             replace(role, environment={**role.environment, **variables}) for role in self.roles
         )
         return replace(self, roles=roles)
+
+    def trusting(self, authorities: str) -> Self:
+        """The same Launch with PEM certificates for URLs of the artifact store; unchanged if there are none."""
+        if not authorities:
+            return self
+        trusting = replace(self, files={**self.files, AUTHORITIES_FILE: authorities})
+        return trusting.with_variables({AUTHORITIES_VARIABLE: f"{{work}}/{AUTHORITIES_FILE}"})
 
 
 #: Values of placeholders and of the Launch itself, which neither spec nor chip sets.

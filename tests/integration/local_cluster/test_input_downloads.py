@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from controlplane.adapters.artifacts.s3 import S3Artifacts
 from controlplane.ports.clusters import ExitCause
-from controlplane.ports.launches import InputArtifact
+from controlplane.ports.launches import InputArtifact, Launch
 from tests import s3_servers
-from tests.contract.cluster_harness import ended
+from tests.contract.cluster_harness import ended, python_role
 from tests.integration.local_cluster.conftest import Machine
-from tests.s3_servers import PART, FaultyProxy, s3_url
+from tests.s3_servers import PART, FaultyProxy, HttpsBucket, https_bucket, s3_url
 
-__all__ = ["s3_url"]
+__all__ = ["https_bucket", "s3_url"]
 
 READ_INPUT = (
     "import os\npath = os.environ['NINEFOLD_INPUTS'] + '/model/deep/weights.bin'\n"
@@ -64,3 +65,27 @@ def test_an_input_that_cannot_be_downloaded_is_named(
         assert blob.digest in replica.message
         assert "X-Amz-Signature" not in replica.message + machine.output("job").decode()
         assert b"started\n" not in machine.output("job").splitlines(keepends=True)
+
+
+def test_a_job_trusts_the_authority_of_the_store_in_its_own_copy_of_the_file(
+    machine: Machine, https_bucket: HttpsBucket
+) -> None:
+    store = S3Artifacts(
+        **s3_servers.store_options(https_bucket.url, https_bucket.name),
+        ca_file=https_bucket.ca_file,
+    )
+    blob = store.put([b"weights"])
+    launch = Launch(
+        name="job",
+        roles=(python_role("import os; print(open(os.environ['NINEFOLD_S3_CA_FILE']).read())"),),
+        inputs=(InputArtifact(name="model", files={"x": blob.digest}),),
+        downloads={blob.digest: store.download(blob.digest)},
+    )
+    machine.cluster.launch(replace(launch, name="untrusting"))
+    (replica,) = ended(machine.cluster, "untrusting").replicas
+    assert replica.cause is ExitCause.NOT_PREPARED
+    assert "NINEFOLD_S3_CA_FILE" in replica.message
+    machine.cluster.launch(launch.trusting(store.authorities))
+    (replica,) = ended(machine.cluster, "job").replicas
+    assert replica.cause is ExitCause.FINISHED, replica.message
+    assert store.authorities.encode() in machine.output("job")

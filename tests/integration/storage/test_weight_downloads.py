@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from controlplane.ports.launches import Launch
 from tests import s3_servers
 from tests.contract.cluster_harness import LocalHarness
 from tests.contract.waiting import until
+from tests.contract.web_servers import make_authority
 from tests.integration.company import (
     ENGINE,
     Company,
@@ -89,12 +91,26 @@ def refusal(company: Company, **selection: Any) -> str:
     return f"{finding.field}: {finding.message}"
 
 
+def test_launches_get_the_authorities_of_the_store(
+    company: Company, proxy: FaultyProxy, settings: Settings, tmp_path: Path
+) -> None:
+    file = make_authority(tmp_path, names=("s3.company",)).certificate
+    settings.NINEFOLD_S3 = {**settings.NINEFOLD_S3, "ca_file": str(file)}
+    (row,) = download(company)
+    turn(company, row)
+    launch = company.cluster.launched(row.launch_name)
+    assert launch.files == {"s3-ca.pem": file.read_text()}
+    (role,) = launch.roles
+    assert role.environment["NINEFOLD_S3_CA_FILE"] == "{work}/s3-ca.pem"
+
+
 def test_a_download_runs_without_cards_and_ends(company: Company, proxy: FaultyProxy) -> None:
     (row,) = download(company)
     assert turn(company, row).state == WeightDownloadState.RUNNING
     launch = company.cluster.launched(row.launch_name)
     assert [place.cards for role in launch.roles for place in role.placements] == [()]
     assert launch.downloads.keys() == set(launch.inputs[0].files.values())
+    assert launch.files == {}
     company.cluster.prepare(
         row.launch_name, f"downloading inputs: 100 of {SIZE} bytes", downloaded=100
     )

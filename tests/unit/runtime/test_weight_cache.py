@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import ssl
 import subprocess
 import sys
 import threading
@@ -14,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from ninefold_runtime.exit_codes import DiskFull
+from ninefold_runtime.exit_codes import DiskFull, InvalidTaskInput
+from ninefold_runtime.report import ReportAddress, Reporter
 from ninefold_runtime.weight_cache import (
     CacheFull,
     InputUnavailable,
@@ -22,7 +24,9 @@ from ninefold_runtime.weight_cache import (
     WeightCache,
     downloaded_bytes,
     main,
+    store_certificates,
 )
+from tests.contract.web_servers import CompanyAuthority, make_authority
 
 CONTENT = bytes(range(256)) * 8192
 
@@ -48,6 +52,12 @@ class BlobServer:
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}/blob?signature=secret"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def serve_https(self, authority: CompanyAuthority) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(authority.server)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = self.url.replace("http:", "https:")
 
     def close(self) -> None:
         self._server.shutdown()
@@ -203,6 +213,44 @@ def test_blobs_in_use_are_not_evicted(server: BlobServer, tmp_path: Path) -> Non
     (tmp_path / "input").unlink()
     cache.fetch([server.blob()], report=print)
     assert not cache.path(first).exists()
+
+
+def test_an_authority_of_the_company_is_trusted_beside_those_of_the_system(
+    server: BlobServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = make_authority(tmp_path, names=("127.0.0.1",))
+    server.serve_https(authority)
+    with pytest.raises(
+        InputUnavailable, match=r"not trusted: .*; the operator sets NINEFOLD_S3_CA"
+    ):
+        cache_at(tmp_path / "cache").fetch([server.blob()], report=print)
+    monkeypatch.setenv("NINEFOLD_S3_CA_FILE", str(authority.certificate))
+    cache_at(tmp_path / "cache").fetch([server.blob()], report=print)
+    assert server.ranges == ["bytes=0-"]
+    trusted = store_certificates()
+    assert trusted is not None
+    added = {each["serialNumber"] for each in trusted.get_ca_certs()}
+    assert added > {each["serialNumber"] for each in ssl.create_default_context().get_ca_certs()}
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_authorities_that_cannot_be_read_are_named_at_the_start(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    content: str | None,
+) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("NINEFOLD_S3_CA_FILE", str(file))
+    address = ReportAddress(url="http://127.0.0.1:1", token="")
+    with pytest.raises(InvalidTaskInput, match=f"NINEFOLD_S3_CA_FILE, {file}, cannot be read"):
+        Reporter(address)
+    (tmp_path / "list").write_text('{"files": []}')
+    arguments = ["--manifest", str(tmp_path / "list"), "--cache", str(tmp_path / "cache")]
+    assert main([*arguments, "--limit", "1"]) == InvalidTaskInput.code
+    assert f"{file}, cannot be read" in capsys.readouterr().err
 
 
 def test_inputs_larger_than_the_cache_are_refused(server: BlobServer, tmp_path: Path) -> None:

@@ -84,6 +84,21 @@ def test_urls_are_in_a_secret_that_the_downloader_alone_mounts() -> None:
     assert "very-secret" not in json.dumps([spec_of(plan), manifests.record_manifest(plan)])
 
 
+def test_the_authorities_of_the_store_are_mounted_where_each_container_reads_them() -> None:
+    plan = downloading()
+    assert "s3-ca.pem" not in json.dumps(spec_of(plan))
+    trusting = replace(plan, launch=plan.launch.trusting("-----BEGIN CERTIFICATE-----\n"))
+    record = manifests.record_manifest(trusting)
+    spec = spec_of(trusting)
+    (files,) = [one for one in spec["volumes"] if one["name"] == "files"]
+    assert files["configMap"]["name"] == record["metadata"]["name"]
+    for container in (*spec["initContainers"], *spec["containers"]):
+        (path,) = [one["value"] for one in container["env"] if one["name"] == "NINEFOLD_S3_CA_FILE"]
+        (mount,) = [one for one in container["volumeMounts"] if one["mountPath"] == path]
+        assert (mount["name"], mount["readOnly"]) == ("files", True)
+        assert record["data"][mount["subPath"]] == "-----BEGIN CERTIFICATE-----\n"
+
+
 def test_pods_that_volcano_creates_download_as_well() -> None:
     target = jobs.SchedulingTarget(queue="default")
     created = jobs.job_manifest(downloading(), target, owner=OWNER)

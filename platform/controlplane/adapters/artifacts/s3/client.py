@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
@@ -55,6 +56,7 @@ _DENIED = frozenset(
         "SignatureDoesNotMatch",
     }
 )
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 
 
@@ -72,6 +74,8 @@ class S3Options:
     region: str = ""
     #: ``https://host/bucket/key`` instead of ``https://bucket.host/key``.
     path_style: bool = False
+    #: PEM file with the authorities that sign for the endpoints, instead of those of botocore; empty: these.
+    ca_file: str = ""
     #: One of ``ENCRYPTIONS``.
     encryption: str = ""
     #: Key for ``aws:kms``; empty: the service's default key.
@@ -100,6 +104,23 @@ class S3Options:
 
     def key(self, *parts: str) -> str:
         return "/".join((self.prefix, *parts) if self.prefix else parts)
+
+    def read_authorities(self) -> str:
+        """The certificates of ``ca_file``, and nothing else that is in it: workloads get them.
+
+        :raises ValueError: if it cannot be read, or has none.
+        """
+        if not self.ca_file:
+            return ""
+        try:
+            found = _CERTIFICATE.findall(
+                Path(self.ca_file).read_text(encoding="utf-8", errors="replace")
+            )
+        except OSError as error:
+            raise ValueError(f"ca_file is {self.ca_file!r}: {error.strerror}") from error
+        if not found:
+            raise ValueError(f"ca_file is {self.ca_file!r}, which has no PEM certificate")
+        return "".join(f"{each}\n" for each in found)
 
     def encryption_arguments(self) -> dict[str, Any]:
         """For requests that create an object."""
@@ -157,6 +178,7 @@ def _create_client(options: S3Options, endpoint: str) -> S3Client:
         "s3",
         endpoint_url=endpoint or None,
         region_name=options.region or "us-east-1",
+        verify=options.ca_file or None,
         config=config,
     )
 

@@ -88,6 +88,7 @@ class S3Artifacts:
         self.options = S3Options(**options)
         self.url_validity = timedelta(hours=self.options.url_hours)
         self.upload_url_validity = URL_VALIDITY
+        self.authorities = self.options.read_authorities()
         self._clients = S3Clients(self.options)
 
     def put(self, chunks: Iterable[bytes], *, expected: str | None = None) -> Blob:

@@ -27,7 +27,7 @@ from controlplane.adapters.clusters.kubernetes.inventory import NodeCard
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.chips import VendorPodSettings
 from controlplane.ports.clusters import LaunchRefused
-from controlplane.ports.launches import Launch, LaunchRole
+from controlplane.ports.launches import AUTHORITIES_FILE, Launch, LaunchRole
 
 ROOT = "/ninefold"
 WORK, INPUTS, HOME = f"{ROOT}/working", f"{ROOT}/inputs", f"{ROOT}/home"
@@ -37,6 +37,8 @@ CONTAINER = "main"
 #: The container that downloads inputs before the other starts, its list of them, and where it stores them.
 DOWNLOADER = "inputs"
 DOWNLOADS, CACHE = f"{ROOT}/downloads", f"{ROOT}/cache"
+#: Where it has the certificates of the artifact store's authorities, if the Launch has some.
+AUTHORITIES = f"{ROOT}/{AUTHORITIES_FILE}"
 #: The key under which the record keeps what observers need of the Launch.
 RECORD = "launch.json"
 #: Ports of replicas on the pods' own network; on the host's they are drawn by the Launch's name.

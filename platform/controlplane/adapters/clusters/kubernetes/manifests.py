@@ -30,6 +30,7 @@ from controlplane.adapters.clusters.kubernetes.dra import CLAIM, GROUP
 from controlplane.adapters.clusters.kubernetes.inventory import NodeCard
 from controlplane.adapters.clusters.kubernetes.launch_plans import (
     ARCHIVE,
+    AUTHORITIES,
     CACHE,
     CONTAINER,
     DOWNLOADER,
@@ -47,7 +48,12 @@ from controlplane.adapters.clusters.launch_validation import fill_placeholders
 from controlplane.domain.common.resources import MIB
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import LaunchRefused
-from controlplane.ports.launches import LaunchRole, ReadinessProbe
+from controlplane.ports.launches import (
+    AUTHORITIES_FILE,
+    AUTHORITIES_VARIABLE,
+    LaunchRole,
+    ReadinessProbe,
+)
 
 #: An object of the API is limited to 1 MiB, of which the record itself and logs of a stopped Launch need a
 #: part.
@@ -421,6 +427,13 @@ def _downloader_manifest(plan: LaunchPlan) -> Manifest:
         for number, each in enumerate(profile.mounts)
     ]
     plain = {"HOME": HOME, "PYTHONPATH": RUNTIME, "PYTHONUNBUFFERED": "1", "TMPDIR": _TMP}
+    authorities: list[Manifest] = []
+    if AUTHORITIES_FILE in plan.launch.files:
+        plain[AUTHORITIES_VARIABLE] = AUTHORITIES
+        key = config_map_key(AUTHORITIES_FILE)
+        authorities = [
+            {"name": "files", "mountPath": AUTHORITIES, "subPath": key, "readOnly": True}
+        ]
     return {
         "name": DOWNLOADER,
         "image": profile.image or plan.image,
@@ -442,6 +455,7 @@ def _downloader_manifest(plan: LaunchPlan) -> Manifest:
             {"name": "runtime", "mountPath": RUNTIME, "subPath": ARCHIVE, "readOnly": True},
             {"name": "downloads", "mountPath": DOWNLOADS, "readOnly": True},
             {"name": "cache", "mountPath": CACHE},
+            *authorities,
             *hosts,
         ],
     }

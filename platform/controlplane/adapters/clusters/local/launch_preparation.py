@@ -28,7 +28,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.clusters import ExitCause
-from controlplane.ports.launches import Launch
+from controlplane.ports.launches import AUTHORITIES_FILE, Launch
 from ninefold_runtime.exit_codes import TaskError
 from ninefold_runtime.weight_cache import RemoteBlob, WeightCache
 from process_supervision.files import try_lock
@@ -130,9 +130,16 @@ def _download_inputs(
 
     :raises TaskError: if one cannot be downloaded or does not fit.
     """
-    inputs = home.launch(record.launch.name).inputs
+    folder = home.launch(record.launch.name)
+    inputs = folder.inputs
     inputs.mkdir(exist_ok=True)
-    cache = WeightCache(home.weight_cache, limit=record.cache_limit, hold_seconds=_HELD_SECONDS)
+    authorities = folder.work / AUTHORITIES_FILE
+    cache = WeightCache(
+        home.weight_cache,
+        limit=record.cache_limit,
+        hold_seconds=_HELD_SECONDS,
+        authorities=str(authorities) if AUTHORITIES_FILE in record.launch.files else "",
+    )
     blobs = [
         RemoteBlob(digest=digest, size=download.size, url=download.url)
         for digest, download in record.launch.downloads.items()
