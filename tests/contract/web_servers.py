@@ -177,7 +177,7 @@ def make_authority(folder: Path, *, names: tuple[str, ...]) -> CompanyAuthority:
         (server, names[0], False),
     )
     signed = []
-    for key, name, signs in pair:
+    for key, name, is_authority in pair:
         builder = (
             x509.CertificateBuilder()
             .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
@@ -186,10 +186,13 @@ def make_authority(folder: Path, *, names: tuple[str, ...]) -> CompanyAuthority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - dt.timedelta(hours=1))
             .not_valid_after(now + dt.timedelta(hours=1))
-            .add_extension(x509.BasicConstraints(ca=signs, path_length=None), critical=True)
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
             .add_extension(
                 x509.KeyUsage(
-                    digital_signature=not signs, key_cert_sign=signs, crl_sign=signs, **usage
+                    digital_signature=not is_authority,
+                    key_cert_sign=is_authority,
+                    crl_sign=is_authority,
+                    **usage,
                 ),
                 critical=True,
             )
@@ -201,7 +204,7 @@ def make_authority(folder: Path, *, names: tuple[str, ...]) -> CompanyAuthority:
                 critical=False,
             )
         )
-        if not signs:
+        if not is_authority:
             builder = builder.add_extension(
                 x509.SubjectAlternativeName([_name(one) for one in names]), critical=False
             )
