@@ -273,6 +273,15 @@ def test_the_own_server_is_claimed_for_what_its_tests_serve_only(catalog: Catalo
     assert [name for name, _ in sorted(SERVED_IN_TESTS) if name not in built] == []
 
 
+def test_every_engine_without_a_plug_in_has_its_reason_in_the_decision(catalog: Catalog) -> None:
+    decision = (ROOT / "docs" / "decisions" / "0024-model-catalog.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in decision.splitlines() if line.startswith("| `")]
+    explained = [name.strip(" `") for row in rows for name in row.split(",")]
+    named = {cell.engine for entry in catalog.entries.values() for cell in entry.cells}
+    assert sorted(explained) == sorted(named - engines_of_this_release())
+    assert named <= set(catalog.engines)
+
+
 def test_schemes_that_follow_from_layers_only_are_no_support(catalog: Catalog) -> None:
     generic = [
         cell
