@@ -259,6 +259,8 @@ _NOT_IN_CATALOG: Mapping[str, Any] = {
     "rms_norm_eps": 1e-6,
     "rope_theta": 10_000.0,
 }
+#: The same of a vision-language model, by which the server of ``transformers`` recognises that it reads images.
+_NOT_IN_CATALOG_OF_VLM: Mapping[str, Any] = {"vision_config": {}}
 
 
 def installed_engines() -> frozenset[str]:
@@ -388,9 +390,13 @@ def catalog_model_facts(entry: CatalogEntry) -> ModelFacts:
         "max_position_embeddings": entry.context_length,
     }
     known = {name: value for name, value in config.items() if value is not None}
+    if entry.modality is Modality.VLM:
+        known |= _NOT_IN_CATALOG_OF_VLM
     marker = KIND_MARKERS.get(_MODEL_KINDS.get(entry.modality, ModelKind.TEXT))
     # "WanTransformer3DModel x2": two networks of one class.
-    architecture = entry.architecture.partition(" ")[0]
+    network = entry.architecture.partition(" ")[0]
+    # An imported pipeline has the class of its ``model_index.json``.
+    architecture = str(entry.components.get("pipeline", network))
     return ModelFacts(
         name=entry.title,
         architecture=architecture,

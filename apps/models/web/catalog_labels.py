@@ -226,6 +226,7 @@ CONFIDENCE_LABELS: Mapping[str, Promise] = {
 }
 #: Labels of component fields of the data files.
 COMPONENTS: Mapping[str, Promise] = {
+    "pipeline": lazy("Diffusers pipeline"),
     "denoiser_params_b": lazy("Denoiser parameters (billions)"),
     "text_encoder": lazy("Text encoder"),
     "native_px": lazy("Image edge length (pixels)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,10 +104,27 @@ def test_the_counts_of_both_kinds_of_chips_are_what_the_plug_ins_accept(
     found = {task: page.context["listing"].count for task, page in pages.items()}
     accepted = {task: accepted_on_both(task) for task in CatalogTask}
     assert found == {task.value: len(keys) for task, keys in accepted.items()}
-    assert (found["train"], found["serve"], found["quantize"]) == (29, 74, 0)
+    assert (found["train"], found["serve"], found["quantize"]) == (29, 78, 0)
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert f"accept {found['train']} and {found['serve']} of them, and quantize none" in readme
     assert f"{found['train']} of 169 models" in text_of(pages["train"])
+
+
+def test_what_the_tables_of_engines_name_is_rendered_by_their_plug_ins() -> None:
+    """Claims of vLLM-Omni's and Text Embeddings Inference's tables, and of the own server's tests."""
+    seen, refused = Counter[str](), {}
+    for key, entry in selectors.published_catalog().entries.items():
+        for cell in entry.cells:
+            if {"S13", "S14", "S15"}.isdisjoint(cell.evidence):
+                continue
+            seen[cell.engine] += 1
+            refusal = selectors.task_rendering_refusal(
+                entry, task=cell.task, vendor=cell.vendor, engine=cell.engine
+            )
+            if refusal:
+                refused[f"{key}/{cell.vendor}/{cell.engine}"] = refusal
+    assert refused == {}
+    assert seen == {"vllm_omni": 15, "tei": 5, "transformers": 28}
 
 
 def accepted_on_both(task: CatalogTask) -> list[str]:

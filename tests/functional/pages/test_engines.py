@@ -192,7 +192,7 @@ def test_weights_that_an_engine_does_not_load_grey_it_out(
     ("chip", "order"),
     [
         ("nvidia-h800", ["vllm", "sglang", "xllm", "vllm_omni", "tei", "transformers"]),
-        ("ascend-910b3", ["vllm_ascend", "xllm", "sglang", "mindie", "vllm_omni"]),
+        ("ascend-910b3", ["vllm_ascend", "xllm", "sglang", "vllm_omni", "mindie"]),
         ("cpu", ["transformers"]),
     ],
 )

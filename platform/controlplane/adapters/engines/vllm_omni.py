@@ -38,7 +38,8 @@ ASCEND_PIPELINES = {
     "StableDiffusionXLPipeline": "",
     "ZImagePipeline": "ZImageTransformer2DModel",
 }
-#: Those that it names for NVIDIA. The network of Stable Diffusion XL is that of 1.5 too, which it does not serve.
+#: Those that it names for NVIDIA. The network of Stable Diffusion XL is that of 1.5 too, which it does not serve:
+#: of such a model the catalog states the pipeline.
 NVIDIA_PIPELINES = ASCEND_PIPELINES | {
     "Flux2Pipeline": "Flux2Transformer2DModel",
     "FluxPipeline": "FluxTransformer2DModel",

@@ -140,11 +140,14 @@ class CatalogEntry:
     attention: str = ""
     mla: Mapping[str, int] | None = None
     moe: Mapping[str, int] | None = None
+    #: Facts of a model of several parts. ``pipeline`` is the class in its ``model_index.json``, stated where
+    #: the network in ``architecture`` is that of other pipelines too.
     components: Mapping[str, Any] = field(default_factory=dict)
     context_length: int | None = None
     context_extended: int | None = None
     kv_bytes_per_token: int | None = None
     licence: str = ""
+    #: Of several repositories of a model, the one in the layout that engine plug-ins load.
     hf_repo: str = ""
     modelscope_id: str = ""
     prequantized: tuple[str, ...] = ()
