@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from functools import cache, partial
+from math import inf
 
 from django.conf import settings
 from django.db import transaction
@@ -419,8 +420,9 @@ def _reconcile_running_replica(replica: Replica, at: datetime) -> None:
                 "launch.state.not_reported", "the cluster no longer reports the workload"
             ),
         )
-    elif observed.ended:
-        end = observed.replicas[0]
+    elif ended := [replica for replica in observed.replicas if replica.ended]:
+        # Of several processes, the first to end is the reason; the others cannot serve without it.
+        end = min(ended, key=lambda one: one.ended_at.timestamp() if one.ended_at else inf)
         _record_replica_crash(
             replica,
             at,
@@ -493,7 +495,12 @@ def _reconcile_replica_in_backoff(replica: Replica, at: datetime) -> None:
         replica.restart_at is not None and at < replica.restart_at
     ):
         return
-    _cluster_adapter(replica).remove(replica.launch_name)
+    adapter, observed = _cluster_adapter(replica), _observe_replica(replica)
+    if observed is not None and not observed.ended:
+        # Processes that outlived the one that ended still use their cards.
+        adapter.stop(replica.launch_name, grace=timedelta())
+        return
+    adapter.remove(replica.launch_name)
     services.replica_transition(
         replica,
         ReplicaEvent.RESTART,

@@ -45,7 +45,13 @@ from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.ports.clusters import ReplicaPhase
 from controlplane.ports.engines import ROLES, EngineProfile, EngineTask, ModelFacts, RenderRequest
-from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, ReadinessProbe
+from controlplane.ports.launches import (
+    EngineEnvironment,
+    Launch,
+    LaunchPlacement,
+    LaunchRole,
+    ReadinessProbe,
+)
 from tests.databases import RecordedRows
 
 ENGINE = "plain"
@@ -102,7 +108,13 @@ class PlainEngine:
                 LaunchRole(
                     name=ROLES[request.task],
                     argv=("{python}", "-m", "program"),
-                    placements=request.placements,
+                    placements=(
+                        *request.placements,
+                        *[
+                            LaunchPlacement(node=request.placements[0].node)
+                            for _ in range(request.spec.get("further_processes", 0))
+                        ],
+                    ),
                     ports=("http",) if serves else (),
                     probe=ReadinessProbe(port="http", path="/health") if serves else None,
                 ),

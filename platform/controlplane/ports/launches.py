@@ -25,6 +25,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Self
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Resources
 from controlplane.ports.artifacts import BlobDownload
 
@@ -46,12 +47,37 @@ class LaunchPlacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadinessProbe:
-    """An HTTP GET that answers 200 once the process can serve."""
+    """An HTTP GET that answers 200 once the process can serve, and is repeated as long as it runs.
+
+    An engine that hangs keeps its process, its cards and its port: only its missing answers show it. The time-out
+    is long, so that an engine that is slow because it is busy is not taken for one that hangs.
+    """
 
     port: str
     path: str
     #: How long a process may take until its first success.
     start_within: timedelta = timedelta(minutes=5)
+    #: After the first success: the time from one check to the next.
+    period: timedelta = timedelta(seconds=30)
+    #: After the first success: how long one answer may take. With the same value as ``period``, a process that
+    #: accepts connections without an answer is ended as soon as one that refuses them.
+    timeout: timedelta = timedelta(seconds=30)
+    #: Consecutive failures after which the process is ended.
+    failure_threshold: int = 6
+
+    @property
+    def unanswered_limit(self) -> timedelta:
+        """How long a process that has answered may go without an answer."""
+        return self.period * self.failure_threshold
+
+
+def unanswered_probe_reason(unanswered: timedelta) -> Reason:
+    """Why a process that hung was ended."""
+    return Reason(
+        "launch.probe.unanswered",
+        "the engine did not answer its health check for {seconds} s",
+        seconds=f"{unanswered.total_seconds():g}",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -269,13 +269,45 @@ def test_a_stop_while_it_starts_ends_it(machine: Machine) -> None:
     assert ended(machine.cluster, "job").replicas[0].cause is ExitCause.STOPPED
 
 
-def server(name: str = "job", *, start_within: float = 30, code: str = SERVER) -> Launch:
-    role = python_role(
-        code,
-        ports=("http",),
-        probe=ReadinessProbe(port="http", path="/", start_within=timedelta(seconds=start_within)),
+#: Prints a line for each check, which it answers with the statuses of the second argument in turn, after a while.
+SLOW_SERVER = """
+import http.server, itertools, json, os, signal, sys, time
+statuses = itertools.cycle(json.loads(sys.argv[2]))
+print(os.getpid(), flush=True)
+stopping = []
+signal.signal(signal.SIGTERM, lambda *_: stopping.append(time.monotonic() + 1))
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        time.sleep(0.05)
+        status = 503 if stopping else next(statuses)
+        print("answers", status, flush=True)
+        self.send_response(status); self.end_headers()
+server = http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answer)
+server.timeout = 0.05
+while not stopping or time.monotonic() < stopping[0]:
+    server.handle_request()
+"""
+
+
+def server(
+    name: str = "job",
+    *,
+    start_within: float = 30,
+    code: str = SERVER,
+    arguments: tuple[str, ...] = (),
+    timeout: float = 30,
+) -> Launch:
+    """A server whose process is ended after three checks in a row without the answer 200."""
+    probe = ReadinessProbe(
+        port="http",
+        path="/",
+        start_within=timedelta(seconds=start_within),
+        period=timedelta(seconds=0.1),
+        timeout=timedelta(seconds=timeout),
+        failure_threshold=3,
     )
-    return Launch(name=name, roles=(replace(role, argv=(*role.argv, "{port:http}")),))
+    role = python_role(code, ports=("http",), probe=probe)
+    return Launch(name=name, roles=(replace(role, argv=(*role.argv, "{port:http}", *arguments)),))
 
 
 def test_a_server_runs_once_its_probe_is_answered(machine: Machine) -> None:
@@ -291,6 +323,34 @@ def test_a_server_that_does_not_answer_in_time_has_failed(machine: Machine) -> N
     (replica,) = ended(machine.cluster, "job").replicas
     assert replica.cause is ExitCause.FAILED
     assert "GET / was not answered with 200 within 0.5 seconds" in replica.message
+
+
+def test_a_server_that_hangs_is_ended_with_the_reason(machine: Machine) -> None:
+    launch = server(code=SLOW_SERVER, arguments=("[200]",), timeout=1)
+    machine.cluster.launch(launch)
+    until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
+    (process,) = machine.printed_pids(1)
+    process.signal(signal.SIGSTOP)
+    (replica,) = ended(machine.cluster, "job").replicas
+    assert (replica.cause, replica.exit_code) == (ExitCause.FAILED, 137)
+    assert replica.message.startswith("the engine did not answer its health check for 0.3 s: ")
+    assert replica.message.endswith("timed out")
+    assert not process.alive()
+
+
+def test_a_server_with_fewer_failures_in_a_row_than_the_limit_goes_on(machine: Machine) -> None:
+    machine.cluster.launch(server(code=SLOW_SERVER, arguments=("[200, 503, 503]",)))
+    until(lambda: machine.output("job").count(b"503") >= 6)
+    assert phase_is(machine.cluster, "job", ReplicaPhase.RUNNING)()
+
+
+def test_a_server_that_refuses_checks_while_it_stops_has_its_grace(machine: Machine) -> None:
+    machine.cluster.launch(server(code=SLOW_SERVER, arguments=("[200]",)))
+    until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
+    machine.cluster.stop("job", grace=timedelta(minutes=1))
+    (replica,) = ended(machine.cluster, "job").replicas
+    assert machine.output("job").count(b"503") > 3
+    assert (replica.cause, replica.exit_code) == (ExitCause.STOPPED, 0)
 
 
 def test_a_port_that_a_stranger_took_is_replaced_by_another(machine: Machine) -> None:

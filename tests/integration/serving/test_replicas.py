@@ -17,6 +17,7 @@ from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from controlplane.ports.clusters import ExitCause, ReplicaPhase
 from tests.integration.company import Company
 from tests.integration.serving.deployments import (
+    configuration,
     create,
     endpoints,
     ready_deployment,
@@ -78,6 +79,46 @@ def test_a_crashed_replica_is_restarted_with_growing_delays_and_shown(company: C
         "become_ready",
         *["degrade", "become_ready"] * 4,
     ]
+
+
+def test_a_replica_of_which_one_process_ended_gets_no_traffic_and_restarts_with_all(
+    company: Company,
+) -> None:
+    deployment = services.deployment_create(
+        actor=company.engineer,
+        team=company.team,
+        name="parser",
+        configuration=configuration(company, spec={"further_processes": 1}),
+        queue=company.queue,
+        replicas=1,
+    )
+    start_replicas(company)
+    (replica,) = replicas_of(deployment)
+    first = replica.launch_name
+    assert (replica.state, len(company.cluster.observe([first])[first].replicas)) == (
+        ReplicaState.READY,
+        2,
+    )
+
+    company.cluster.finish(first, exit_code=137, message="hung", index=1)
+    company.turn_deployments()
+    gateways.gateway_snapshot_publish(at=company.at)
+
+    replica.refresh_from_db()
+    assert (replica.state, replica.message) == (
+        ReplicaState.BACKOFF,
+        "hung; restart in 10 s (consecutive crashes: 1)",
+    )
+    assert endpoints("parser") == []
+    company.cluster.obedient = False
+    company.later(timedelta(seconds=11))
+    company.turn_deployments()
+    replica.refresh_from_db()
+    assert (replica.state, replica.generation) == (ReplicaState.BACKOFF, 1), "cards are in use"
+    company.turn_deployments()
+    replica.refresh_from_db()
+    assert (replica.state, replica.generation) == (ReplicaState.STARTING, 2)
+    assert first not in company.cluster.names()
 
 
 def test_backoff_is_reset_after_stable_period(company: Company) -> None:

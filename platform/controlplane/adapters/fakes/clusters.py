@@ -344,10 +344,16 @@ class FakeCluster:
         exit_code: int = 0,
         cause: ExitCause | None = None,
         message: str = "",
+        index: int | None = None,
     ) -> None:
-        """End every replica that has not ended; ``cause`` follows from the exit code unless given."""
+        """End every replica that has not ended, or those of one index.
+
+        ``cause`` follows from the exit code unless given.
+        """
         stored = self._launches[name]
         for key in stored.replicas:
+            if index not in (None, key[1]):
+                continue
             implied = cause or exit_cause_of_code(exit_code)
             self._end_replica(stored, key, cause=implied, exit_code=exit_code, message=message)
 

@@ -80,6 +80,16 @@ def ended(code: int, *, reason: str = "Error", message: str = "") -> dict[str, A
     return {"terminated": {"exitCode": code, "reason": reason, "message": message, **times}}
 
 
+def unready_since(time: str) -> dict[str, Any]:
+    """Of a pod with probes, which was started at 11:50 and ended at 11:59."""
+    condition = {
+        "type": "Ready",
+        "status": "False",
+        "lastTransitionTime": f"2026-11-21T{time}Z",
+    }
+    return {"record": {**RECORD, "probed": ["main"]}, "status": {"conditions": [condition]}}
+
+
 DELETED = {"deletionTimestamp": written(AT)}
 CONFIRMED = {**DELETED, "deletionGracePeriodSeconds": 0}
 RUNNING = {"running": {"startedAt": "2026-11-21T11:50:00Z"}}
@@ -127,6 +137,41 @@ TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
         pod(ended(137, message="step 12")),
         ExitCause.KILLED,
         "exited with code 137: step 12",
+    ),
+    "killed for its liveness probe": (
+        pod(ended(137), **unready_since("11:56:30")),
+        ExitCause.FAILED,
+        "the engine did not answer its health check for 180 s",
+    ),
+    "killed for its liveness probe, and stopped in order": (
+        pod(ended(0, message="shutting down"), **unready_since("11:56:30")),
+        ExitCause.FAILED,
+        "the engine did not answer its health check for 180 s: shutting down",
+    ),
+    "killed while it was busy": (
+        pod(ended(137), **unready_since("11:58:00")),
+        ExitCause.KILLED,
+        "exited with code 137",
+    ),
+    "killed before it was ready": (
+        pod(ended(137), **unready_since("11:49:00")),
+        ExitCause.KILLED,
+        "exited with code 137",
+    ),
+    "crashed after it was not ready": (
+        pod(ended(134), **unready_since("11:56:30")),
+        ExitCause.FAILED,
+        "exited with code 134",
+    ),
+    "out of memory after it was not ready": (
+        pod(ended(137, reason="OOMKilled"), **unready_since("11:56:30")),
+        ExitCause.OUT_OF_MEMORY,
+        "OOMKilled: the memory limit of the container was exceeded",
+    ),
+    "stopped after it was not ready": (
+        pod(ended(137), requested=True, **unready_since("11:56:30")),
+        ExitCause.STOPPED,
+        "stopped",
     ),
     "crashed in native code": (pod(ended(139)), ExitCause.FAILED, "exited with code 139"),
     "too late": (

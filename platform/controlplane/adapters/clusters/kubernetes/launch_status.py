@@ -43,6 +43,7 @@ from controlplane.ports.clusters import (
     exit_cause_of_code,
     shows_full_disk,
 )
+from controlplane.ports.launches import ReadinessProbe, unanswered_probe_reason
 
 #: The taint by which an administrator declares that a machine is shut down.
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
@@ -71,6 +72,12 @@ _STOPPED_BEFORE_START: Final = Reason(
 _STARTING: Final = Reason("launch.state.starting", "starting")
 _RUNNING: Final = Reason("launch.state.running", "running")
 _STOP_REQUESTED: Final = Reason("attempt.stop.requested", "stop requested")
+#: As long as the liveness probe of pods takes.
+_UNANSWERED_LIMIT: Final = ReadinessProbe(port="", path="").unanswered_limit
+_UNANSWERED: Final = unanswered_probe_reason(_UNANSWERED_LIMIT)
+#: How long a pod is not ready at least before its liveness probe has failed for the last time: the readiness probe
+#: may fail later than the first of these failures, and the last follows the first by one period less.
+_UNREADY_BEFORE_KILL: Final = _UNANSWERED_LIMIT - timedelta(minutes=1)
 _PROBE_AWAITED: Final = Reason("launch.probe.waiting", "waiting for the first successful probe")
 _POD_PREPARING: Final = Reason("launch.pod.preparing", "the node is preparing the pod")
 _UNSCHEDULABLE: Final = Reason("launch.pod.unschedulable", "the cluster cannot schedule the pod")
@@ -330,7 +337,7 @@ def _observed_replica(
         ended_at = parse_time(failed.get("finishedAt"))
         observed = partial(observed, phase=ReplicaPhase.EXITED, cause=cause, ended_at=ended_at)
     elif ended:
-        cause, message = _exit_cause(pod, ended)
+        cause, message = _exit_cause(pod, ended, probed=probed)
         observed = partial(
             observed,
             phase=ReplicaPhase.EXITED,
@@ -389,18 +396,48 @@ def _cause_before_start(pod: Object) -> tuple[ExitCause, str]:
     return ExitCause.NOT_PREPARED, append_reason_detail(_NODE_REFUSED, detail)
 
 
-def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
+def _was_unanswering(pod: Object, ended: Mapping[str, Any]) -> bool:
+    """Whether the kubelet killed it for its liveness probe, which it reports in events only.
+
+    Before that, the pod was not ready for minutes, after it had been ready.
+    """
+    began, finished = (parse_time(ended.get(name)) for name in ("startedAt", "finishedAt"))
+    since = next(
+        (
+            parse_time(condition.get("lastTransitionTime"))
+            for condition in nested_field(pod, "status", "conditions")
+            if condition.get("type") == "Ready" and condition.get("status") == "False"
+        ),
+        None,
+    )
+    return (
+        # Engines that still handle SIGTERM exit with 0.
+        int(ended.get("exitCode", -1)) in (0, _SIGTERM, _SIGKILL)
+        and str(ended.get("reason") or "") != "OOMKilled"
+        and began is not None
+        and finished is not None
+        and since is not None
+        and since > began
+        and finished - since >= _UNREADY_BEFORE_KILL
+    )
+
+
+def _exit_cause(pod: Object, ended: Mapping[str, Any], *, probed: bool) -> tuple[ExitCause, str]:
     """The first of these that holds."""
     code, reason = int(ended.get("exitCode", -1)), str(ended.get("reason") or "")
     last, status = _last_line(ended), nested_field(pod, "status")
     stop_requested = object_names.STOP_BY in annotations_of(pod)
-    killed = bool(pod["metadata"].get("deletionTimestamp")) and code in (_SIGTERM, _SIGKILL)
+    deleted = bool(pod["metadata"].get("deletionTimestamp"))
+    killed = deleted and code in (_SIGTERM, _SIGKILL)
+    evicted = status.get("reason") == "Evicted"
+    hung = probed and not (stop_requested or deleted or evicted) and _was_unanswering(pod, ended)
     exited = Reason("attempt.exit.failed", "exited with code {exit_code}", exit_code=code)
     judgements = (
         (status.get("reason") == "DeadlineExceeded", ExitCause.OUT_OF_TIME, _OUT_OF_TIME, ""),
         (stop_requested and code != 0, ExitCause.STOPPED, STOPPED, ""),
+        (hung, ExitCause.FAILED, _UNANSWERED, last),
         (code == 0, ExitCause.FINISHED, FINISHED, ""),
-        (status.get("reason") == "Evicted", ExitCause.STOPPED, _EVICTED, status.get("message")),
+        (evicted, ExitCause.STOPPED, _EVICTED, status.get("message")),
         (reason == "OOMKilled", ExitCause.OUT_OF_MEMORY, _OOM_KILLED, ""),
         (code == EXIT_OUT_OF_MEMORY, ExitCause.OUT_OF_MEMORY, _OUT_OF_MEMORY, last),
         (shows_full_disk(code, last), ExitCause.DISK_FULL, _DISK_IS_FULL, last),

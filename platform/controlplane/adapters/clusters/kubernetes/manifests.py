@@ -475,15 +475,21 @@ def _plain_variables(values: Mapping[str, str]) -> list[Manifest]:
 
 
 def _probe_manifests(probe: ReadinessProbe, ports: Mapping[str, int]) -> Manifest:
-    """Slow until the first response; afterwards, a missing response only removes the pod from the service."""
-    get = {
-        "httpGet": {"path": probe.path, "port": ports[probe.port]},
-        "periodSeconds": _PROBE_EVERY,
-    }
+    """Slow until the first response. Afterwards a missing response makes the pod not ready, and a container
+    without a response for minutes is killed: under ``restartPolicy: Never``, its pod fails and is replaced.
+    """
+    get = {"httpGet": {"path": probe.path, "port": ports[probe.port]}}
+    often = {**get, "periodSeconds": _PROBE_EVERY}
     tries = max(1, ceil(probe.start_within.total_seconds() / _PROBE_EVERY))
     return {
-        "startupProbe": {**get, "failureThreshold": tries, "timeoutSeconds": 2},
-        "readinessProbe": {**get, "failureThreshold": 3, "timeoutSeconds": 5},
+        "startupProbe": {**often, "failureThreshold": tries, "timeoutSeconds": 2},
+        "readinessProbe": {**often, "failureThreshold": 3, "timeoutSeconds": 5},
+        "livenessProbe": {
+            **get,
+            "periodSeconds": max(1, ceil(probe.period.total_seconds())),
+            "failureThreshold": probe.failure_threshold,
+            "timeoutSeconds": max(1, ceil(probe.timeout.total_seconds())),
+        },
     }
 
 

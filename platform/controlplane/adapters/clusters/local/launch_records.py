@@ -105,6 +105,9 @@ def _role_to_json(role: LaunchRole) -> dict[str, Any]:
             "port": probe.port,
             "path": probe.path,
             "start_within": probe.start_within.total_seconds(),
+            "period": probe.period.total_seconds(),
+            "timeout": probe.timeout.total_seconds(),
+            "failure_threshold": probe.failure_threshold,
         },
         "limits": {"cpu": role.limits.cpu, "memory": role.limits.memory},
     }
@@ -137,6 +140,23 @@ def _launch_from_json(data: Mapping[str, Any]) -> Launch:
     )
 
 
+def _probe_from_json(data: Mapping[str, Any]) -> ReadinessProbe:
+    probe = ReadinessProbe(
+        port=data["port"],
+        path=data["path"],
+        start_within=timedelta(seconds=data["start_within"]),
+    )
+    if "period" not in data:
+        # A record of an earlier release.
+        return probe
+    return replace(
+        probe,
+        period=timedelta(seconds=data["period"]),
+        timeout=timedelta(seconds=data["timeout"]),
+        failure_threshold=data["failure_threshold"],
+    )
+
+
 def _role_from_json(data: Mapping[str, Any]) -> LaunchRole:
     probe = data["probe"]
     return LaunchRole(
@@ -148,13 +168,7 @@ def _role_from_json(data: Mapping[str, Any]) -> LaunchRole:
         ),
         environment=data["environment"],
         ports=tuple(data["ports"]),
-        probe=None
-        if probe is None
-        else ReadinessProbe(
-            port=probe["port"],
-            path=probe["path"],
-            start_within=timedelta(seconds=probe["start_within"]),
-        ),
+        probe=None if probe is None else _probe_from_json(probe),
         limits=Resources(
             cpu=Millicpu(data["limits"]["cpu"]), memory=Bytes(data["limits"]["memory"])
         ),

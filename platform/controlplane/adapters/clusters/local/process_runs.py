@@ -30,7 +30,12 @@ from controlplane.ports.clusters import (
     exit_cause_of_code,
     shows_full_disk,
 )
-from controlplane.ports.launches import Launch, LaunchRole
+from controlplane.ports.launches import (
+    Launch,
+    LaunchRole,
+    ReadinessProbe,
+    unanswered_probe_reason,
+)
 from process_supervision import processes
 from process_supervision.files import try_lock
 from process_supervision.processes import (
@@ -91,20 +96,25 @@ class PortLease:
 
 
 class ProbeThread:
-    """Asks ``GET path`` until the answer is 200, beside the supervisor's loop."""
+    """Asks ``GET path`` beside the supervisor's loop: often until the answer is 200, then once in each period."""
 
     INTERVAL = 0.2
 
-    def __init__(self, *, port: int, path: str) -> None:
-        self._port, self._path = port, path
+    def __init__(self, probe: ReadinessProbe, *, port: int) -> None:
+        self._probe, self._port = probe, port
         self._answered = threading.Event()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._probe_until_stopped, name="probe", daemon=True)
         self.since = time.monotonic()
+        #: Consecutive failures since the last success, once there was one.
+        self.failures = 0
+        #: What the newest of these failures was.
+        self.error = ""
         self._thread.start()
 
     @property
     def answered(self) -> bool:
+        """Whether it was ever answered."""
         return self._answered.is_set()
 
     def close(self) -> None:
@@ -113,11 +123,19 @@ class ProbeThread:
         self._thread.join()
 
     def _probe_until_stopped(self) -> None:
-        while not self._closed.is_set():
-            if not http_check_error(self._path, port=self._port):
-                self._answered.set()
+        while http_check_error(self._probe.path, port=self._port):
+            if self._closed.wait(self.INTERVAL):
                 return
-            self._closed.wait(self.INTERVAL)
+        self._answered.set()
+        period, timeout = (
+            each.total_seconds() for each in (self._probe.period, self._probe.timeout)
+        )
+        wait = period
+        while not self._closed.wait(wait):
+            began = time.monotonic()
+            self.error = http_check_error(self._probe.path, port=self._port, within=timeout)
+            self.failures = self.failures + 1 if self.error else 0
+            wait = max(0.0, began + period - time.monotonic())
 
 
 #: Seconds between two checks of the stop request and the deadline.
@@ -245,7 +263,10 @@ class ProcessRun:
             )
 
     def _check_probe(self) -> None:
-        if self._probe is None or self._role.probe is None or self.answered:
+        if self._probe is None or self._role.probe is None:
+            return
+        if self.answered:
+            self._check_answers(self._probe, self._role.probe)
             return
         within = self._role.probe.start_within.total_seconds()
         if self._probe.answered:
@@ -255,6 +276,20 @@ class ProcessRun:
             self._request_termination(
                 ExitCause.FAILED,
                 f"GET {self._role.probe.path} was not answered with 200 within {within:g} seconds",
+                kill_at=seconds_since_boot(),
+            )
+
+    def _check_answers(self, thread: ProbeThread, probe: ReadinessProbe) -> None:
+        """End a process that hangs. One that is stopping may refuse checks while it ends its open requests."""
+        if self._forced is None and thread.failures >= probe.failure_threshold:
+            self._request_termination(
+                ExitCause.FAILED,
+                Reason(
+                    "attempt.exit.last_line",
+                    "{reason}: {detail}",
+                    reason=unanswered_probe_reason(probe.unanswered_limit),
+                    detail=thread.error,
+                ),
                 kill_at=seconds_since_boot(),
             )
 

@@ -190,7 +190,7 @@ class ReplicaSupervisor:
         )
         probe = None
         if role.probe is not None:
-            probe = ProbeThread(port=ports.numbers[role.probe.port], path=role.probe.path)
+            probe = ProbeThread(role.probe, port=ports.numbers[role.probe.port])
         first = ProcessIdentity.of(process.pid)
         self._update_state(
             phase=ReplicaPhase.RUNNING if probe is None else ReplicaPhase.STARTING,
