@@ -16,6 +16,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from pytest_django import Settings
+
+from config.settings.outbound import HubAccess
+from controlplane.domain.outbound.egress import EgressPolicy
 from tests.contract.web_servers import Request
 
 COMMIT = "1f0c" * 10
@@ -35,6 +39,8 @@ class LocalHub:
     store_status: int = 200
     #: Whoever asks needs this token.
     token: str = ""
+    #: Branches and tags with their commits, as one of the interfaces has them.
+    revisions: dict[str, str] = field(default_factory=lambda: {"main": COMMIT})
     #: Bytes of files that went out.
     sent: int = 0
 
@@ -82,8 +88,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _huggingface(self, rest: str, query: dict[str, list[str]]) -> None:
         repository, _, asked = rest.partition("/revision/")
         if asked:
-            known = repository in self.server.hub.repositories and asked in ("main", COMMIT)
-            self._json({"sha": COMMIT} if known else {"error": "no"}, status=200 if known else 404)
+            revisions = self.server.hub.revisions
+            commit = asked if asked in revisions.values() else revisions.get(asked)
+            if commit is None or repository not in self.server.hub.repositories:
+                self._json({"error": "no"}, status=404)
+            else:
+                self._json({"sha": commit})
             return
         repository, _, _ = rest.partition("/tree/")
         files = sorted(self.server.hub.repositories[repository].items())
@@ -177,3 +187,16 @@ def local_hub() -> Iterator[LocalHub]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def configured_hub(settings: Settings) -> Iterator[LocalHub]:
+    """A hub that the installation reaches, by both interfaces."""
+    with local_hub() as found:
+        settings.NINEFOLD_EGRESS = EgressPolicy.parse(
+            allow=["127.0.0.1"], deny=[], schemes=["http", "https"], ports=[found.port, 443]
+        )
+        settings.NINEFOLD_HUBS = {
+            name: HubAccess(address=found.url) for name in ("huggingface", "modelscope")
+        }
+        yield found

@@ -262,6 +262,18 @@ class ModelChangeSerializer(DatasetChangeSerializer):
     )
 
 
+class ImportSourceSerializer(serializers.Serializer[Any]):
+    """A repository of a model hub, or a folder on the server; the fields of the other one are null."""
+
+    hub = serializers.CharField(allow_null=True)
+    repository = serializers.CharField(allow_null=True)
+    revision = serializers.CharField(allow_null=True, help_text="Requested branch, tag or commit.")
+    commit = serializers.CharField(
+        allow_null=True, help_text="Commit that the revision was at the time of the request."
+    )
+    path = serializers.CharField(allow_null=True)
+
+
 class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
     name = serializers.CharField(source="__str__")
     model = rest.ObjectReference(source="line")
@@ -269,6 +281,9 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
         source="line.team", allow_null=True, help_text="Owning team; null: available to all teams."
     )
     artifact = serializers.CharField(source="artifact.uid", allow_null=True, default=None)
+    import_source = serializers.SerializerMethodField(
+        help_text="Where it was imported from; null if it was not imported."
+    )
     #: A shared model may come from a model and a dataset that the reader may not know of.
     base = serializers.SerializerMethodField()
     dataset_version = serializers.SerializerMethodField()
@@ -292,6 +307,7 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
             "acceptance_reason",
             "artifact",
             "source_path",
+            "import_source",
             "base",
             "dataset_version",
             "job_uid",
@@ -299,6 +315,16 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
             "metrics",
             "created_at",
         )
+
+    @extend_schema_field(ImportSourceSerializer(allow_null=True))
+    def get_import_source(self, version: ModelVersion) -> dict[str, str | None] | None:
+        found = hub_import_of(version)
+        if found is None and not version.source_path:
+            return None
+        names = ("hub", "repository", "revision", "commit")
+        return {name: getattr(found, name, None) for name in names} | {
+            "path": version.source_path or None
+        }
 
     @extend_schema_field(rest.ObjectReference(allow_null=True, help_text="Base model version."))
     def get_base(self, version: ModelVersion) -> dict[str, Any] | None:
@@ -378,7 +404,9 @@ class HubImportRequestSerializer(TeamOwnedSerializer):
         max_length=200, help_text="Owner and name of the repository, for example Qwen/Qwen3-8B."
     )
     revision = serializers.CharField(
-        max_length=200, help_text="Branch, tag or commit, for example main."
+        required=False,
+        max_length=200,
+        help_text="Branch, tag or commit. Default: the default branch of the hub, such as main.",
     )
 
 

@@ -209,7 +209,7 @@ class ModelVersionViewSet(rest.CollectionViewSet[ModelVersion]):
     summaries = {"list": "Model versions", "retrieve": "A model version"}
     token_scope = Scope.MODELS
     queries = {"list": serializers.ModelVersionFilters}
-    visible = staticmethod(selectors.model_versions_visible)
+    visible = staticmethod(selectors.model_versions_with_sources)
     serializer_class = serializers.ModelVersionSerializer
     detail_serializer_class = serializers.ModelVersionDetailSerializer
 
@@ -258,6 +258,7 @@ class ModelVersionViewSet(rest.CollectionViewSet[ModelVersion]):
         request=serializers.FolderImportRequestSerializer,
         responses={201: serializers.ModelVersionDetailSerializer},
         detail=False,
+        dry_run=True,
         url_path="import",
         url_name="import",
     )
@@ -274,13 +275,14 @@ class ModelVersionViewSet(rest.CollectionViewSet[ModelVersion]):
         request=serializers.HubImportRequestSerializer,
         responses={201: serializers.ModelVersionDetailSerializer},
     )
+    @rest.supports_dry_run
     @idempotency_key_schema
     @action(detail=False, methods=["post"])
     def fetch(self, request: Request) -> Response:
         given = self.validated_body(serializers.HubImportRequestSerializer)
         team, name = given.pop("team"), given.pop("name")
         accounts.require_permission(request.user, Permission.CONTRIBUTE, team=team)
-        # The hub is asked before the transaction that keeps a key begins.
+        # The hub is asked before the transaction that keeps a key begins; a dry run keeps none.
         return self._import_from_hub(request, team, name, hub_imports.hub_lookup(**given))
 
     @idempotent

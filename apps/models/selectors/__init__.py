@@ -20,6 +20,7 @@ from apps.models.selectors.model_versions import (
     model_version_ancestors,
     model_versions_usable,
     model_versions_visible,
+    model_versions_with_sources,
     outputs_of_job,
     served_model_facts,
     training_dataset_version,

@@ -71,6 +71,15 @@ def model_versions_visible(user: accounts.RequestUser) -> QuerySet[ModelVersion]
     )
 
 
+def model_versions_with_sources(user: accounts.RequestUser) -> QuerySet[ModelVersion]:
+    """The visible versions, each with the hub import that it comes from."""
+    return (
+        model_versions_visible(user)
+        .select_related("hub_import")
+        .defer("hub_import__files", "hub_import__stored")
+    )
+
+
 def model_versions_usable(user: accounts.RequestUser) -> QuerySet[ModelVersion]:
     """Versions whose files are in the artifact store."""
     return model_versions_visible(user).filter(state=ModelState.READY)
@@ -138,7 +147,7 @@ def model_version_ancestors(
     version: ModelVersion, *, user: accounts.RequestUser
 ) -> list[ModelVersion]:
     """The version and its base versions, up to the first base or the first one that the user may not see."""
-    visible = model_versions_visible(user)
+    visible = model_versions_with_sources(user)
     chain = [version]
     while (key := chain[-1].base_id) is not None:
         base = visible.filter(pk=key).first()
@@ -436,7 +445,8 @@ def hub_endpoint(name: str) -> HubEndpoint:
 
 def hub_import_of(version: ModelVersion) -> HubImport | None:
     """The hub import of a version; None if it does not come from a hub."""
-    return HubImport.objects.filter(version=version).first()
+    found: HubImport | None = getattr(version, "hub_import", None)
+    return found
 
 
 def due_hub_imports(*, at: datetime) -> QuerySet[HubImport]:

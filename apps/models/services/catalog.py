@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from django.db import transaction
@@ -170,7 +171,7 @@ def _link_versions_to_catalog(catalog: Catalog) -> int:
         row = catalog_model_of(
             config=version.config or {},
             parameters=version.parameters,
-            names=[version.source_path.rstrip("/").rpartition("/")[2]],
+            names=folder_names(version.source_path),
             entries=catalog.entries,
         )
         if row is not None:
@@ -178,6 +179,12 @@ def _link_versions_to_catalog(catalog: Catalog) -> int:
                 catalog_model=row
             )
     return found
+
+
+def folder_names(source_path: str) -> list[str]:
+    """The name of the folder that a version was imported from, and of the folder that it links to."""
+    folder = Path(source_path)
+    return [folder.name, folder.resolve().name] if source_path else []
 
 
 def version_columns_from_config(

@@ -76,15 +76,17 @@ class HubLookup:
     stored_bytes: int
 
 
-def hub_lookup(*, hub: str, repository: str, revision: str) -> HubLookup:
+def hub_lookup(*, hub: str, repository: str, revision: str = "") -> HubLookup:
     """Query the hub for the files that an import would download.
 
+    :param revision: branch, tag or commit; empty: the default branch of the hub.
     :raises HubImportRefused: if the repository cannot be imported.
     :raises HubUnreachable: if the hub does not answer.
     :raises EgressRefused: if the policy forbids its address.
     """
-    check_repository(repository, revision=revision)
     endpoint = selectors.hub_endpoint(hub)
+    revision = revision or endpoint.hub.default_revision
+    check_repository(repository, revision=revision)
     listing = importable_files(
         endpoint.hub.listing(
             configured_outbound(),

@@ -30,7 +30,7 @@ from apps.models.services.artifact_storage import (
     precheck_storage_quota,
     read_chunks,
 )
-from apps.models.services.catalog import version_columns_from_config
+from apps.models.services.catalog import folder_names, version_columns_from_config
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import (
@@ -260,7 +260,8 @@ def model_version_import(*, actor: User, team: Team, name: str, path: str) -> Mo
     version = ModelVersion.objects.create(
         line=line,
         number=number,
-        source_path=str(folder),
+        # As given, not where links lead: a client compares it with its own path.
+        source_path=str(Path(path).absolute()),
         architecture=config.architecture,
         context_length=config.context_length,
         created_by=actor,
@@ -339,7 +340,7 @@ def model_version_complete_import(
 def _origin_names(version: ModelVersion) -> list[str]:
     """Names of its origin: a hub repository, or a folder."""
     fetched = HubImport.objects.filter(version=version).values_list("repository", flat=True)
-    return [*fetched, version.source_path.rstrip("/").rpartition("/")[2]]
+    return [*fetched, *folder_names(version.source_path)]
 
 
 @transaction.atomic

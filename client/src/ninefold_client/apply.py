@@ -44,8 +44,13 @@ class Plan:
 
 
 def in_order(manifests: list[Manifest]) -> list[Manifest]:
-    """Return the documents by kind, those of one kind in their own order."""
-    return sorted(manifests, key=lambda one: list(KINDS).index(one.kind))
+    """Return the documents by kind, those of one kind in their own order; models that are imported before jobs."""
+    order = list(KINDS)
+
+    def position(one: Manifest) -> tuple[int, bool]:
+        return order.index("Job" if one.is_import else one.kind), not one.is_import
+
+    return sorted(manifests, key=position)
 
 
 def apply_manifest(
@@ -112,7 +117,7 @@ def apply_manifest(
         _change(kind, plan, row, kind.body(manifest, resolved))
         return plan
     given = {name for name in kind.references if manifest.spec.get(name) is not None}
-    if given - resolved.keys() or (kind.not_created and row is None):
+    if given - resolved.keys() or (row is None and kind.reason_not_created(manifest)):
         # It refers to what another document creates, or is created with it.
         return plan
     refused = _refused_alone(kind, plan, row, resolved, missing=created_beside, before=before)
@@ -221,9 +226,10 @@ def _resolve(
 
 
 def _refuse_creation(kind: Kind, manifest: Manifest, *, missing: frozenset[str]) -> None:
-    if kind.not_created and manifest.name not in missing:
+    reason = kind.reason_not_created(manifest)
+    if reason and manifest.name not in missing:
         raise NotFound(
-            f"there is no {kind.resource.singular} {manifest.name!r}; {kind.not_created}",
+            f"there is no {kind.resource.singular} {manifest.name!r}; {reason}",
             name=manifest.name,
         )
 
@@ -237,15 +243,17 @@ def _refuse_immutable(kind: Kind, manifest: Manifest, found: tuple[Difference, .
             )
 
 
-def source_jobs(manifest: Manifest, manifests: Iterable[Manifest]) -> list[Manifest]:
-    """Return the jobs and pipelines among the documents whose model the document uses."""
+def source_documents(manifest: Manifest, manifests: Iterable[Manifest]) -> list[Manifest]:
+    """Return the imports, and of a document that is no job the jobs, whose model it uses."""
     given = manifest.spec.get("model_version")
-    if manifest.kind == "Job" or given is None:
+    if given is None:
         return []
+    jobs = [one for one in manifests if one.kind == "Job" and manifest.kind != "Job"]
     if isinstance(given, Mapping):
-        return [one for one in manifests if one.kind == "Job" and one.name == given.get("job")]
+        return [one for one in jobs if one.name == given.get("job")]
     model, _ = split_version(str(given).rpartition("/")[2])
-    return [one for one in manifests if one.kind == "Job" and one.spec.get("output_name") == model]
+    imports = [one for one in manifests if one.is_import and one.name == model]
+    return [*imports, *(one for one in jobs if one.spec.get("output_name") == model)]
 
 
 def manifest_of_object(client: Client, kind: str, row: Mapping[str, Any]) -> Manifest:

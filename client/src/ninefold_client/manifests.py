@@ -44,6 +44,11 @@ class Manifest:
             return None
         return (self.folder or Path()) / str(code)
 
+    @property
+    def is_import(self) -> bool:
+        """Whether it is a model that is imported from a hub or a folder."""
+        return self.kind == "Model" and self.spec.get("source") is not None
+
     def as_document(self) -> dict[str, Any]:
         """As :func:`parse_manifests` reads it."""
         metadata = {"name": self.name, **({"team": self.team} if self.team else {})}

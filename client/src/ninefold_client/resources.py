@@ -638,11 +638,14 @@ def find_user(client: Client, username: str) -> str:
     return str(find_object(client, USERS, username)["uid"])
 
 
-def find_model_version(client: Client, name: str, *, team: str = "") -> dict[str, Any]:
+def find_model_version(
+    client: Client, name: str, *, team: str = "", state: str = "ready"
+) -> dict[str, Any]:
     """Return a model version by its uid, as ``model@2`` or ``model v2``, or the newest ready one of ``model``.
 
     :param name: ``team/model@2`` for the model of one team.
     :param team: of several teams with a model of that name, the one whose model is meant.
+    :param state: the newest version of ``model`` in this state instead.
     :raises NotFound: if there is none.
     :raises ManifestError: if several teams have one and none is that team.
     """
@@ -650,17 +653,17 @@ def find_model_version(client: Client, name: str, *, team: str = "") -> dict[str
         version: dict[str, Any] = client.get(f"model-versions/{name}")
         return version
     owner, model, number = _split_reference(name)
-    ready = {} if number else {"state": "ready"}
+    in_state = {} if number else {"state": state}
     rows = [
         row
-        for row in client.list_all("model-versions", model=model, **ready)
+        for row in client.list_all("model-versions", model=model, **in_state)
         if not number or row["name"] == f"{model} v{number}"
     ]
     found = _rows_of_one_team(client, rows, name, owner=owner, team=team)
     if found:
         return found[0]
     raise NotFound(
-        f"no {'ready ' if ready else ''}version of a model is {name!r}. See: ninefold get model-versions",
+        f"no {f'{state} ' if in_state else ''}version of a model is {name!r}. See: ninefold get model-versions",
         name=model,
     )
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
+from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from apps.accounts.models import ApplySet, Membership, Team, User
@@ -36,11 +38,13 @@ from controlplane.persistence.transactions import is_dry_run
 from tests import factories
 from tests.functional.api.callers import API, caller, problem
 from tests.functional.api.test_jobs import finetune
-from tests.integration.company import Company, rows
+from tests.hubs import LocalHub, configured_hub
+from tests.integration.company import Company, model_contents, rows, write_model
 from tests.integration.serving.deployments import ready_deployment
 
 #: Reading a token notes when it was used.
 NOTED = {"accounts_personaltoken"}
+REPOSITORY = "Maker/Small-Model"
 Capture = Callable[..., AbstractContextManager[list[Callable[[], Any]]]]
 
 
@@ -114,6 +118,12 @@ def changes(company: Company) -> Iterator[Change]:
     yield patch(f"datasets/{company.dataset.dataset.uid}", description="from the map")
     yield patch(f"models/{company.model.line.uid}", description="small")
     yield post("jobs", **finetune(company, team="addresses"))
+    yield post("model-versions/fetch", name="small", team="addresses", hub="huggingface",
+               repository=REPOSITORY)  # fmt: skip
+    (root,) = settings.NINEFOLD_MODEL_ROOTS
+    folder = write_model(Path(root) / "tiny")
+    body = {"name": "own", "team": "addresses", "path": str(folder)}
+    yield Change(method="post", path="model-versions/import", body=body)
     yield post("pipelines", name="whole way", team="addresses", model_version=company.model.uid, steps=[
         {"kind": "finetune", "dataset_version": company.dataset.uid, "output_name": "parser"}])  # fmt: skip
     yield post("deployments", name="parcels", team="addresses", model_version="tiny@1")
@@ -180,7 +190,15 @@ def stored() -> dict[str, str]:
     return found
 
 
+@pytest.fixture
+def hub(company: Company, settings: Settings) -> Iterator[LocalHub]:
+    with configured_hub(settings) as found:
+        found.repositories[REPOSITORY] = model_contents()
+        yield found
+
+
 def test_a_dry_run_of_every_change_is_answered_as_the_change_and_changes_nothing(
+    hub: LocalHub,
     administrator: APIClient,
     stranger: APIClient,
     company: Company,

@@ -23,6 +23,7 @@ from controlplane.ports import adapter_registry
 from controlplane.ports.engines import Engine
 from controlplane.web import watch
 from ninefold_client.cli.main import app
+from tests.hubs import LocalHub, configured_hub
 from tests.integration import company as companies
 from tests.integration.company import Company
 
@@ -58,6 +59,13 @@ def company(
     monkeypatch.setattr(adapter_registry, "engine_by_name", engines.__getitem__)
     monkeypatch.setattr(adapter_registry, "engine_names", lambda: tuple(engines))
     return companies.found(node=f"fake-{uuid.uuid4().hex[:12]}")
+
+
+@pytest.fixture
+def hub(company: Company, settings: Settings) -> Iterator[LocalHub]:
+    """A model hub without repositories."""
+    with configured_hub(settings) as found:
+        yield found
 
 
 @pytest.fixture

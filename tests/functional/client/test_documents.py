@@ -31,7 +31,8 @@ from ninefold_client.resources import RESOURCE_OF_KIND
 from tests import factories
 from tests.documented_examples import CI_FILES, GITOPS, documents_of_pages
 from tests.functional.client.conftest import Ninefold, token_of
-from tests.integration.company import Company
+from tests.hubs import LocalHub
+from tests.integration.company import Company, model_contents
 
 COMPANY = """
 kind: Team
@@ -716,9 +717,10 @@ def test_an_empty_list_of_documents_is_applied_without_an_error(
 
 
 def test_the_documents_of_the_pages_pass_a_dry_run(
-    administered: Ninefold, company: Company, tmp_path: Path
+    administered: Ninefold, company: Company, hub: LocalHub, tmp_path: Path
 ) -> None:
     """In the folders and with the models that the pages take for granted."""
+    hub.repositories["Qwen/Qwen3-0.6B"] = model_contents()
     Team.objects.create(name="Default", slug="default")
     maps = Team.objects.create(name="Maps", slug="maps")
     with transaction.atomic():

@@ -37,7 +37,7 @@ from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.ports.model_hubs import HubUnreachable
 from tests.cases import for_each_case
-from tests.hubs import COMMIT, LocalHub, local_hub
+from tests.hubs import COMMIT, LocalHub, configured_hub
 from tests.integration.company import Company, model_contents, safetensors
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,7 +51,7 @@ def _large(size: int) -> bytes:
 
 @pytest.fixture
 def hub(settings: Settings, tmp_path: Path) -> Iterator[LocalHub]:
-    with local_hub() as found:
+    with configured_hub(settings) as found:
         found.repositories[REPOSITORY] = {
             **model_contents(),
             "model.safetensors": _large(3 * MIB),
@@ -61,13 +61,6 @@ def hub(settings: Settings, tmp_path: Path) -> Iterator[LocalHub]:
             "original/params.safetensors": safetensors(other=(2, 2)),
         }
         settings.NINEFOLD_HOME = tmp_path
-        settings.NINEFOLD_EGRESS = EgressPolicy.parse(
-            allow=["127.0.0.1"], deny=[], schemes=["http"], ports=[found.port]
-        )
-        settings.NINEFOLD_HUBS = {
-            "huggingface": HubAccess(address=found.url),
-            "modelscope": HubAccess(address=found.url),
-        }
         yield found
 
 

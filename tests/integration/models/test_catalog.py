@@ -163,6 +163,17 @@ def test_an_imported_model_is_matched_by_its_folder_name(company: Company, root:
     assert selectors.catalog_differences(version, entry=entry).contradictions == ()
 
 
+def test_a_link_is_matched_by_the_name_of_the_folder_that_it_leads_to(
+    company: Company, root: Path
+) -> None:
+    load()
+    (root / "latest").symlink_to(write(root / "Qwen2-7B-Instruct", QWEN))
+    version = imported(company, root / "latest")
+    assert version.source_path == str(root / "latest")
+    assert version.catalog_model is not None
+    assert version.catalog_model.key == "qwen2-7b-instruct"
+
+
 def test_each_field_that_contradicts_the_catalog_is_found(company: Company, root: Path) -> None:
     load()
     folder = write(

@@ -7,16 +7,23 @@ from typing import Any
 import pytest
 import yaml
 
+from ninefold_client.apply import in_order, source_documents
 from ninefold_client.errors import ManifestError
 from ninefold_client.generated.models.deployment_create_request import DeploymentCreateRequest
 from ninefold_client.generated.models.finetune_job_submit_request import FinetuneJobSubmitRequest
+from ninefold_client.generated.models.folder_import_request_request import (
+    FolderImportRequestRequest,
+)
+from ninefold_client.generated.models.hub_import_request_request import HubImportRequestRequest
 from ninefold_client.generated.models.patched_dataset_change_request import (
     PatchedDatasetChangeRequest,
 )
+from ninefold_client.generated.models.patched_model_change_request import PatchedModelChangeRequest
 from ninefold_client.generated.models.priority_class_write_request import PriorityClassWriteRequest
 from ninefold_client.generated.models.queue_write_request import QueueWriteRequest
 from ninefold_client.generated.models.script_job_submit_request import ScriptJobSubmitRequest
 from ninefold_client.kinds import KINDS as ALL_KINDS
+from ninefold_client.kinds.registry import checked_source
 from ninefold_client.manifests import (
     Difference,
     Manifest,
@@ -26,11 +33,12 @@ from ninefold_client.manifests import (
 )
 from tests.documented_examples import documents_of_pages
 
-KINDS = ("Job", "Queue")
+KINDS = ("Job", "Model", "Queue")
 #: Body of the request that creates an object, by its kind, and of a job by the kind of job.
 REQUESTS: dict[str, Any] = {
     "Dataset": PatchedDatasetChangeRequest,
     "Deployment": DeploymentCreateRequest,
+    "Model": PatchedModelChangeRequest,
     "PriorityClass": PriorityClassWriteRequest,
     "Queue": QueueWriteRequest,
     "finetune": FinetuneJobSubmitRequest,
@@ -49,8 +57,13 @@ def unknown_fields(manifest: Manifest) -> dict[str, Any]:
         {"model_version": "x"} if "model_version" in manifest.spec else {}
     )
     given.pop("file", None)
-    sent = REQUESTS[key].from_dict(given).to_dict()
-    return dict(_missing(given, sent))
+    source = given.pop("source", None)
+    unknown = dict(_missing(given, REQUESTS[key].from_dict(given).to_dict()))
+    if source:
+        request = FolderImportRequestRequest if "path" in source else HubImportRequestRequest
+        body = {"name": manifest.name, **source}
+        unknown |= dict(_missing(body, request.from_dict(body).to_dict(), ".source"))
+    return unknown
 
 
 def _missing(given: Any, sent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -84,6 +97,9 @@ def test_a_misspelt_field_of_a_document_is_found() -> None:
     spec = {"kind": "finetune", "spec": {"max_stepz": 2}, "cardz": 1}
     (job,) = parsed(document(spec=spec))
     assert unknown_fields(job) == {".spec.max_stepz": 2, ".cardz": 1}
+    source = {"hub": "huggingface", "repository": "a/b", "revison": "main"}
+    (model,) = parsed(document(kind="Model", spec={"source": source}))
+    assert unknown_fields(model) == {".source.revison": "main"}
 
 
 def parsed(text: str) -> list[Manifest]:
@@ -117,13 +133,38 @@ def test_a_printed_document_reads_back() -> None:
     )
 
 
+def test_models_are_imported_before_what_uses_them_and_those_of_jobs_changed_after_it() -> None:
+    def one(kind: str, name: str, **spec: Any) -> Manifest:
+        return Manifest(kind=kind, name=name, spec=spec)
+
+    imported = one("Model", "base", source={"path": "/srv/models/base"})
+    described = one("Model", "parser", description="ours")
+    job = one("Job", "tune", model_version="maps/base@1", output_name="parser")
+    dataset, deployment = one("Dataset", "rows"), one("Deployment", "p", model_version="parser")
+    documents = [deployment, described, job, imported, dataset]
+    assert in_order(documents) == [dataset, imported, job, described, deployment]
+    assert source_documents(job, documents) == [imported]
+    assert source_documents(deployment, documents) == [job]
+    assert source_documents(dataset, documents) == []
+
+
+def test_the_source_of_a_model_is_sent_as_texts() -> None:
+    assert checked_source({"path": "/srv/models//base/"}) == {"path": "/srv/models/base"}
+    given = {"hub": "modelscope", "repository": "a/b", "revision": 1.0}
+    assert checked_source(given) == {**given, "revision": "1.0"}
+    assert checked_source({**given, "revision": None, "path": ""}).keys() == {"hub", "repository"}
+    for wrong in ("a/b", None, {}, {"hub": "modelscope"}, {**given, "path": "/srv"}):
+        with pytest.raises(ManifestError, match=r"it must be {path: FOLDER}, or {hub: HUB"):
+            checked_source(wrong)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[1]", "document 1 is not a mapping"),
         ("a: [", "not valid YAML"),
         (document(apiVersion="v1"), "apiVersion is 'v1'; it must be 'ninefold/v1'"),
-        (document(kind="Pod"), "kind is 'Pod'; it must be one of Job, Queue"),
+        (document(kind="Pod"), "kind is 'Pod'; it must be one of Job, Model, Queue"),
         (document(metadata={}), "metadata.name is missing"),
         (document(metadata={"name": "a", "owner": "x"}), "unknown field metadata.owner"),
         (document(metadata={"name": "a", "labels": {"x": "y"}}), "labels is not stored"),

@@ -14,7 +14,7 @@ from ninefold_client.apply import (
     Plan,
     apply_manifest,
     in_order,
-    source_jobs,
+    source_documents,
 )
 from ninefold_client.apply_sets import (
     ApplySet,
@@ -27,6 +27,7 @@ from ninefold_client.apply_sets import (
 )
 from ninefold_client.cli.context import connected, error_lines
 from ninefold_client.cli.jobs import wait_for_job
+from ninefold_client.cli.models import wait_for_import
 from ninefold_client.cli.objects import (
     RESOURCE_HELP,
     FileOption,
@@ -37,6 +38,7 @@ from ninefold_client.cli.output import print_error
 from ninefold_client.cli.serving import wait_for_deployment
 from ninefold_client.client import Client
 from ninefold_client.errors import ManifestError, NinefoldError
+from ninefold_client.kinds.registry import ModelKind
 from ninefold_client.manifests import Manifest
 from ninefold_client.resources import JOBS, find_object, resource_by_name
 
@@ -75,11 +77,12 @@ def apply(
     wait: Annotated[
         bool,
         typer.Option(
-            "--wait", help="Wait until jobs have ended and deployments are ready; in their order."
+            "--wait",
+            help="Wait until models are imported, jobs have ended and deployments are ready; in their order.",
         ),
     ] = False,
     timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds to wait for each job and deployment.")
+        float, typer.Option(min=1, help="Seconds to wait for each import, job and deployment.")
     ] = 3600,
     prune: PruneOption = False,
     set_name: SetOption = None,
@@ -182,12 +185,12 @@ class _Run:
         return plan
 
     def wait_for_sources(self, manifest: Manifest, *, timeout: float) -> None:
-        """Wait for the jobs of the set whose model the document uses."""
-        for job in source_jobs(manifest, self._manifests):
-            self._wait_for(job, timeout=timeout)
+        """Wait for the imports and jobs of the set whose model the document uses."""
+        for source in source_documents(manifest, self._manifests):
+            self._wait_for(source, timeout=timeout)
 
     def wait(self, *, timeout: float) -> None:
-        """Wait for all jobs and deployments of the set."""
+        """Wait for all imports, jobs and deployments of the set."""
         for plan in self.plans:
             self._wait_for(plan.manifest, timeout=timeout)
 
@@ -201,6 +204,12 @@ class _Run:
                 succeeded = wait_for_job(self._client, plan.uid, timeout=timeout)
             elif manifest.kind == "Deployment":
                 succeeded = wait_for_deployment(self._client, plan.uid, timeout=timeout)
+            elif manifest.is_import:
+                started = plan.action is not ApplyAction.UNCHANGED
+                kind = ModelKind(self._client)
+                uid = kind.imported_version(manifest, uid=plan.uid, just_started=started)
+                wait_for_import(self._client, uid, timeout=timeout)
+                succeeded = True
             else:
                 return
         except NinefoldError as error:

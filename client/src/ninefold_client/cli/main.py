@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ninefold_client.cli import apply, jobs, objects, rollouts, secrets, serving, session
+from ninefold_client.cli import apply, jobs, models, objects, rollouts, secrets, serving, session
 from ninefold_client.cli.context import CommonOptions, ErrorReportingGroup
 
 app = typer.Typer(
@@ -71,6 +71,7 @@ for _command in (
 app.command("context")(session.contexts)
 app.add_typer(jobs.job, name="job")
 app.add_typer(jobs.dataset, name="dataset")
+app.add_typer(models.model, name="model")
 app.add_typer(rollouts.rollout, name="rollout")
 app.add_typer(secrets.key, name="key")
 app.add_typer(secrets.token, name="token")

@@ -83,6 +83,10 @@ class Kind:
         """Return whether a document of the object can be applied; false for most records."""
         return self.is_current(row)
 
+    def reason_not_created(self, manifest: Manifest) -> str:
+        """Return why the document creates no object; empty if it does."""
+        return self.not_created
+
     def details(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the row with everything that :meth:`live_spec` needs."""
         return detailed(self.client, self.resource, row)

@@ -18,8 +18,8 @@ class HubImportRequestRequest:
     name: str
     hub: HubEnum
     repository: str
-    revision: str
     team: str | Unset = UNSET
+    revision: str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name
@@ -28,9 +28,9 @@ class HubImportRequestRequest:
 
         repository = self.repository
 
-        revision = self.revision
-
         team = self.team
+
+        revision = self.revision
 
         field_dict: dict[str, Any] = {}
 
@@ -39,11 +39,12 @@ class HubImportRequestRequest:
                 "name": name,
                 "hub": hub,
                 "repository": repository,
-                "revision": revision,
             }
         )
         if team is not UNSET:
             field_dict["team"] = team
+        if revision is not UNSET:
+            field_dict["revision"] = revision
 
         return field_dict
 
@@ -56,16 +57,16 @@ class HubImportRequestRequest:
 
         repository = d.pop("repository")
 
-        revision = d.pop("revision")
-
         team = d.pop("team", UNSET)
+
+        revision = d.pop("revision", UNSET)
 
         hub_import_request_request = cls(
             name=name,
             hub=hub,
             repository=repository,
-            revision=revision,
             team=team,
+            revision=revision,
         )
 
         return hub_import_request_request

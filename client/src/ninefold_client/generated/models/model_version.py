@@ -11,6 +11,7 @@ from ..models.model_state import ModelState, check_model_state
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.import_source import ImportSource
     from ..models.json_object import JsonObject
     from ..models.object_reference import ObjectReference
     from ..models.reason import Reason
@@ -29,6 +30,7 @@ class ModelVersion:
     team: None | ObjectReference
     number: int
     acceptance_reason: Reason
+    import_source: ImportSource | None
     base: None | ObjectReference
     dataset_version: None | ObjectReference
     metrics: JsonObject
@@ -46,6 +48,7 @@ class ModelVersion:
     attempt_uid: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.import_source import ImportSource
         from ..models.object_reference import ObjectReference
 
         uid = self.uid
@@ -63,6 +66,12 @@ class ModelVersion:
         number = self.number
 
         acceptance_reason = self.acceptance_reason.to_dict()
+
+        import_source: dict[str, Any] | None
+        if isinstance(self.import_source, ImportSource):
+            import_source = self.import_source.to_dict()
+        else:
+            import_source = self.import_source
 
         base: dict[str, Any] | None
         if isinstance(self.base, ObjectReference):
@@ -124,6 +133,7 @@ class ModelVersion:
                 "team": team,
                 "number": number,
                 "acceptance_reason": acceptance_reason,
+                "import_source": import_source,
                 "base": base,
                 "dataset_version": dataset_version,
                 "metrics": metrics,
@@ -157,6 +167,7 @@ class ModelVersion:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.import_source import ImportSource
         from ..models.json_object import JsonObject
         from ..models.object_reference import ObjectReference
         from ..models.reason import Reason
@@ -186,6 +197,21 @@ class ModelVersion:
         number = d.pop("number")
 
         acceptance_reason = Reason.from_dict(d.pop("acceptance_reason"))
+
+        def _parse_import_source(data: object) -> ImportSource | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                import_source_type_0 = ImportSource.from_dict(data)
+
+                return import_source_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(ImportSource | None, data)
+
+        import_source = _parse_import_source(d.pop("import_source"))
 
         def _parse_base(data: object) -> None | ObjectReference:
             if data is None:
@@ -274,6 +300,7 @@ class ModelVersion:
             team=team,
             number=number,
             acceptance_reason=acceptance_reason,
+            import_source=import_source,
             base=base,
             dataset_version=dataset_version,
             metrics=metrics,

@@ -10,6 +10,7 @@ def model_versions_import_create(
     *,
     client: AuthenticatedClient,
     body: FolderImportRequestRequest,
+    dry_run: bool | Unset = False,
     idempotency_key: str | Unset = UNSET,
 ) -> ModelVersionDetail:
     """Register a folder on the server as a model version.
@@ -20,9 +21,16 @@ def model_versions_import_create(
     if not isinstance(idempotency_key, Unset):
         headers["Idempotency-Key"] = idempotency_key
 
+    params: dict[str, Any] = {}
+
+    params["dry_run"] = dry_run
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/api/v1/model-versions/import",
+        "params": params,
     }
 
     _kwargs["json"] = body.to_dict()
