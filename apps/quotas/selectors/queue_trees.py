@@ -22,6 +22,7 @@ from controlplane.domain.quotas.queue_documents import (
     Documents,
     QueueDifference,
     QueueDocument,
+    RetiredQueue,
     queue_document_from_json,
     queue_tree_fingerprint,
     tree_differences,
@@ -105,8 +106,14 @@ def queue_tree_context() -> QueueTreeContext:
         waiting={queue: waiting for queue, waiting, _ in rows if waiting},
         holding={queue: holding for queue, _, holding in rows if holding},
         used=_allocated_cards_by_queue(),
-        retired=dict(Queue.objects.exclude(retired_at=None).values_list("name", "uid")),
+        retired=retired_queues(),
     )
+
+
+def retired_queues() -> dict[str, RetiredQueue]:
+    """Retired queues by name."""
+    rows = Queue.objects.exclude(retired_at=None).values_list("name", "uid", "team__slug")
+    return {name: RetiredQueue(uid=uid, team=team or "") for name, uid, team in rows}
 
 
 def _allocated_cards_by_queue() -> dict[str, dict[str, int]]:

@@ -24,6 +24,7 @@ from apps.quotas.selectors.queue_trees import (
     queue_tree_context,
     queue_tree_documents,
     queue_tree_permissions,
+    retired_queues,
 )
 from apps.quotas.selectors.queues import queue_visibility_of, queues_active
 from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
@@ -44,6 +45,7 @@ from controlplane.domain.quotas.queue_documents import (
     queue_tree_fingerprint,
     tree_differences,
     with_assigned_uids,
+    with_restored_queues,
     without_unchanged_queues,
 )
 from controlplane.domain.quotas.validation import validate_tree_change
@@ -88,6 +90,7 @@ def queue_tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> QueueChan
 
     :raises PermissionRefused: if that user may not make it.
     """
+    edit = with_restored_queues(edit, retired_queues())
     documents = queue_tree_documents()
     after = apply_tree_edit(documents, edit)
     _require_tree_change_permission(documents, after, user)
@@ -117,11 +120,15 @@ def queue_tree_apply(
 ) -> QueueChange:
     """Save the edit: rows, history, audit, and the message that triggers a cycle.
 
+    A new queue with name and team of a retired one is that queue with new values: its usage stays with the name.
+
     :raises PermissionRefused: if the actor may not make it.
     :raises QueueTreeOutdated: if the tree is not the one that the user saw.
     :raises QueueTreeRefused: if the tree would be invalid, or would not change.
     """
-    documents = _lock_queue_tree(edit)
+    queue_tree_lock()
+    edit = with_restored_queues(edit, retired_queues())
+    documents = _lock_queues(edit)
     if edit.seen and edit.seen != queue_tree_fingerprint(documents):
         raise _tree_outdated_error()
     edit = without_unchanged_queues(documents, edit)
@@ -239,10 +246,8 @@ def _queue_documents_from_json(documents: Mapping[str, dict[str, object] | None]
     }
 
 
-def _lock_queue_tree(edit: TreeEdit) -> Documents:
-    """The current tree, locked until the transaction ends."""
-    # Without any queue there would be no row to lock.
-    queue_tree_lock()
+def _lock_queues(edit: TreeEdit) -> Documents:
+    """The current tree, its rows locked until the transaction ends."""
     rows = Queue.objects.filter(Q(retired_at=None) | Q(uid__in=list(edit.queues)))
     list(rows.select_for_update(of=("self",)).order_by("id").values_list("pk", flat=True))
     return queue_tree_documents()

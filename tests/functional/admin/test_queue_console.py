@@ -239,6 +239,16 @@ def test_a_queue_is_created_below_another_with_its_own_chip(
         ("nvidia-h800", 4)
     ]
 
+    # A form with the name of a retired queue restores it.
+    Queue.objects.filter(pk=created.pk).update(retired_at=company.at)
+    again = filled(browser, address, name="vision")
+    review = browser.post(address, {**again, "preview": "1"}).context["review"]
+    assert "queue vision was retired and is restored" in review.warnings[0]
+    assert browser.post(address, {**again, "save": "1"}).status_code == 302
+    restored = Queue.objects.get(name="vision")
+    assert (restored.pk, restored.retired_at, restored.parent) == (created.pk, None, top)
+    assert not restored.entitlements.exists()
+
 
 def test_a_queue_is_moved_but_not_below_itself(company: Company, browser: Client) -> None:
     top, other = consoles.queue(company, "top"), consoles.queue(company, "other")

@@ -86,6 +86,18 @@ def test_a_queue_is_created_read_changed_moved_and_retired(
         ("retire", "done"),
     ]
 
+    request = {"name": "vision", "team": company.team.uid, "weight": 5}
+    preview = administrator.post(f"{QUEUES}?dry_run=true", request, format="json").json()
+    assert "queue vision was retired and is restored" in preview["warnings"][0]["message"]
+    of_other_team = {**request, "team": company.other_team.uid}
+    found = administrator.post(QUEUES, of_other_team, format="json")
+    assert "retired queue of another team" in wrong_fields(found, 422, "queues-refused")["vision"]
+    restored = administrator.post(QUEUES, request, format="json")
+    assert restored.status_code == 201, restored.content
+    values = restored.json()
+    assert (values["uid"], values["weight"]) == (body["uid"], 5)
+    assert (values["entitlements"], values["lends"], values["parent"]) == ([], True, None)
+
 
 def test_used_borrowed_and_lent_cards_by_chip(administrator: APIClient, company: Company) -> None:
     imported(administrator, LAB)

@@ -465,9 +465,10 @@ def test_prune_deletes_only_what_the_set_applied_before(
     assert administered(*names[:4]).exit_code == 2
     assert administered(*names).exit_code == 0
     file = folder / "company.yaml"
+    documents = file.read_text().split("---")
     remaining = [
         one
-        for one in file.read_text().split("---")
+        for one in documents
         if not any(
             f"kind: {kind}\n" in one for kind in ("Queue", "AlertRoute", "Deployment", "Route")
         )
@@ -511,6 +512,18 @@ def test_prune_deletes_only_what_the_set_applied_before(
     assert sorted(queues) == ["queue/by-hand", "queue/default"]
     again = administered(*names)
     assert (again.exit_code, "deleted" in again.output) == (0, False), again
+
+    # The merge that removed them is reverted.
+    file.write_text("---".join(documents))
+    uid = Queue.objects.get(name="vision").uid
+    for said in ("created", "unchanged"):
+        reverted = administered(*names)
+        assert reverted.exit_code == 0, reverted
+        assert f"Queue/vision {said}" in reverted.output.splitlines()
+    assert administered("diff", "-f", str(file), "--exit-code").exit_code == 0
+    queue = Queue.objects.get(uid=uid)
+    assert (queue.name, queue.weight, queue.retired_at) == ("vision", 2, None)
+    assert ApplySet.objects.get().objects_of_set.filter(kind="Queue", object_uid=uid).exists()
     assert {one.kind for one in ApplySet.objects.get().objects_of_set.all()} >= {"Team", "Job"}
 
 
@@ -711,7 +724,6 @@ def test_the_commands_of_gitops_apply_its_documents_and_find_a_difference(
         if [one.exit_code for one in outcomes] != [0, 1, 0, 0] or queue.weight != 2:
             faulty[file.name] = outcomes
         assert administered("delete", "queue", "vision", "--yes").exit_code == 0
-        Queue.objects.filter(name="vision").delete()
         assert administered("delete", "pc", "hotfix", "--yes").exit_code == 0
     assert not faulty
 

@@ -216,6 +216,62 @@ def test_a_queue_without_children_accepts_claims_again(company: Company, chief: 
     assert set(queues_for_team(company.team).values_list("name", flat=True)) == {"default"}
 
 
+def test_a_new_queue_with_name_and_team_of_a_retired_one_restores_it(
+    company: Company, chief: User
+) -> None:
+    apply(tree_edit_from_yaml(FILE), actor=chief, company=company)
+    lab, vision = Queue.objects.get(name="lab"), Queue.objects.get(name="vision")
+    claim = company.submit(queue=vision).attempts.get().claim_uid
+    services.claim_release(uid=claim, reason=ReleaseReason.CANCELLED, at=company.at)
+    every = {document(name).uid: None for name in ("lab", "vision", "speech")}
+    apply(edit("retire", **every), actor=chief, company=company)
+
+    wanted = tree_edit_from_yaml(
+        "queues: {lab: {team: addresses, below: {vision: {cards: {cpu: {cap: 3}}}, ocr: {}}}}"
+    )
+    preview = services.queue_tree_preview(wanted, at=company.at, user=chief)
+    assert {one.message.split(";")[0] for one in preview.warnings} == {
+        f"queue {name} was retired and is restored with these values" for name in ("lab", "vision")
+    }
+    restored = apply(wanted, actor=chief, company=company)
+
+    assert Queue.objects.get(uid=vision.uid).parent == lab
+    assert set(EntitlementRow.objects.filter(queue__retired_at=None).values_list(
+        "queue__name", "chip", "guaranteed", "cap")) == {("vision", "cpu", 0, 3)}  # fmt: skip
+    assert document("lab").weight == 1
+    assert Claim.objects.get(uid=claim).queue == Queue.objects.get(name="vision")
+    changes = QueueChange.objects.filter(after__has_key=vision.uid).order_by("id")
+    assert [one.action for one in changes] == ["import", "retire", "import"]
+    assert (restored.before[vision.uid], restored.after[vision.uid]["parent"]) == (None, lab.uid)
+    services.queue_change_revert(restored, actor=chief, at=company.at)
+    assert set(queue_tree_documents()) == {company.queue.uid}
+
+
+def test_a_restored_queue_is_validated_and_needs_the_permissions_of_a_new_one(
+    company: Company, chief: User
+) -> None:
+    apply(tree_edit_from_yaml(FILE), actor=chief, company=company)
+    apply(new("routes", team="routing"), actor=chief, company=company)
+    for name in ("vision", "routes"):
+        apply(edit("retire", **{document(name).uid: None}), actor=chief, company=company)
+    company.make_queue_admin()
+    of_team: dict[str, Any] = {"team": "addresses", "parent": document("lab").uid}
+
+    above = new("vision", **of_team, entitlements={"cpu": ChipQuota(guaranteed=3)})
+    with pytest.raises(PermissionRefused, match="lab is guaranteed 2"):
+        apply(above, actor=company.engineer, company=company)
+    with pytest.raises(PermissionRefused, match="not be below a queue of team addresses"):
+        apply(new("vision", team="addresses"), actor=company.engineer, company=company)
+    assert "guaranteed quotas of the queues below lab" in refusal(
+        above, actor=chief, company=company
+    )
+    assert refusal(new("routes", **of_team), actor=company.engineer, company=company).startswith(
+        "the name routes is that of a retired queue of another team; choose another name"
+    )
+    apply(new("vision", **of_team), actor=company.engineer, company=company)
+    assert document("vision").entitlements == {}
+
+
 def test_an_unknown_queue_cannot_be_edited(company: Company, chief: User) -> None:
     gone = QueueDocument(uid="f" * 32, name="gone")
 

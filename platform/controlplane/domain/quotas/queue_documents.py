@@ -585,6 +585,15 @@ class TreeEdit:
     seen: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetiredQueue:
+    """A queue that is not in the tree any more, and whose name only a queue of its team can have."""
+
+    uid: str
+    #: Slug of its team; empty for every team.
+    team: str
+
+
 def single_queue_edit(
     document: QueueDocument, *, saved: QueueDocument | None, note: str = "", seen: str = ""
 ) -> TreeEdit:
@@ -637,6 +646,23 @@ def with_assigned_uids(
         )
         for uid, document in edit.queues.items()
     }
+
+
+def with_restored_queues(edit: TreeEdit, retired: Mapping[str, RetiredQueue]) -> TreeEdit:
+    """Return the edit with each new queue that has name and team of a retired one under the uid of that.
+
+    :param retired: retired queues by name.
+    """
+    uids = {
+        uid: found.uid
+        for uid, document in edit.queues.items()
+        if document is not None
+        and is_temporary_uid(uid)
+        and (found := retired.get(document.name)) is not None
+        and found.team == document.team
+        and found.uid not in edit.queues
+    }
+    return replace(edit, queues=with_assigned_uids(edit, uids)) if uids else edit
 
 
 def is_temporary_uid(uid: str) -> bool:

@@ -18,6 +18,7 @@ from controlplane.domain.quotas.queue_documents import (
     PLAIN_FIELDS,
     Documents,
     QueueDocument,
+    RetiredQueue,
     card_unit_label,
     queue_snapshots,
 )
@@ -210,8 +211,8 @@ class QueueTreeContext:
     holding: Mapping[str, int] = field(default_factory=dict)
     #: Cards that a queue's own claims hold, by its uid and the chip.
     used: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    #: Uids of retired queues by name; their names cannot be used again.
-    retired: Mapping[str, str] = field(default_factory=dict)
+    #: Retired queues by name. They keep their names, so that usage of the past stays with one queue.
+    retired: Mapping[str, RetiredQueue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,12 +253,34 @@ def _queue_tree_errors(documents: Documents, context: QueueTreeContext) -> Itera
             messages.append(
                 f"the name {document.name} is given to two queues; call one of them something else"
             )
-        if context.retired.get(document.name, uid) != uid:
-            messages.append(
-                f"the name {document.name} is that of a retired queue; choose another, "
-                "or revert its retirement in the history"
-            )
+        retired = context.retired.get(document.name)
+        if retired is not None and retired.uid != uid:
+            messages.append(_retired_name_error(document, retired))
         yield from (FieldFinding(field=document.name, message=message) for message in messages)
+
+
+def _retired_name_error(document: QueueDocument, retired: RetiredQueue) -> str:
+    """The message for a name that another, retired queue keeps; it does not name another team."""
+    if retired.team == document.team:
+        return Reason(
+            "queue.name.retired",
+            "the name {queue} is that of a retired queue; choose another name, or create a queue "
+            "of this name, which restores the retired one",
+            queue=document.name,
+        )
+    if not retired.team:
+        return Reason(
+            "queue.name.retired_for_every_team",
+            "the name {queue} is that of a retired queue for every team; choose another name, or "
+            "create the queue for every team, which restores it",
+            queue=document.name,
+        )
+    return Reason(
+        "queue.name.retired_of_other_team",
+        "the name {queue} is that of a retired queue of another team; choose another name, or "
+        "create the queue for that team, which restores it",
+        queue=document.name,
+    )
 
 
 def _field_errors(document: QueueDocument, context: QueueTreeContext) -> Iterator[str]:
@@ -364,6 +387,7 @@ def _tree_warnings(documents: Documents, context: QueueTreeContext) -> Iterator[
             *_ineffective_limits(view, tree),
             *_unknown_chip_warnings(view, context),
             *_usage_above_cap_warnings(view, used),
+            *_restored_queue_warnings(view, context),
         )
         yield from (FieldFinding(field=view.name, message=message) for message in messages)
     yield from _quota_above_fleet_warnings(below, context)
@@ -434,6 +458,17 @@ def _usage_above_cap_warnings(
                 unit=card_unit_label(chip),
                 cap=stated.cap,
             )
+
+
+def _restored_queue_warnings(view: QueueSnapshot, context: QueueTreeContext) -> Iterator[str]:
+    retired = context.retired.get(view.name)
+    if retired is not None and retired.uid == view.uid:
+        yield Reason(
+            "queue.warning.restored",
+            "queue {queue} was retired and is restored with these values; its history and usage "
+            "are kept",
+            queue=view.name,
+        )
 
 
 def _quota_above_fleet_warnings(

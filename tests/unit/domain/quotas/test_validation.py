@@ -13,10 +13,10 @@ from controlplane.domain.quotas.permissions import (
     may_change_queue,
     permission_errors,
 )
-from controlplane.domain.quotas.queue_documents import Documents, QueueDocument
+from controlplane.domain.quotas.queue_documents import Documents, QueueDocument, RetiredQueue
 from controlplane.domain.quotas.queues import ChipQuota, QueueState
 from controlplane.domain.quotas.validation import QueueTreeContext, validate_tree_change
-from tests.unit.domain.quotas.queue_trees import CHIP, CONTEXT, document, tree
+from tests.unit.domain.quotas.queue_trees import CHIP, CONTEXT, TEAMS, document, tree
 
 NOTHING: Documents = {}
 
@@ -140,10 +140,18 @@ def test_queues_in_a_circle_are_found_before_anything_is_added_up() -> None:
 
 
 def test_the_name_of_a_retired_queue_stays_taken_but_for_itself() -> None:
-    context = replace(CONTEXT, retired={"old": "old"})
-
-    (message,) = findings(replace(document("other"), name="old"), context=context)
-    assert message.startswith("the name old is that of a retired queue")
+    other = replace(document("other"), name="old")
+    expected = {
+        "": "the name old is that of a retired queue; choose another name, or create a queue of",
+        "a": "the name old is that of a retired queue of another team; choose another name, or",
+    }
+    for team, said in expected.items():
+        retired = {"old": RetiredQueue(uid="old", team=team)}
+        (message,) = findings(other, context=replace(CONTEXT, retired=retired))
+        assert message.startswith(said)
+    context = replace(CONTEXT, retired={"old": RetiredQueue(uid="old", team="")})
+    (message,) = findings(replace(other, team=min(TEAMS)), context=context)
+    assert message.startswith("the name old is that of a retired queue for every team; choose")
     assert not findings(document("old"), context=context)
 
 
