@@ -72,9 +72,9 @@ def is_code_folder(code: Any) -> bool:
 def read_manifests(path: Path, *, kinds: Iterable[str]) -> list[Manifest]:
     """Return the documents of a file, or of all YAML and JSON files below a folder in the order of their names.
 
-    A folder with the program of a job may contain other YAML and JSON files.
+    A folder with the program of a job may contain other YAML and JSON files. A single file may be empty.
 
-    :raises ManifestError: if a file cannot be read or a document is invalid.
+    :raises ManifestError: if a file cannot be read, a document is invalid, or a folder contains none.
     """
     files = (
         sorted(one for one in path.rglob("*") if one.suffix in _SUFFIXES)
@@ -105,11 +105,13 @@ def read_manifests(path: Path, *, kinds: Iterable[str]) -> list[Manifest]:
     for file, refusal in errors.items():
         if not any(file.resolve().is_relative_to(folder) for folder in programs):
             raise refusal
+    if not found and path.is_dir():
+        raise ManifestError(f"{path} contains no document")
     return found
 
 
 def parse_manifests(text: str, *, source: str, kinds: Iterable[str]) -> list[Manifest]:
-    """Return the documents of a YAML or JSON text.
+    """Return the documents of a YAML or JSON text; none if it is empty.
 
     :raises ManifestError: naming document, field, value and fix.
     """
@@ -122,8 +124,6 @@ def parse_manifests(text: str, *, source: str, kinds: Iterable[str]) -> list[Man
         _manifest(one, source=f"{source}, document {number}", kinds=known)
         for number, one in enumerate(documents, start=1)
     ]
-    if not found:
-        raise ManifestError(f"{source} contains no document")
     for index, one in enumerate(found):
         twins = [
             each

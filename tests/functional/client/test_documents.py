@@ -679,6 +679,40 @@ def test_a_job_is_printed_with_its_cards_and_memory(signed_in: Ninefold, company
     assert Job.objects.get(name="copy").shape == Job.objects.get(name="wide").shape
 
 
+def test_an_empty_list_of_documents_is_applied_without_an_error(
+    signed_in: Ninefold, company: Company, tmp_path: Path
+) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    empty = folder / "empty.yaml"
+    empty.touch()
+    printed = signed_in("get", "webhooks", "-o", "yaml")
+    assert (printed.exit_code, printed.output) == (0, "")
+    for command in (("apply",), ("apply", "--dry-run"), ("diff", "--exit-code")):
+        for file, source in (("-", "standard input"), (str(empty), str(empty))):
+            done = signed_in(*command, "-f", file, text=printed.output)
+            assert (done.exit_code, done.output) == (0, ""), done
+            assert done.errors == f"{source} contains no document; nothing to apply.\n"
+
+    refused = {
+        (
+            "apply",
+            "-f",
+            "-",
+            "--prune",
+            "--set",
+            "s",
+        ): "--prune would delete all objects of the set",
+        ("diff", "-f", "-", "--prune", "--set", "s"): "--prune would delete all objects of the set",
+        ("apply", "-f", str(folder)): f"{folder} contains no document",
+        ("apply", "-f", "missing.yaml"): "there is no file or folder 'missing.yaml'",
+        ("job", "submit", "-f", str(empty)): "there is no job to submit",
+    }
+    for arguments, said in refused.items():
+        done = signed_in(*arguments)
+        assert (done.exit_code, said in done.errors) == (1, True), done
+
+
 def test_the_documents_of_the_pages_pass_a_dry_run(
     administered: Ninefold, company: Company, tmp_path: Path
 ) -> None:

@@ -121,7 +121,6 @@ def test_a_printed_document_reads_back() -> None:
     ("text", "message"),
     [
         ("[1]", "document 1 is not a mapping"),
-        ("", "contains no document"),
         ("a: [", "not valid YAML"),
         (document(apiVersion="v1"), "apiVersion is 'v1'; it must be 'ninefold/v1'"),
         (document(kind="Pod"), "kind is 'Pod'; it must be one of Job, Queue"),
@@ -154,3 +153,7 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
     empty.mkdir()
     with pytest.raises(ManifestError, match=r"contains no \.yaml"):
         read_manifests(empty, kinds=KINDS)
+    (empty / "none.yaml").write_text("# nothing yet\n---\n")
+    with pytest.raises(ManifestError, match="empty contains no document"):
+        read_manifests(empty, kinds=KINDS)
+    assert read_manifests(empty / "none.yaml", kinds=KINDS) == []

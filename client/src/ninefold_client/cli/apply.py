@@ -31,7 +31,7 @@ from ninefold_client.cli.objects import FileOption, ResourceArgument, manifests_
 from ninefold_client.cli.output import print_error
 from ninefold_client.cli.serving import wait_for_deployment
 from ninefold_client.client import Client
-from ninefold_client.errors import NinefoldError
+from ninefold_client.errors import ManifestError, NinefoldError
 from ninefold_client.manifests import Manifest
 from ninefold_client.resources import JOBS, find_object, resource_by_name
 
@@ -83,7 +83,9 @@ def apply(
 ) -> None:
     """Create the objects of the documents, or change those that differ. A second apply changes nothing."""
     _require_set_name(prune=prune, set_name=set_name, team=team)
-    manifests = in_order(manifests_of(filename))
+    manifests = _documents(filename, prune=prune)
+    if not manifests:
+        return
     suffix = " (dry run)" if dry_run else ""
     with connected(ctx) as client:
         record = open_set(client, name=set_name, team=team) if set_name else None
@@ -105,6 +107,23 @@ def apply(
             run.wait(timeout=timeout)
     if run.failed:
         raise typer.Exit(1)
+
+
+def _documents(filename: str, *, prune: bool) -> list[Manifest]:
+    """Return the documents in the order of their application; print a note if there are none.
+
+    :raises ManifestError: if there are none and the rest of a set would be deleted.
+    """
+    manifests = in_order(manifests_of(filename))
+    source = "standard input" if filename == "-" else filename
+    if not manifests and prune:
+        # The output of a command that failed is empty, too.
+        raise ManifestError(
+            f"{source} contains no document; --prune would delete all objects of the set. Use: ninefold delete"
+        )
+    if not manifests:
+        print_error(f"{source} contains no document; nothing to apply.")
+    return manifests
 
 
 class _Run:
@@ -260,7 +279,9 @@ def diff(
 ) -> None:
     """Show what "apply" would create, change and, with --prune, delete."""
     _require_set_name(prune=prune, set_name=set_name, team=team)
-    manifests = in_order(manifests_of(filename))
+    manifests = _documents(filename, prune=prune)
+    if not manifests:
+        return
     stale: list[PrunedObject] = []
     with connected(ctx) as client:
         run = _Run(client, manifests, dry_run=True)

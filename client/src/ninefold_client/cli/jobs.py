@@ -53,6 +53,8 @@ def submit(
 ) -> None:
     """Submit each job of the documents, even if one of the same name exists."""
     manifests = manifests_of(filename)
+    if not manifests:
+        raise ManifestError(f"{filename} contains no document; there is no job to submit")
     for manifest in manifests:
         if manifest.kind != JobKind.name:
             raise ManifestError(

@@ -208,9 +208,9 @@ FileOption = Annotated[
 
 
 def manifests_of(filename: str) -> list[Manifest]:
-    """Return the documents of the option ``-f``.
+    """Return the documents of the option ``-f``; none if the file or standard input is empty.
 
-    :raises ManifestError: if there is no such file, or a document is invalid.
+    :raises ManifestError: if there is no such file, a document is invalid, or a folder contains none.
     """
     if filename == "-":
         return parse_manifests(sys.stdin.read(), source="standard input", kinds=KINDS)
