@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from threading import Event, Thread, Timer
 
@@ -21,7 +22,7 @@ from apps.jobs.models import Job
 from apps.models import selectors as registry
 from apps.monitoring.models import AlertRule
 from apps.quotas.models import CardRate, Queue
-from apps.serving.models import Deployment, WeightDownload
+from apps.serving.models import Deployment, Route, WeightDownload
 from apps.serving.services import deployments as services
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.resources import MIB
@@ -97,6 +98,59 @@ def test_a_session_from_sign_in_to_sign_out(
 
     assert ninefold("logout").exit_code == 0
     assert ninefold("whoami").exit_code == 1
+
+
+def test_version_and_completion_of_resources_need_no_server(
+    ninefold: Ninefold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ninefold("--version").output == f"ninefold {metadata.version('ninefold-client')}\n"
+
+    for words, expected in {
+        "ninefold get d": ["deployments", "datasets"],
+        "ninefold describe queu": ["queues"],
+        "ninefold watch w": ["weight-downloads", "webhooks"],
+        "ninefold delete d": ["deployments", "datasets"],
+        # Jobs, pipelines, teams and nodes are not deleted.
+        "ninefold delete j": [],
+        "ninefold delete p": ["priority-classes", "personal-tokens"],
+        "ninefold delete t": [],
+        "ninefold delete n": [],
+    }.items():
+        monkeypatch.setenv("_NINEFOLD_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", "2")
+        assert ninefold().output.split() == expected, words
+
+
+def test_created_objects_are_printed_in_each_format(
+    signed_in: Ninefold, company: Company, tmp_path: Path
+) -> None:
+    file, rows = tmp_path / "job.yaml", tmp_path / "rows.jsonl"
+    file.write_text(JOB)
+    rows.write_text('{"prompt": "1?", "response": "1"}\n' * 20)
+    commands = {
+        "job/tune the parser": ("job", "submit", "-f", str(file)),
+        "dataset/streets": ("dataset", "upload", str(rows), "--name", "streets"),
+        "deployment/parcels": ("deploy", "tiny", "--name", "parcels", "--team", "addresses"),
+    }
+    for name, command in commands.items():
+        done = signed_in(*command, "-o", "name")
+        assert (done.exit_code, done.output) == (0, f"{name}\n"), done
+    stored = signed_in("get", "deployment", "parcels", "-o", "json")
+    rows.write_text('{"prompt": "2?", "response": "2"}\n' * 20)
+    Deployment.objects.update(name="earlier")
+    Route.objects.update(name="earlier")
+    found = {name: signed_in(*one, "-o", "json").output for name, one in commands.items()}
+    (job,) = json.loads(found["job/tune the parser"])
+    assert Job.objects.filter(uid=job["uid"], name="tune the parser").exists()
+    assert json.loads(found["dataset/streets"])["number"] == 2
+    assert json.loads(found["deployment/parcels"]).keys() == json.loads(stored.output).keys()
+    (job,) = yaml.safe_load_all(signed_in(*commands["job/tune the parser"], "-o", "yaml").output)
+    assert Job.objects.filter(uid=job["uid"]).exists()
+    for name in ("job/tune the parser", "deployment/parcels"):
+        refused = signed_in(*commands[name], "-o", "yaml", "--wait")
+        assert (refused.exit_code, "remove --wait" in refused.errors) == (1, True), refused
+    assert Job.objects.count() == 3
 
 
 def test_a_job_is_submitted_shown_watched_and_cancelled(

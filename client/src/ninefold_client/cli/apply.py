@@ -27,7 +27,12 @@ from ninefold_client.apply_sets import (
 )
 from ninefold_client.cli.context import connected, error_lines
 from ninefold_client.cli.jobs import wait_for_job
-from ninefold_client.cli.objects import FileOption, ResourceArgument, manifests_of
+from ninefold_client.cli.objects import (
+    RESOURCE_HELP,
+    FileOption,
+    complete_deletable_resource,
+    manifests_of,
+)
 from ninefold_client.cli.output import print_error
 from ninefold_client.cli.serving import wait_for_deployment
 from ninefold_client.client import Client
@@ -317,7 +322,9 @@ def _flow(value: Any) -> str:
 
 def delete(
     ctx: typer.Context,
-    resource: ResourceArgument,
+    resource: Annotated[
+        str, typer.Argument(help=RESOURCE_HELP, autocompletion=complete_deletable_resource)
+    ],
     name: Annotated[str, typer.Argument(help="Name or uid.")],
     yes: YesOption = False,
     dry_run: Annotated[

@@ -18,6 +18,7 @@ from ninefold_client.cli.output import (
     print_error,
     print_objects,
     print_table,
+    refuse_progress,
 )
 from ninefold_client.client import Client
 from ninefold_client.code_archives import upload_code
@@ -50,8 +51,11 @@ def submit(
     ctx: typer.Context,
     filename: FileOption,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the job ends.")] = False,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Submit each job of the documents, even if one of the same name exists."""
+    if wait:
+        refuse_progress(output, options="--wait")
     manifests = manifests_of(filename)
     if not manifests:
         raise ManifestError(f"{filename} contains no document; there is no job to submit")
@@ -62,10 +66,19 @@ def submit(
             )
     with connected(ctx) as client:
         submitted = [_submit(client, manifest) for manifest in manifests]
-        for row in submitted:
-            print(f"job/{row['name']} submitted: {row['uid']}")
+        print_objects(
+            output,
+            submitted,
+            names=[f"job/{row['name']}" for row in submitted],
+            table=lambda: _print_submitted(submitted),
+        )
         if wait and not _wait_for_all(client, submitted):
             raise typer.Exit(1)
+
+
+def _print_submitted(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        print(f"job/{row['name']} submitted: {row['uid']}", flush=True)
 
 
 def _wait_for_all(client: Client, rows: list[dict[str, Any]]) -> bool:
@@ -115,8 +128,8 @@ def run(
 
     Files named by .ninefoldignore (patterns as in .gitignore) are not uploaded.
     """
-    if output in {OutputFormat.JSON, OutputFormat.YAML} and (wait or follow):
-        raise NinefoldError(f"-o {output.value} prints one document; remove --wait and --follow")
+    if wait or follow:
+        refuse_progress(output, options="--wait and --follow")
     spec: dict[str, Any] = {"argv": argv}
     if env:
         spec["environment"] = dict(_variable_of(each) for each in env)
@@ -135,7 +148,7 @@ def run(
             output,
             row,
             names=[f"job/{row['name']}"],
-            table=lambda: print(f"job/{row['name']} submitted: {row['uid']}", flush=True),
+            table=lambda: _print_submitted([row]),
         )
         if follow and _await_start(client, row["uid"]):
             _stream_log(client, row["uid"], offset=0, query={})
@@ -415,6 +428,7 @@ def upload(
     ],
     team: Annotated[str | None, typer.Option(help="Owning team. Default: your only team.")] = None,
     description: Annotated[str, typer.Option(help="Description of the dataset.")] = "",
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Upload a file as a dataset, or as a new version of one."""
     with connected(ctx) as client:
@@ -426,7 +440,12 @@ def upload(
         except OSError as error:
             raise NinefoldError(f"{file} cannot be read: {error.strerror}") from error
         version = client.upload("datasets", file=(file.name, content), fields=fields)
-    print(
-        f"dataset/{name} version {version['number']} uploaded with {version['row_count']} examples: "
-        f"{version['uid']}"
+    print_objects(
+        output,
+        version,
+        names=[f"dataset/{name}"],
+        table=lambda: print(
+            f"dataset/{name} version {version['number']} uploaded with {version['row_count']} examples: "
+            f"{version['uid']}"
+        ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from typing import Annotated
 
 import typer
@@ -18,6 +19,12 @@ app = typer.Typer(
 )
 
 
+def _print_version(value: bool) -> None:
+    if value:
+        print(f"ninefold {metadata.version('ninefold-client')}")
+        raise typer.Exit
+
+
 @app.callback()
 def common_options(
     ctx: typer.Context,
@@ -29,6 +36,15 @@ def common_options(
         str | None,
         typer.Option(envvar="NINEFOLD_URL", help="Address of Ninefold, instead of the context's."),
     ] = None,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version of the client.",
+        ),
+    ] = False,
 ) -> None:
     ctx.obj = CommonOptions(context=context, url=url)
 

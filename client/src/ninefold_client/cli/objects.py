@@ -24,12 +24,34 @@ from ninefold_client.cli.output import (
 from ninefold_client.client import Client
 from ninefold_client.errors import ManifestError
 from ninefold_client.manifests import Manifest, parse_manifests, read_manifests
-from ninefold_client.resources import Resource, find_object, find_team, resource_by_name
+from ninefold_client.resources import (
+    RESOURCE_OF_KIND,
+    RESOURCES,
+    Resource,
+    find_object,
+    find_team,
+    resource_by_name,
+)
 from ninefold_client.watch import WatchUnsupported
 from ninefold_client.watch import watch as watch_events
 
+
+def _complete_resource(incomplete: str) -> list[tuple[str, str]]:
+    """Return plural names with their short ones, for the completion of shells."""
+    return [(one.name, f"or {one.short}") for one in RESOURCES if one.name.startswith(incomplete)]
+
+
+def complete_deletable_resource(incomplete: str) -> list[tuple[str, str]]:
+    """Return those whose objects ``delete`` deletes."""
+    deletable = {
+        RESOURCE_OF_KIND[kind.name].name for kind in KINDS.values() if not kind.not_deleted
+    }
+    return [one for one in _complete_resource(incomplete) if one[0] in deletable]
+
+
+RESOURCE_HELP = "Plural, singular or short name, for example jobs, job or j."
 ResourceArgument = Annotated[
-    str, typer.Argument(help="Plural, singular or short name, for example jobs, job or j.")
+    str, typer.Argument(help=RESOURCE_HELP, autocompletion=_complete_resource)
 ]
 _FILTERED_BY_TEAM = frozenset({"jobs", "deployments", "models", "model-versions", "datasets"})
 _FILTERED_BY_STATE = frozenset({"jobs", "deployments", "model-versions", "cards"})

@@ -57,6 +57,15 @@ def print_objects(
             print(name)
 
 
+def refuse_progress(output: OutputFormat, *, options: str) -> None:
+    """Refuse options that print progress after a document.
+
+    :raises NinefoldError: for ``-o json`` and ``-o yaml``.
+    """
+    if output in {OutputFormat.JSON, OutputFormat.YAML}:
+        raise NinefoldError(f"-o {output.value} prints one document; remove {options}")
+
+
 def console() -> Console:
     """Return the console of standard output."""
     is_terminal = sys.stdout.isatty()

@@ -15,6 +15,7 @@ import httpx
 import typer
 
 from ninefold_client.cli.context import connected
+from ninefold_client.cli.output import OutputFormat, OutputOption, print_objects, refuse_progress
 from ninefold_client.client import Client
 from ninefold_client.configuration import configuration_path, load_configuration, save_configuration
 from ninefold_client.errors import ApiError, ConnectionFailed, NinefoldError
@@ -59,8 +60,11 @@ def deploy(
         bool, typer.Option("--wait", help="Wait until all replicas are ready.")
     ] = False,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait.")] = 1800,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Deploy a model version behind the gateway."""
+    if wait:
+        refuse_progress(output, options="--wait")
     with connected(ctx) as client:
         version = find_model_version(client, model_version, team=team or "")
         given = {"cards": cards, "chips": chip, "engine": engine, "queue": queue}
@@ -72,7 +76,13 @@ def deploy(
             **({"team": find_team(client, team)} if team else {}),
         }
         row = client.post("deployments", body)
-        print(f"deployment/{name} created from {version['name']}: {row['uid']}", flush=True)
+        created = f"deployment/{name} created from {version['name']}: {row['uid']}"
+        print_objects(
+            output,
+            row,
+            names=[f"deployment/{name}"],
+            table=lambda: print(created, flush=True),
+        )
         if wait and not wait_for_deployment(client, row["uid"], timeout=timeout):
             raise typer.Exit(1)
 
