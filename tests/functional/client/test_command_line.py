@@ -105,7 +105,7 @@ def test_version_and_completion_of_resources_need_no_server(
 ) -> None:
     assert ninefold("--version").output == f"ninefold {metadata.version('ninefold-client')}\n"
 
-    for words, expected in {
+    for line, expected in {
         "ninefold get d": ["deployments", "datasets"],
         "ninefold describe queu": ["queues"],
         "ninefold watch w": ["weight-downloads", "webhooks"],
@@ -117,9 +117,9 @@ def test_version_and_completion_of_resources_need_no_server(
         "ninefold delete n": [],
     }.items():
         monkeypatch.setenv("_NINEFOLD_COMPLETE", "complete_bash")
-        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_WORDS", line)
         monkeypatch.setenv("COMP_CWORD", "2")
-        assert ninefold().output.split() == expected, words
+        assert ninefold().output.split() == expected, line
 
 
 def test_created_objects_are_printed_in_each_format(
