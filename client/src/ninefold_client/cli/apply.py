@@ -205,7 +205,7 @@ class _Run:
             elif manifest.kind == "Deployment":
                 succeeded = wait_for_deployment(self._client, plan.uid, timeout=timeout)
             elif manifest.is_import:
-                started = plan.action is not ApplyAction.UNCHANGED
+                started = any(one.field.startswith("source") for one in plan.differences)
                 kind = ModelKind(self._client)
                 uid = kind.imported_version(manifest, uid=plan.uid, just_started=started)
                 wait_for_import(self._client, uid, timeout=timeout)
