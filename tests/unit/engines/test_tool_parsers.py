@@ -180,6 +180,31 @@ def test_models_of_the_catalog_that_document_tool_calls_have_a_parser() -> None:
     }
 
 
+#: Of no family: a second name or an older form of a parser, one whose package the image lacks, or no source says
+#: by what its models are known.
+WITHOUT_FAMILY = {
+    "vllm": {
+        ParserKind.TOOLS: "beam cohere_command3 cohere_command4 dots gigachat3 granite-20b-fc hf minicpm5 muse "
+        "muse_glimmer musespark1x plamo3 pythonic qwen3_json qwen3_xml xlam",
+        ParserKind.REASONING: "beam cohere_command3 cohere_command4 glm47 granite_thinking_parser hf holo2 "
+        "minicpmv minimax_m2_append_think muse muse_glimmer musespark1x plamo3",
+    },
+    "sglang": {
+        ParserKind.TOOLS: "beam cohere_command4 dots gigachat3 gigachat35 glm iquest_q1 minicpm5 muse nanbeige "
+        "qwen response_template spark25 trinity",
+        ParserKind.REASONING: "beam cohere_command4 dots gigachat35 granite_thinking_parser iquest_q1 kimi "
+        "minimax-append-think muse nanbeige qwen3-thinking response_template",
+    },
+}
+
+
+def test_every_parser_has_a_family_or_is_known_to_have_none() -> None:
+    for engine, kinds in WITHOUT_FAMILY.items():
+        for kind, names in kinds.items():
+            used = {getattr(family, engine).of(kind) for family in FAMILIES}
+            assert set(MIN_VERSIONS[engine][kind]) - used == set(names.split()), (engine, kind)
+
+
 def test_every_parser_of_a_family_has_a_first_release_that_the_plug_in_accepts() -> None:
     for engine, kinds in MIN_VERSIONS.items():
         for kind, releases in kinds.items():
