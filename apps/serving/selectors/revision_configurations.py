@@ -342,7 +342,7 @@ def _configured_chips(configuration: RevisionConfiguration) -> list[Chip]:
 
 _PROCESSOR = "cpu"
 #: Cards of a node where neither the fleet nor the profile of the chip says how many it has.
-_USUAL_NODE_CARDS = 8
+_DEFAULT_NODE_CARDS = 8
 #: Fields of the calculator that a deployment's spec has under the same name.
 _SAME_FIELDS = ("concurrency", "kv_precision", "memory_fraction")
 _SAME_PARALLEL_FIELDS = ("tensor", "pipeline", "data")
@@ -465,7 +465,7 @@ def _acceptable_chips(chips: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
 def _request_sizes(name: str, nodes: Mapping[str, fleet.LargestNode]) -> tuple[int, ...]:
     """Numbers of cards that one node of the fleet allocates, ascending; of a usual node if the fleet has none."""
     chip = adapter_registry.all_chips()[name]
-    most = nodes[name].cards if name in nodes else chip.cards_per_node or _USUAL_NODE_CARDS
+    most = nodes[name].cards if name in nodes else chip.cards_per_node or _DEFAULT_NODE_CARDS
     # Without sizes of the hardware, powers of two: they divide what models have of everything.
     sizes = sorted(chip.legal_request_sizes) or [1 << bit for bit in range(most.bit_length())]
     return tuple(size for size in sizes if size <= most) or (sizes[0],)
