@@ -17,6 +17,7 @@ from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.accelerators import CardState, Chip
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.topology import CardLocality
 from controlplane.persistence.encryption import DecryptionFailed, decrypt
 from controlplane.persistence.reasons import reason_from_json
@@ -210,6 +211,29 @@ def cards_by_chip() -> dict[str, dict[str, int]]:
         total=Count("id"), usable=Count("id", filter=Q(state=CardState.USABLE))
     )
     return {row["chip"]: {"total": row["total"], "usable": row["usable"]} for row in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargestNode:
+    """The most that one node with a chip has; of different nodes if one has more cards, another more memory."""
+
+    cards: int
+    #: Bytes of the node itself; 0 if its cluster does not report them.
+    memory: Bytes
+
+
+def largest_nodes() -> dict[str, LargestNode]:
+    """By chip of the fleet, whether or not the nodes take new work."""
+    nodes = Card.objects.values_list("chip", "node").annotate(
+        cards=Count("id"), memory=Max("node__memory")
+    )
+    largest: dict[str, LargestNode] = {}
+    for chip, _node, cards, memory in nodes.order_by():
+        other = largest.get(chip, LargestNode(cards=0, memory=Bytes(0)))
+        largest[chip] = LargestNode(
+            cards=max(cards, other.cards), memory=Bytes(max(memory, other.memory))
+        )
+    return largest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,11 +204,16 @@ def test_sglang_has_the_route_and_the_models_of_transcription(version: str) -> N
         assert (root / f"entrypoints/openai/transcription_adapters/{file}.py").is_file()
 
 
+#: Published parsers that the table lacks on purpose: vLLM removed this one, of MiniMax-M1, before 0.33.0.
+NOT_IN_TABLE = {"vllm": {"minimax"}}
+
+
 def check_parsers(engine: str, version: str, published_names: dict[ParserKind, set[str]]) -> None:
-    """The package has the parsers of its release and of earlier ones, and none of later ones."""
+    """The package has the parsers of its release and of earlier ones, none of later ones, and no others."""
     for kind, releases in MIN_VERSIONS[engine].items():
         expected = {name for name, first in releases.items() if Version(first) <= Version(version)}
-        assert published_names[kind] & set(releases) == expected, (engine, kind)
+        published_here = published_names[kind] - NOT_IN_TABLE.get(engine, set())
+        assert published_here == expected, (engine, kind)
 
 
 @pytest.mark.parametrize("version", ["0.23.0", "0.33.0"])

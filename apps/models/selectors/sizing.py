@@ -21,6 +21,7 @@ from controlplane.domain.architectures import (
 from controlplane.domain.catalog.entries import architecture_facts
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason, join_reasons
+from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.spec_fields import FieldFinding, check_fields, with_defaults
 from controlplane.domain.sizing import (
     DEFAULT_ENGINE_MEMORY,
@@ -150,10 +151,16 @@ def sizing_subject_by_name(name: str, *, user: accounts.RequestUser) -> SizingSu
 
 
 def estimate_memory(
-    subject: SizingSubject, given: Mapping[str, Any], *, chip: str, engine: str = ""
+    subject: SizingSubject,
+    given: Mapping[str, Any],
+    *,
+    chip: str,
+    engine: str = "",
+    host_memory: Bytes | None = None,
 ) -> SizingResult:
     """The memory that the model requires on that chip.
 
+    :param host_memory: limit for a chip that has no memory of its own; None for no limit.
     :raises SizingRefused: if a field is invalid, or the chip or the engine is unknown.
     """
     request = _validated_request(given)
@@ -174,6 +181,8 @@ def estimate_memory(
                 ),
             )
         )
+    if host_memory is not None and not found.memory:
+        found = replace(found, memory=host_memory)
     try:
         estimated = estimate_model_memory(
             subject.architecture, request, chip=found, scheme=subject.scheme, memory=memory

@@ -20,6 +20,7 @@ from apps.serving.selectors.lora_adapters import (
 from controlplane.domain.catalog import CatalogTask
 from controlplane.domain.common.accelerators import Chip, ChipKind, check_cards_per_node
 from controlplane.domain.common.reasons import NONE, Reason
+from controlplane.domain.common.resources import Bytes, format_bytes
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.registry.versions import GateDecision, ModelState
@@ -339,26 +340,59 @@ def _configured_chips(configuration: RevisionConfiguration) -> list[Chip]:
     return [known[name] for name in configuration.chips]
 
 
-#: Numbers of cards that divide what models have of everything.
-CARDS_OF_A_NODE = (1, 2, 4, 8)
+_PROCESSOR = "cpu"
+#: Cards of a node where neither the fleet nor the profile of the chip says how many it has.
+_DEFAULT_NODE_CARDS = 8
 #: Fields of the calculator that a deployment's spec has under the same name.
 _SAME_FIELDS = ("concurrency", "kv_precision", "memory_fraction")
 _SAME_PARALLEL_FIELDS = ("tensor", "pipeline", "data")
 
 
-def replica_memory(configuration: RevisionConfiguration) -> sizing.SizingResult:
+def replica_memory(
+    configuration: RevisionConfiguration, *, host_memory: Bytes | None = None
+) -> sizing.SizingResult:
     """The memory of one replica on the first chip of the configuration.
 
     Empty fields: the context length of the model, and one concurrent request, because engines admit more only as
     far as memory is left.
 
+    :param host_memory: limit for a chip that has no memory of its own; None for no limit.
     :raises sizing.SizingRefused: if the model cannot be sized, or a field is invalid.
     """
     chosen = configuration.with_engine()
     subject = sizing.sizing_subject_of_version(chosen.model_version)
     longest = registry_selectors.engine_model_facts(chosen.model_version).context_length
     requested = _sizing_request(chosen, longest=longest or subject.architecture.context)
-    return sizing.estimate_memory(subject, requested, chip=chosen.chips[0], engine=chosen.engine)
+    return sizing.estimate_memory(
+        subject, requested, chip=chosen.chips[0], engine=chosen.engine, host_memory=host_memory
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FitResult:
+    """The configuration on the fewest cards that hold one request, or on the most cards if none do."""
+
+    configuration: RevisionConfiguration
+    #: None if the model cannot be sized.
+    sized: sizing.SizingResult | None
+    #: Whether the configuration is invalid regardless of memory.
+    refused: bool
+
+    @classmethod
+    def of(
+        cls, configuration: RevisionConfiguration, sized: sizing.SizingResult | None
+    ) -> _FitResult:
+        refused = bool(revision_configuration_check(configuration, replicas=1))
+        return cls(configuration=configuration, sized=sized, refused=refused)
+
+    @property
+    def fits(self) -> bool:
+        """Also if the model cannot be sized."""
+        return self.sized is None or _fits(self.sized)
+
+
+def _fits(sized: sizing.SizingResult) -> bool:
+    return sized.estimate.fits and sized.estimate.legal
 
 
 def default_configuration(
@@ -368,31 +402,56 @@ def default_configuration(
     cards: int | None = None,
     **chosen: Any,
 ) -> RevisionConfiguration:
-    """The configuration with the chip of the fleet that holds the model on the fewest cards.
+    """The configuration with the chip of the fleet that holds the model on the fewest cards of one node.
 
-    A chip with enough free cards comes first. A model that cannot be sized gets one card; one that no card of the
-    fleet serves gets the processor.
+    A chip with enough free cards comes first. A model that cannot be sized gets one card. The processor is chosen
+    if ``chips`` names it, or if its node holds the model and no accelerator of the fleet serves its kind.
 
-    :param chips: replaces the chips of the fleet.
+    :param chips: replaces the chips of the fleet. If ``cards`` is given too, memory is not checked.
     :param cards: replaces the numbers of cards that are tried.
     :param chosen: further fields of the configuration.
+    :raises sizing.SizingRefused: if the model needs more memory than any node has.
     """
-    numbers = CARDS_OF_A_NODE if cards is None else (cards,)
-    fallback = RevisionConfiguration(
-        model_version=model_version, chips=chips or ("cpu",), cards=numbers[0], **chosen
+    processor = RevisionConfiguration(
+        model_version=model_version, chips=chips or (_PROCESSOR,), cards=cards or 1, **chosen
     )
-    # If every one is refused, the request is told what is wrong on a chip that holds the model.
-    found = [((_is_refused(fallback), True, False, 0, 0), fallback)]
+    if chips and cards is not None:
+        return processor
+    nodes = fleet.largest_nodes()
+    fitting: list[tuple[tuple[bool, bool, int, int], RevisionConfiguration]] = []
+    too_small: list[_FitResult] = []
     for alternatives, free in _acceptable_chips(chips):
-        candidate = replace(fallback, chips=alternatives).with_engine()
-        if candidate.engine and (fitting := _with_fewest_cards(candidate, numbers)):
-            refused, best = fitting
-            found.append(((refused, False, free < best.cards, best.cards, -free), best))
-    return min(found, key=lambda each: each[0])[1]
+        candidate = replace(processor, chips=alternatives).with_engine()
+        if not candidate.engine:
+            continue
+        sizes = _request_sizes(alternatives[0], nodes) if cards is None else (cards,)
+        result = _with_fewest_cards(candidate, sizes)
+        if result.fits:
+            used = result.configuration.cards
+            fitting.append(((result.refused, free < used, used, -free), result.configuration))
+        else:
+            too_small.append(result)
+    # If every one is refused, the request is told what is wrong on a chip that holds the model.
+    rank, best = min(fitting, key=lambda each: each[0], default=((True, True, 0, 0), processor))
+    if not rank[0] or _PROCESSOR in chips:
+        return best
+    if serving := [result for result in too_small if not result.refused]:
+        raise _insufficient_memory(serving)
+    if not chips and (_PROCESSOR in nodes or not nodes):
+        memory = nodes[_PROCESSOR].memory if nodes else 0
+        # Its cards are shares of the cores; each of them uses the memory of the whole node.
+        result = _with_fewest_cards(processor, (1,), host_memory=Bytes(memory) if memory else None)
+        if result.fits and not result.refused:
+            return processor
+        if not result.fits:
+            too_small.append(result)
+    if too_small and not fitting:
+        raise _insufficient_memory(too_small)
+    return best
 
 
 def _acceptable_chips(chips: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Alternatives with the number of their free cards: the given ones, or else each chip of the fleet."""
+    """Alternatives with the number of their free cards: the given ones, or else each accelerator of the fleet."""
     if chips:
         # They are the only ones: whether cards are free decides nothing.
         yield chips, 0
@@ -403,29 +462,64 @@ def _acceptable_chips(chips: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
             yield (chip,), free
 
 
-def _with_fewest_cards(
-    candidate: RevisionConfiguration, numbers: tuple[int, ...]
-) -> tuple[bool, RevisionConfiguration] | None:
-    """Whether it is refused, and the configuration with the first number of cards that holds one request.
+def _request_sizes(name: str, nodes: Mapping[str, fleet.LargestNode]) -> tuple[int, ...]:
+    """Numbers of cards that one node of the fleet allocates, ascending; of a usual node if the fleet has none."""
+    chip = adapter_registry.all_chips()[name]
+    most = nodes[name].cards if name in nodes else chip.cards_per_node or _DEFAULT_NODE_CARDS
+    # Without sizes of the hardware, powers of two: they divide what models have of everything.
+    sizes = sorted(chip.legal_request_sizes) or [1 << bit for bit in range(most.bit_length())]
+    return tuple(size for size in sizes if size <= most) or (sizes[0],)
 
-    A number that is not refused comes first; None if the model fits on none.
-    """
-    holding: list[RevisionConfiguration] = []
-    for cards in numbers:
+
+def _with_fewest_cards(
+    candidate: RevisionConfiguration, sizes: Sequence[int], *, host_memory: Bytes | None = None
+) -> _FitResult:
+    """The first number of cards that holds one request and is not refused, or else one that holds it."""
+    holding: list[_FitResult] = []
+    too_small: list[tuple[RevisionConfiguration, sizing.SizingResult]] = []
+    for cards in sizes:
         chosen = replace(candidate, cards=cards)
         try:
-            estimate = replica_memory(chosen).estimate
+            sized = replica_memory(chosen, host_memory=host_memory)
         except sizing.SizingRefused:
-            return _is_refused(candidate), candidate
-        if estimate.fits and estimate.legal:
-            if not _is_refused(chosen):
-                return False, chosen
-            holding.append(chosen)
-    return (True, holding[0]) if holding else None
+            return _FitResult.of(replace(candidate, cards=sizes[0]), None)
+        if _fits(sized):
+            result = _FitResult.of(chosen, sized)
+            if not result.refused:
+                return result
+            holding.append(result)
+        else:
+            too_small.append((chosen, sized))
+    if holding:
+        return holding[0]
+    return _FitResult.of(*max(too_small, key=lambda each: (each[1].estimate.legal, each[0].cards)))
 
 
-def _is_refused(configuration: RevisionConfiguration) -> bool:
-    return bool(revision_configuration_check(configuration, replicas=1))
+def _insufficient_memory(too_small: Sequence[_FitResult]) -> sizing.SizingRefused:
+    """The refusal with the memory of the configuration that has the most."""
+    sized, cards = max(
+        (
+            (result.sized, result.configuration.cards)
+            for result in too_small
+            if result.sized is not None
+        ),
+        key=lambda each: (each[0].estimate.legal, (each[0].estimate.limit or 0) * each[1]),
+    )
+    estimate = sized.estimate
+    if not estimate.legal:
+        return sizing.SizingRefused(estimate.findings)
+    message = Reason(
+        "deployment.memory.insufficient",
+        "a replica of {model} requires {required} on {cards} × {chip}, and the node with the most memory offers "
+        "{available}; quantize the model, set a smaller context_length, use a chip with more memory, or set both "
+        "chips and cards to deploy without this check",
+        model=sized.subject.name,
+        required=format_bytes(estimate.total * cards),
+        cards=cards,
+        chip=sized.chip.label,
+        available=format_bytes((estimate.limit or 0) * cards),
+    )
+    return sizing.SizingRefused((FieldFinding(field="cards", message=message),))
 
 
 def _sizing_request(chosen: RevisionConfiguration, *, longest: int) -> dict[str, Any]:

@@ -205,8 +205,8 @@ def deployment_create_with_defaults(request: AuthenticatedRequest, uid: str) -> 
                 ).uid
             ),
         )
-    except (SpecRefused, IdempotentRequestInProgress) as refusal:
-        messages.error(request, str(refusal))
+    except (SpecRefused, SizingRefused, IdempotentRequestInProgress) as refusal:
+        messages.error(request, render_reason(str(refusal)))
         return redirect("model-version", uid=uid)
     if created:
         messages.success(request, _("Deployment %(name)s is starting.") % {"name": name})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import uuid
 from datetime import timedelta
@@ -16,16 +17,17 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.fleet import services as fleet
-from apps.fleet.models import Card
-from apps.models.models import files_json
+from apps.fleet.models import Card, Node
+from apps.models.models import ModelVersion, files_json
 from apps.quotas.models import Allocation
 from apps.serving.models import Backend, Deployment, Replica, Revision, WeightDownload
 from apps.serving.selectors.revision_configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
 from apps.serving.services.gateways import usage_batch_record
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources, format_bytes
 from controlplane.domain.serving.lifecycle import WeightDownloadState
+from controlplane.ports.adapter_registry import all_chips
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from gateway.operations import FORMATS, RouteOperation
 from tests import factories
@@ -47,6 +49,44 @@ QWEN2_7B = {
     "vocab_size": 152064,
     "torch_dtype": "bfloat16",
 }
+
+
+QWEN2_72B = {
+    **QWEN2_7B,
+    "hidden_size": 8192,
+    "intermediate_size": 29568,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+}
+LLAMA_405B = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 16384,
+    "intermediate_size": 53248,
+    "num_hidden_layers": 126,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 131072,
+    "vocab_size": 128256,
+    "torch_dtype": "bfloat16",
+}
+
+
+def give_config(version: ModelVersion, config: dict[str, Any], *, parameters: int) -> None:
+    version.config, version.context_length, version.parameters = config, 8192, parameters
+    version.save(update_fields=["config", "context_length", "parameters"])
+
+
+def add_node(name: str, chip: str, *, cards: int = 8) -> None:
+    """A cluster with one node of that chip."""
+    node = ObservedNode(
+        name=f"{name}-1",
+        cards=tuple(ObservedCard(index=index, chip=chip) for index in range(cards)),
+        capacity=Resources(cpu=Millicpu(8000), memory=Bytes(16 << 30)),
+    )
+    cluster = fleet.cluster_ensure(name=name, kind="fake")
+    fleet.inventory_record(cluster=cluster, nodes=[node], isolation="", at=timezone.now())
 
 
 def called(
@@ -381,35 +421,15 @@ def test_one_click_deploys_on_the_fewest_cards_of_the_fleet_that_hold_the_model(
 ) -> None:
     """72B parameters on four H800, not on the processor that the fleet has too, and not on eight L4."""
     version = filled.tuned
-    version.config = {
-        **QWEN2_7B,
-        "hidden_size": 8192,
-        "intermediate_size": 29568,
-        "num_hidden_layers": 80,
-        "num_attention_heads": 64,
-        "num_key_value_heads": 8,
-    }
-    version.context_length, version.parameters = 8192, 72_706_203_648
-    version.save(update_fields=["config", "context_length", "parameters"])
+    give_config(version, QWEN2_72B, parameters=72_706_203_648)
 
     def deployed() -> Revision:
         address = browser.post(reverse("deployment-quick", args=[version.uid]))["Location"]
         uid = address.rstrip("/").rpartition("/")[2]
         return Deployment.objects.get(uid=uid).revisions.get()
 
-    assert deployed().chips == ["cpu"]
-    for name, chip in (("east", "nvidia-h800"), ("west", "nvidia-l4")):
-        node = ObservedNode(
-            name=f"{name}-1",
-            cards=tuple(ObservedCard(index=index, chip=chip) for index in range(8)),
-            capacity=Resources(cpu=Millicpu(8000), memory=Bytes(16 << 30)),
-        )
-        fleet.inventory_record(
-            cluster=fleet.cluster_ensure(name=name, kind="fake"),
-            nodes=[node],
-            isolation="",
-            at=timezone.now(),
-        )
+    add_node("east", "nvidia-h800")
+    add_node("west", "nvidia-l4")
     revision = deployed()
     assert (revision.chips, revision.cards) == (["nvidia-h800"], 4)
     assert revision.engine
@@ -441,6 +461,77 @@ def test_one_click_deploys_on_the_fewest_cards_of_the_fleet_that_hold_the_model(
     detail = response.json()["detail"]
     assert detail.startswith("chunked_prefill: ")
     assert "unknown" not in detail
+
+
+def test_a_model_that_no_node_holds_is_refused_with_the_memory_that_it_needs(
+    browser: Client, filled: FilledCompany
+) -> None:
+    version = filled.tuned
+    count = Deployment.objects.count()
+
+    def refused(**given: Any) -> str:
+        body = {"name": "large", "team": filled.team.slug, "model_version": version.uid, **given}
+        response = caller(filled.user).post("/api/v1/deployments", body)
+        assert response.status_code == 422, response.content
+        return str(response.json()["detail"])
+
+    # The processor of the fleet: 16 GiB, of which an engine may use nine tenths.
+    give_config(version, QWEN2_72B, parameters=72_706_203_648)
+    detail = refused()
+    assert "on 1 × CPU" in detail
+    assert "the node with the most memory offers 14.4 GiB; quantize the model" in detail
+    page = browser.post(reverse("deployment-quick", args=[version.uid]), follow=True)
+    assert "the node with the most memory offers 14.4 GiB" in page.text
+    page = browser.post(
+        reverse("deployment-quick", args=[version.uid]),
+        follow=True,
+        headers={"Accept-Language": "zh-CN"},
+    )
+    assert "而内存最大的节点只提供 14.4 GiB" in page.text
+    assert Deployment.objects.count() == count
+
+    # A processor with more memory is no alternative to an accelerator.
+    Node.objects.update(memory=4 << 40)
+    add_node("east", "nvidia-h800")
+    give_config(version, LLAMA_405B, parameters=405_853_388_800)
+    assert re.search(r"requires 7\d\d GiB on 8 × NVIDIA H800", detail := refused()), detail
+    usable = round(all_chips()["nvidia-h800"].memory * 0.9) * 8
+    assert f"offers {format_bytes(usable)}; quantize the model" in detail
+    assert "on 4 × NVIDIA H800" in refused(cards=4)
+    assert "on 8 × NVIDIA L4" in refused(chips=["nvidia-l4"])
+
+    def created(**given: Any) -> tuple[list[str], int]:
+        body = {"name": f"by-rest-{secrets.token_hex(4)}", "team": filled.team.slug}
+        response = caller(filled.user).post(
+            "/api/v1/deployments", {**body, "model_version": version.uid, **given}
+        )
+        assert response.status_code == 201, response.content
+        (newest,) = response.json()["revisions"]
+        return newest["chips"], newest["cards"]
+
+    # What is named is not refused.
+    assert created(chips=["nvidia-h800"], cards=8) == (["nvidia-h800"], 8)
+    assert created(chips=["cpu"]) == (["cpu"], 1)
+    # A node of sixteen cards holds what a node of eight of the same chip does not.
+    add_node("north", "ascend-910c")
+    assert "on 8 × NVIDIA H800" in refused()
+    add_node("north", "ascend-910c", cards=16)
+    assert created() == (["ascend-910c"], 16)
+
+
+def test_the_processor_gets_a_model_that_it_holds_if_no_accelerator_serves(
+    browser: Client, filled: FilledCompany
+) -> None:
+    version = filled.tuned
+    give_config(version, QWEN2_7B, parameters=7_615_616_512)
+    Node.objects.update(memory=64 << 30)
+    address = browser.post(reverse("deployment-quick", args=[version.uid]))["Location"]
+    uid = address.rstrip("/").rpartition("/")[2]
+    assert Deployment.objects.get(uid=uid).revisions.get().chips == ["cpu"]
+    # Its cluster does not report how much memory it has.
+    Node.objects.update(memory=0)
+    address = browser.post(reverse("deployment-quick", args=[version.uid]))["Location"]
+    assert address.startswith("/deployments/")
 
 
 def test_the_form_says_why_a_model_has_no_memory_estimate(

@@ -460,7 +460,7 @@ def test_mindie_is_told_the_parsers_that_its_documentation_names() -> None:
     other = replace(PLAIN, architecture="MiniMaxM2ForCausalLM")
     for spec, model, message in (
         ({"tool_call_parser": "off"}, PLAIN, "always parses tool calls"),
-        ({"reasoning_parser": "qwen3"}, PLAIN, "must be auto or empty for MindIE"),
+        ({"reasoning_parser": "qwen3"}, PLAIN, "must be auto, off or empty for MindIE"),
         ({"tool_call_parser": "hermes"}, other, "documents no parsers"),
     ):
         (text,) = findings("mindie", spec, chip="ascend-910b3", model=model).values()

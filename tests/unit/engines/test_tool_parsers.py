@@ -15,6 +15,7 @@ from controlplane.adapters.engines.tool_parsers import (
     MIN_VERSIONS,
     ParserKind,
     model_family,
+    parser_names,
 )
 from controlplane.adapters.engines.vllm import VllmEngine
 from controlplane.ports.adapter_registry import all_chips
@@ -179,6 +180,31 @@ def test_models_of_the_catalog_that_document_tool_calls_have_a_parser() -> None:
     }
 
 
+#: Of no family: a second name or an older form of a parser, one whose package the image lacks, or no source says
+#: by what its models are known.
+WITHOUT_FAMILY = {
+    "vllm": {
+        ParserKind.TOOLS: "beam cohere_command3 cohere_command4 dots gigachat3 granite-20b-fc hf minicpm5 muse "
+        "muse_glimmer musespark1x plamo3 pythonic qwen3_json qwen3_xml xlam",
+        ParserKind.REASONING: "beam cohere_command3 cohere_command4 glm47 granite_thinking_parser hf holo2 "
+        "minicpmv minimax_m2_append_think muse muse_glimmer musespark1x plamo3",
+    },
+    "sglang": {
+        ParserKind.TOOLS: "beam cohere_command4 dots gigachat3 gigachat35 glm iquest_q1 minicpm5 muse nanbeige "
+        "qwen response_template spark25 trinity",
+        ParserKind.REASONING: "beam cohere_command4 dots gigachat35 granite_thinking_parser iquest_q1 kimi "
+        "minimax-append-think muse nanbeige qwen3-thinking response_template",
+    },
+}
+
+
+def test_every_parser_has_a_family_or_is_known_to_have_none() -> None:
+    for engine, kinds in WITHOUT_FAMILY.items():
+        for kind, names in kinds.items():
+            used = {getattr(family, engine).of(kind) for family in FAMILIES}
+            assert set(MIN_VERSIONS[engine][kind]) - used == set(names.split()), (engine, kind)
+
+
 def test_every_parser_of_a_family_has_a_first_release_that_the_plug_in_accepts() -> None:
     for engine, kinds in MIN_VERSIONS.items():
         for kind, releases in kinds.items():
@@ -262,6 +288,42 @@ def test_a_deployment_of_an_earlier_release_starts_without_the_parser() -> None:
         ("reasoning", "kimi_k3"),
     ]
     assert "--tool-call-parser kimi_k3" in argv(tool_call_parser="kimi_k3")
+
+
+def test_reasoning_of_models_that_always_reason_is_separated_by_default() -> None:
+    """Hybrid models and those without reasoning need ``auto``; ``off`` leaves the reasoning in the text."""
+    minimax = model("MiniMaxM2ForCausalLM")
+    gpt_oss = model("GptOssForCausalLM")
+    reasoning = {"qwq", "r1-distill-qwen", "r1-distill-llama", "deepseek-r1", "magistral"}
+    facts = {name: EXPECTED[name][0] for name in EXPECTED} | {
+        "minimax-m2": minimax,
+        "gpt-oss": gpt_oss,
+    }
+
+    def separated(**spec: Any) -> set[str]:
+        found = set()
+        for name, each in facts.items():
+            names = {
+                engine: parser_names(
+                    {"tool_call_parser": None, "reasoning_parser": None, **spec},
+                    model=each,
+                    engine=engine,
+                    version="0.33.0" if engine == "vllm" else "0.5.23",
+                ).reasoning
+                for engine in ("vllm", "sglang")
+            }
+            assert bool(names["vllm"]) >= bool(names["sglang"]), name
+            found |= {name} if names["vllm"] else set()
+        return found
+
+    assert separated() == reasoning | {"minimax-m2", "gpt-oss"}
+    assert separated(reasoning_parser="") == separated()
+    assert separated(reasoning_parser="auto") > separated() | {"qwen3"}
+    assert separated(reasoning_parser="off") == set()
+    argv = rendered(
+        "vllm", {"model_name": "assistant"}, chip="nvidia-h800", model=EXPECTED["qwq"][0]
+    )
+    assert "--reasoning-parser deepseek_r1" in " ".join(argv.roles[0].argv)
 
 
 def test_the_version_of_a_fixed_image_is_that_of_its_tag() -> None:

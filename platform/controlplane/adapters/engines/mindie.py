@@ -290,13 +290,13 @@ class MindieEngine(ContainerServingEngine):
 
     def check_engine_rules(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
         reasoning = spec["reasoning_parser"]
-        if reasoning not in (None, "", AUTO):
+        if reasoning not in (None, "", AUTO, OFF):
             yield FieldFinding(
                 field="reasoning_parser",
                 message=Reason(
                     "engine.mindie.reasoning_parser_by_type",
-                    "reasoning_parser must be auto or empty for MindIE, which has one for each type "
-                    "of model, got {name}",
+                    "reasoning_parser must be auto, off or empty for MindIE, which has one for each "
+                    "type of model, got {name}",
                     name=repr(reasoning),
                 ),
             )

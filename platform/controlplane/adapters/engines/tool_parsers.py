@@ -9,12 +9,18 @@ Names of parsers and the first release of each are those of the published packag
 (``vllm/tool_parsers``, ``vllm/reasoning``) and SGLang 0.5.14 to 0.5.23 (``srt/function_call``, ``srt/parser``); a
 test compares the tables with the oldest and the newest. Those of xLLM are in ``xllm/function_call`` and
 ``xllm/parser`` at 87e8d6ed (0.10.0). MindIE takes the parser of the type of the model unless another is named, and
-separates reasoning where it is told to (MindIE-LLM at 8b4871a).
+separates reasoning where it is told to (MindIE-LLM at 8b4871a). ``solar_open2`` is in the repository of vLLM at
+0064cc9, but in none of the packages 0.23.0, 0.27.0, 0.27.1, 0.28.0, 0.30.0 and 0.33.0, so it has no first release:
+a spec may name it, and no family has it.
 
 Which family has which parser follows the documentation of vLLM (``docs/features/tool_calling.md`` at 0064cc9,
 ``reasoning_outputs.md`` at 00256d5, its recipes for GLM-5 and MiniMax-M3) and SGLang (``advanced_features`` of its
 documentation, ``srt/parser/template_detection.py`` of 0.5.23), and what the parsers themselves search for. It was
 not run on hardware.
+
+Families whose models reason in every answer have ``always_reasons``. Not among them are those with hybrid models
+or with models that do not reason, such as Qwen3 and Kimi K2: some parsers take an answer without reasoning for
+reasoning. Which families these are is general knowledge of the published models.
 
 General knowledge of the published models, with no file read for it, are: the prompts of DeepSeek-R1, its distilled
 models, QwQ, Llama 3.1 and 4, ERNIE 4.5, InternLM2.5 and Qwen3 without reasoning; the type of Kimi K2; the
@@ -164,6 +170,8 @@ class ModelFamily:
     sglang: ParserNames = ParserNames()
     xllm: ParserNames = ParserNames()
     mindie: ParserNames = ParserNames()
+    #: The models reason in every answer, so an empty parser of reasoning means that of the family.
+    always_reasons: bool = False
 
     def may_include(self, model: ModelFacts) -> bool:
         """Whether architecture and configuration allow it."""
@@ -193,6 +201,7 @@ def _family(
     sglang: tuple[str, str] = ("", ""),
     xllm: tuple[str, str] = ("", ""),
     mindie: tuple[str, str] = ("", ""),
+    always_reasons: bool = False,
 ) -> ModelFamily:
     return ModelFamily(
         architecture=architecture,
@@ -204,6 +213,7 @@ def _family(
         sglang=ParserNames(tools=sglang[0], reasoning=sglang[1]),
         xllm=ParserNames(tools=xllm[0], reasoning=xllm[1]),
         mindie=ParserNames(tools=mindie[0], reasoning=mindie[1]),
+        always_reasons=always_reasons,
     )
 
 
@@ -226,6 +236,7 @@ FAMILIES = (
         vllm=("", "deepseek_r1"),
         sglang=("", "deepseek-r1"),
         xllm=("", "deepseek-r1"),
+        always_reasons=True,
     ),
     _family(
         r"Qwen3_5\w*For(CausalLM|ConditionalGeneration)",
@@ -277,6 +288,7 @@ FAMILIES = (
         vllm=("hermes", "deepseek_r1"),
         sglang=("qwen25", "deepseek-r1"),
         xllm=("qwen25", "deepseek-r1"),
+        always_reasons=True,
     ),
     # The templates of Qwen1.5 and Qwen2 have no tool calls.
     _family(
@@ -346,6 +358,7 @@ FAMILIES = (
         sglang=("deepseekv3", "deepseek-r1"),
         xllm=("deepseekv3", "deepseek-r1"),
         mindie=("", "on"),
+        always_reasons=True,
     ),
     _family(
         _DEEPSEEK_V3,
@@ -383,13 +396,19 @@ FAMILIES = (
         r"MiniMaxM2ForCausalLM",
         vllm=("minimax_m2", "minimax_m2"),
         sglang=("minimax-m2", "minimax"),
+        always_reasons=True,
     ),
     _family(
         r"MiniMaxM3\w*For(CausalLM|ConditionalGeneration)",
         vllm=("minimax_m3", "minimax_m3"),
         sglang=("minimax-m3", "minimax-m3"),
     ),
-    _family(r"GptOssForCausalLM", vllm=("openai", "openai_gptoss"), sglang=("gpt-oss", "gpt-oss")),
+    _family(
+        r"GptOssForCausalLM",
+        vllm=("openai", "openai_gptoss"),
+        sglang=("gpt-oss", "gpt-oss"),
+        always_reasons=True,
+    ),
     # The template of Llama 4 asks for calls of Python; one that asks for JSON is a fine-tuned model's.
     _family(
         r"Llama4\w*",
@@ -420,6 +439,7 @@ FAMILIES = (
         template=(r"\[TOOL_CALLS\]", r"\[THINK\]"),
         vllm=("mistral", "mistral"),
         sglang=("mistral", "mistral"),
+        always_reasons=True,
     ),
     _family(
         r"Mi(s|x)tral\w*For\w+|Ministral3\w*",
@@ -552,9 +572,12 @@ def _wanted_names(spec: Mapping[str, Any], *, model: ModelFacts | None, engine: 
     family = model_family(model) if model is not None else None
     known = getattr(family, engine) if family is not None else ParserNames()
     tools, reasoning = spec[ParserKind.TOOLS], spec[ParserKind.REASONING]
+    of_family = reasoning == AUTO or (
+        not reasoning and family is not None and family.always_reasons
+    )
     return ParserNames(
         tools=known.tools if tools is None else "" if tools == OFF else tools,
-        reasoning=known.reasoning if reasoning == AUTO else reasoning or "",
+        reasoning=known.reasoning if of_family else "" if reasoning in (None, OFF) else reasoning,
     )
 
 

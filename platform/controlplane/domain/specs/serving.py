@@ -159,8 +159,10 @@ SERVE = (
     SpecField(
         name="reasoning_parser",
         label="Reasoning parser",
-        help="Name of the engine's parser that separates reasoning from the answer. auto: that of the model's "
-        "family; only for models that always reason. Empty: reasoning stays in the text.",
+        help="Name of the engine's parser that separates reasoning from the answer. Empty: that of the model's "
+        "family if its models always reason, such as DeepSeek-R1 and QwQ; reasoning of other models stays in the "
+        "text, also of hybrid ones such as Qwen3. auto: that of the family in any case. off: reasoning stays in "
+        "the text.",
         kind=FieldKind.TEXT,
         default=None,
         optional=True,
