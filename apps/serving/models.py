@@ -283,6 +283,8 @@ class Gateway(models.Model):
     name = models.CharField(max_length=80, unique=True)
     last_seen_at = models.DateTimeField()
     version = models.BigIntegerField(default=0)
+    #: Open requests by uid of the replicas that this version no longer names.
+    draining_requests = models.JSONField(default=dict)
 
     def __str__(self) -> str:
         return self.name

@@ -66,8 +66,11 @@ DEPLOYMENT_LEASE = timedelta(seconds=60)
 DEPLOYMENT_BATCH = 32
 REPLICA_LEASE = timedelta(seconds=60)
 REPLICA_BATCH = 64
-#: Draining replicas stop at last after this long, whatever gateways report.
-DRAIN_WITHIN = timedelta(seconds=60)
+#: Gateways that do not confirm a snapshot without a draining replica delay its stop for this long.
+SNAPSHOT_CONFIRMED_WITHIN = timedelta(seconds=60)
+#: Draining replicas stop at last after this long, whatever gateways report: the default of
+#: ``NINEFOLD_GATEWAY_TOTAL_SECONDS``, which ends each request.
+DRAIN_WITHIN = timedelta(seconds=600)
 HTTP_PORT_NAME = "http"
 LOG_TAIL_BYTES = 4 * 1024
 #: Launches of replicas are named ``replica-<uid>-<generation>``.
@@ -540,10 +543,12 @@ def _reconcile_draining_replica(
 def _is_traffic_away(
     replica: Replica, propagation: selectors.SnapshotPropagation, at: datetime
 ) -> bool:
-    """Whether no live gateway sends requests to a draining replica any more, or the time for that is over."""
-    if propagation.updated == propagation.gateways:
-        return True
-    return at - (selectors.replica_state_since(replica) or at) > DRAIN_WITHIN
+    """Whether live gateways send it no requests any more and have no open ones, or the time for that is over."""
+    elapsed = at - (selectors.replica_state_since(replica) or at)
+    confirmed = propagation.updated == propagation.gateways
+    if not confirmed and elapsed <= SNAPSHOT_CONFIRMED_WITHIN:
+        return False
+    return replica.uid not in propagation.draining or elapsed > DRAIN_WITHIN
 
 
 def _reconcile_stopping_replica(replica: Replica, at: datetime) -> None:

@@ -137,6 +137,7 @@ class GatewayApp:
             headers=headers,
             copy=settings.folder / "snapshot",
             install=self._install_snapshot,
+            draining_requests=self._load_balancer.draining_requests,
             metrics=self._metrics,
             wall=self._wall,
         )

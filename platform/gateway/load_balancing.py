@@ -2,12 +2,14 @@
 
 A backend is chosen at random by weight; within it the endpoint with the fewest outstanding requests is
 chosen, the least recently used one among equals. The state of an endpoint (outstanding requests, ejection)
-outlives the snapshot that named it.
+outlives the snapshot that named it. Open requests are counted until they end, also those to endpoints that the
+snapshot no longer names: the control plane stops such a replica once it has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -90,6 +92,7 @@ class LoadBalancer:
         self._monotonic = monotonic
         self._random = random
         self._targets: dict[SnapshotEndpoint, EngineTarget] = {}
+        self._open: Counter[SnapshotEndpoint] = Counter()
         self._uses = 0
 
     def compile(self, snapshot: RoutingSnapshot) -> RoutingTable:
@@ -157,6 +160,25 @@ class LoadBalancer:
                 return offer
         # Only rounding can lead here: the drawn number is below the sum of the weights.
         return offers[-1]
+
+    def begin_request(self, target: EngineTarget) -> None:
+        """Count a request to it until ``end_request``."""
+        target.outstanding += 1
+        self._open[target.endpoint] += 1
+
+    def end_request(self, target: EngineTarget) -> None:
+        target.outstanding -= 1
+        self._open[target.endpoint] -= 1
+        if not self._open[target.endpoint]:
+            del self._open[target.endpoint]
+
+    def draining_requests(self) -> Mapping[str, int]:
+        """Open requests by uid of the replicas that the snapshot no longer names."""
+        found: Counter[str] = Counter()
+        for endpoint, count in self._open.items():
+            if endpoint not in self._targets:
+                found[endpoint.uid] += count
+        return found
 
     def eject(self, target: EngineTarget) -> None:
         """Exclude it from load balancing for :data:`EJECTION_SECONDS`."""

@@ -369,7 +369,7 @@ class EngineRelay:
         while True:
             choice = self._choose_endpoint(progress, failed)
             target = choice.target
-            target.outstanding += 1
+            self._load_balancer.begin_request(target)
             try:
                 response = await self._engine_client.post(
                     target,
@@ -389,7 +389,7 @@ class EngineRelay:
                 self._load_balancer.eject(target)
                 self._metrics.refused_connections.add(progress.entry.route.name)
             finally:
-                target.outstanding -= 1
+                self._load_balancer.end_request(target)
 
     def _choose_endpoint(
         self, progress: _RequestProgress, failed: list[EngineTarget]

@@ -267,7 +267,11 @@ def _read_key(reader: _SnapshotReader) -> SnapshotKey:
 
 logger = logging.getLogger(__name__)
 
+#: Open requests by uid of replicas that the gateway's snapshot no longer names, as a JSON object.
+DRAINING_HEADER = "X-Ninefold-Draining"
 _WAIT_SECONDS = 20
+#: While replicas drain, so that the control plane soon learns of the end of their last request.
+_DRAINING_WAIT_SECONDS = 2
 _POLL_TIMEOUT = aiohttp.ClientTimeout(total=_WAIT_SECONDS + 10.0)
 _MIN_BACKOFF_SECONDS = 0.25
 _MAX_BACKOFF_SECONDS = 5.0
@@ -290,6 +294,7 @@ class SnapshotFeed:
         headers: dict[str, str],
         copy: Path,
         install: Callable[[RoutingSnapshot], None],
+        draining_requests: Callable[[], Mapping[str, int]],
         metrics: GatewayMetrics,
         wall: Callable[[], float],
     ) -> None:
@@ -298,6 +303,7 @@ class SnapshotFeed:
         self._headers = headers
         self._copy = copy
         self._install = install
+        self._draining_requests = draining_requests
         self._metrics = metrics
         self._wall = wall
         self._current: RoutingSnapshot | None = None
@@ -348,9 +354,15 @@ class SnapshotFeed:
             backoff = min(backoff * 2, _MAX_BACKOFF_SECONDS)
 
     async def _poll_once(self, session: aiohttp.ClientSession) -> None:
-        parameters = {"after": self._version_to_poll_after(), "wait": _WAIT_SECONDS}
+        draining = self._draining_requests()
+        parameters = {
+            "after": self._version_to_poll_after(),
+            "wait": _DRAINING_WAIT_SECONDS if draining else _WAIT_SECONDS,
+        }
+        # A header, which earlier control planes ignore.
+        headers = {**self._headers, DRAINING_HEADER: json.dumps(draining)}
         async with session.get(
-            self._url, params=parameters, headers=self._headers, timeout=_POLL_TIMEOUT
+            self._url, params=parameters, headers=headers, timeout=_POLL_TIMEOUT
         ) as response:
             if response.status == 304:
                 return

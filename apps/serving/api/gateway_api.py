@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import time
 from typing import Any
 
@@ -26,6 +27,7 @@ from apps.serving.services import gateways
 from controlplane.web.rest import BoundedJSONParser, IgnoreAcceptHeaderNegotiation
 
 SIGNATURE = "X-Ninefold-Signature"
+DRAINING_HEADER = "X-Ninefold-Draining"
 #: How often a long poll queries the database. No transaction is open in between.
 POLL_SECONDS = 0.25
 _MAX_NAME_LENGTH = 80
@@ -74,7 +76,12 @@ class GatewaySnapshotView(GatewayView):
     def get(self, request: Request) -> HttpResponse:
         query = GatewayPollQuery.read(request)
         after: int = query["after"]
-        gateways.gateway_mark_seen(name=str(request.auth), version=after, at=timezone.now())
+        gateways.gateway_mark_seen(
+            name=str(request.auth),
+            version=after,
+            at=timezone.now(),
+            draining_requests=_draining_requests(request),
+        )
         snapshot = _wait_for_snapshot(after=after, seconds=query["wait"])
         if snapshot is None:
             return HttpResponse(status=status.HTTP_304_NOT_MODIFIED)
@@ -82,6 +89,22 @@ class GatewaySnapshotView(GatewayView):
         response = HttpResponse(body, content_type="application/json")
         response[SIGNATURE] = gateway_body_signature(body)
         return response
+
+
+def _draining_requests(request: Request) -> dict[str, int]:
+    """The gateway's open requests by uid of replicas that its snapshot no longer names; older ones send none.
+
+    :raises ValidationError: if the header is not a JSON object of numbers.
+    """
+    text = request.headers.get(DRAINING_HEADER, "{}")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(type(count) is int for count in found.values()):
+        message = f"must be a JSON object of numbers by uid, got {text[:80]!r}"
+        raise exceptions.ValidationError({DRAINING_HEADER: [message]})
+    return found
 
 
 def _wait_for_snapshot(*, after: int, seconds: int) -> GatewaySnapshot | None:

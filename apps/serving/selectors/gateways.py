@@ -288,6 +288,8 @@ class SnapshotPropagation:
 
     gateways: int
     updated: int
+    #: Uids of replicas with open requests in one of the gateways, though its version no longer names them.
+    draining: frozenset[str] = frozenset()
 
     @property
     def all(self) -> bool:
@@ -296,10 +298,14 @@ class SnapshotPropagation:
 
 def snapshot_propagation(*, version: int, at: datetime) -> SnapshotPropagation:
     """Live gateways, and those of them that have this snapshot version or a later one."""
-    found = Gateway.objects.filter(last_seen_at__gt=at - GATEWAY_HEARTBEAT_TIMEOUT).aggregate(
-        gateways=Count("id"), updated=Count("id", filter=Q(version__gte=version))
+    found = Gateway.objects.filter(last_seen_at__gt=at - GATEWAY_HEARTBEAT_TIMEOUT).values_list(
+        "version", "draining_requests"
     )
-    return SnapshotPropagation(**found)
+    return SnapshotPropagation(
+        gateways=len(found),
+        updated=sum(has >= version for has, _ in found),
+        draining=frozenset(uid for _, requests in found for uid in requests),
+    )
 
 
 def api_keys_visible(user: accounts.RequestUser) -> QuerySet[ApiKey]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -53,9 +53,21 @@ def gateway_snapshot_body(snapshot: GatewaySnapshot) -> bytes:
     return json.dumps({**head, **json.loads(decrypt(snapshot.body))}).encode()
 
 
-def gateway_mark_seen(*, name: str, version: int, at: datetime) -> None:
-    """Record the heartbeat of a gateway and the snapshot version that it has."""
-    Gateway.objects.update_or_create(name=name, defaults={"last_seen_at": at, "version": version})
+def gateway_mark_seen(
+    *, name: str, version: int, at: datetime, draining_requests: Mapping[str, int] | None = None
+) -> None:
+    """Record the heartbeat of a gateway and the snapshot version that it has.
+
+    :param draining_requests: its open requests by uid of the replicas that this version no longer names.
+    """
+    Gateway.objects.update_or_create(
+        name=name,
+        defaults={
+            "last_seen_at": at,
+            "version": version,
+            "draining_requests": dict(draining_requests or {}),
+        },
+    )
 
 
 @transaction.atomic

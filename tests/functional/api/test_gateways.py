@@ -63,6 +63,18 @@ def test_nothing_newer_is_304_without_a_body(company: Company) -> None:
     )
 
 
+def test_a_poll_reports_open_requests_of_draining_replicas(company: Company) -> None:
+    def report(text: str | None) -> Any:
+        header = {} if text is None else {"X-Ninefold-Draining": text}
+        return gateway().get("/internal/gateway/snapshot", headers=header)
+
+    for text, stored in (('{"replica": 2}', {"replica": 2}), ("{}", {}), (None, {})):
+        assert report(text).status_code == 200
+        assert Gateway.objects.get(name="g1").draining_requests == stored
+    for invalid in ("{", "[1]", '{"replica": "two"}'):
+        assert "X-Ninefold-Draining" in wrong_fields(report(invalid))
+
+
 def test_a_first_poll_need_not_wait_for_a_turn_of_the_loop(company: Company) -> None:
     assert poll(gateway()).status_code == 200
 

@@ -64,6 +64,8 @@ class FakeControl(ThreadedServer):
         self.batches: dict[tuple[str, int], list[dict[str, Any]]] = {}
         self.posts: list[tuple[str, int]] = []
         self.polls = 0
+        #: Open requests by uid of endpoints that left the snapshot, as the newest poll reported them.
+        self.draining: dict[str, int] = {}
         self._changed: asyncio.Event | None = None
 
     def routes(self) -> list[web.RouteDef]:
@@ -101,6 +103,7 @@ class FakeControl(ThreadedServer):
     async def _get_snapshot(self, request: web.Request) -> web.Response:
         self._check(request)
         self.polls += 1
+        self.draining = json.loads(request.headers["X-Ninefold-Draining"])
         after = int(request.query["after"])
         deadline = time.monotonic() + float(request.query["wait"])
         while self.snapshot["version"] <= after:

@@ -42,6 +42,24 @@ def test_a_route_without_a_ready_endpoint_is_unavailable_for_now(
         assert int(headers["retry-after"]) > 0
 
 
+def test_open_streams_to_a_replica_that_left_the_snapshot_are_reported_until_they_end(
+    gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
+) -> None:
+    engine.close_gate()
+    stream = gateway.client(SECRET).chat.completions.create(
+        model="parser", messages=user_message("words 5"), stream=True
+    )
+    chunks = [next(stream)]
+    assert control.draining == {}
+    control.publish(routes=[route_of("parser", backend_of())])
+    wait_until(lambda: control.draining == {"backend-1-0": 1}, what="the report of the stream")
+    engine.open_gate()
+    chunks += stream
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text == "w0 w1 w2 w3 w4 "
+    wait_until(lambda: control.draining == {}, what="the report of its end")
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_engine_timeout_ends_the_request(
     control: FakeControl, engine: FakeEngine, stopped_gateway: GatewayProcess, stream: bool

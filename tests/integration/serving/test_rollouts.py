@@ -32,8 +32,15 @@ def revise(company: Company, deployment: Deployment) -> Revision:
     )
 
 
-def gateway_has(company: Company, version: int) -> None:
-    gateways.gateway_mark_seen(name="gateway", version=version, at=company.at)
+def gateway_has(
+    company: Company, version: int, *, draining: Replica | None = None, name: str = "gateway"
+) -> None:
+    gateways.gateway_mark_seen(
+        name=name,
+        version=version,
+        at=company.at,
+        draining_requests={draining.uid: 2} if draining else {},
+    )
 
 
 def test_old_replicas_stop_once_every_gateway_sends_to_the_new_ones(company: Company) -> None:
@@ -72,6 +79,57 @@ def test_a_gateway_that_does_not_poll_delays_old_replicas_for_a_minute_only(
     company.turn_deployments()
     company.turn_deployments()
     assert replicas_of(deployment)[0].state == ReplicaState.STOPPED
+
+
+def draining_replica(company: Company) -> Replica:
+    """The old replica of a rollout, which the snapshot no longer names."""
+    deployment = ready_deployment(company)
+    gateways.gateway_snapshot_publish(at=company.at)
+    revise(company, deployment)
+    gateway_has(company, snapshot().version)
+    for _ in range(3):
+        start_replicas(company)
+    old = replicas_of(deployment)[0]
+    assert old.state == ReplicaState.DRAINING
+    return old
+
+
+def test_an_old_replica_stops_when_no_gateway_has_open_requests_of_it(company: Company) -> None:
+    old = draining_replica(company)
+    for later, names in ((5, ("g1", "g2")), (300, ("g2",))):
+        company.later(timedelta(seconds=later))
+        for name in ("gateway", "g1", "g2"):
+            open_one = old if name in names else None
+            gateway_has(company, snapshot().version, draining=open_one, name=name)
+        company.turn_deployments()
+        old.refresh_from_db()
+        assert old.state == ReplicaState.DRAINING, later
+    gateway_has(company, snapshot().version, name="g2")
+    company.turn_deployments()
+    company.turn_deployments()
+    old.refresh_from_db()
+    assert old.state == ReplicaState.STOPPED
+
+
+def test_open_requests_delay_an_old_replica_for_ten_minutes_only(company: Company) -> None:
+    old = draining_replica(company)
+    for later, state in ((599, ReplicaState.DRAINING), (2, ReplicaState.STOPPED)):
+        company.later(timedelta(seconds=later))
+        gateway_has(company, snapshot().version, draining=old)
+        company.turn_deployments()
+        company.turn_deployments()
+        old.refresh_from_db()
+        assert old.state == state
+
+
+def test_open_requests_of_a_dead_gateway_delay_nothing(company: Company) -> None:
+    old = draining_replica(company)
+    gateway_has(company, snapshot().version, draining=old)
+    company.later(selectors.GATEWAY_HEARTBEAT_TIMEOUT)
+    company.turn_deployments()
+    company.turn_deployments()
+    old.refresh_from_db()
+    assert old.state == ReplicaState.STOPPED
 
 
 def test_a_revision_that_keeps_crashing_is_given_up(company: Company) -> None:

@@ -132,3 +132,22 @@ def test_endpoint_state_outlives_its_snapshot() -> None:
     target.outstanding = 5
     again = targets.compile(snapshot_of(backend_of("new"), backend_of("b"))).entries["parser"]
     assert again.pools[1].targets[0] is target
+
+
+def test_open_requests_are_counted_after_their_endpoint_left_the_snapshot() -> None:
+    targets, line = targets_and_line(backend_of("b", endpoints=2))
+    first, second = line.pools[0].targets
+    for target in (first, first, second):
+        targets.begin_request(target)
+    assert targets.draining_requests() == {}, "the snapshot names both"
+    targets.compile(snapshot_of(backend_of("new")))
+    uids = first.endpoint.uid, second.endpoint.uid
+    assert targets.draining_requests() == {uids[0]: 2, uids[1]: 1}
+    targets.end_request(first)
+    targets.end_request(second)
+    assert targets.draining_requests() == {uids[0]: 1}
+    targets.end_request(first)
+    assert targets.draining_requests() == {}
+    # A retry may choose from the table with which its request began.
+    targets.begin_request(second)
+    assert targets.draining_requests() == {uids[1]: 1}

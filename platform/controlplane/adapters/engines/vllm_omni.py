@@ -187,6 +187,7 @@ class VllmOmniEngine(ContainerServingEngine):
                     cards=settings.plan.cards,
                 )
             )
+        # No --shutdown-timeout: its parser has it from vLLM, but its server stops the stages without a time-out.
         argv = ["vllm", "serve", MODEL, "--omni", "--served-model-name", spec["model_name"]]
         argv += ["--host", "0.0.0.0", "--port", "{port:http}"]  # noqa: S104 - inside of its container
         if not is_speech:
