@@ -57,6 +57,14 @@ class AttemptAdmin(ScopedReadOnlyAdmin[models.Attempt]):
     exclude = ("log_digest", "manifest")
 
 
+@admin.register(models.AttemptCheckpoint)
+class AttemptCheckpointAdmin(ScopedReadOnlyAdmin[models.AttemptCheckpoint]):
+    team_path = "attempt__job__team"
+    list_display = ("attempt", "step", "size", "stored_at")
+    search_fields = ("attempt__uid", "attempt__job__name")
+    list_select_related = ("attempt__job",)
+
+
 @admin.register(models.ProgressPoint)
 class ProgressPointAdmin(ScopedReadOnlyAdmin[models.ProgressPoint]):
     team_path = "attempt__job__team"

@@ -24,6 +24,7 @@ TEAMS_THINGS = {
     "accounts.Membership",
     "accounts.Team",
     "jobs.Attempt",
+    "jobs.AttemptCheckpoint",
     "jobs.AttemptTransition",
     "jobs.Job",
     "jobs.JobTransition",

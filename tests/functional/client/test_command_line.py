@@ -110,7 +110,7 @@ def test_version_and_completion_of_resources_need_no_server(
     assert ninefold("--version").output == f"ninefold {metadata.version('ninefold-client')}\n"
 
     for line, expected in {
-        "ninefold get d": ["deployments", "datasets"],
+        "ninefold get d": ["deployments", "datasets", "dataset-versions"],
         "ninefold describe queu": ["queues"],
         "ninefold watch w": ["weight-downloads", "webhooks"],
         "ninefold delete d": ["deployments", "datasets"],
