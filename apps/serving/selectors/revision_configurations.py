@@ -464,7 +464,10 @@ def _acceptable_chips(chips: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
 
 def _request_sizes(name: str, nodes: Mapping[str, fleet.LargestNode]) -> tuple[int, ...]:
     """Numbers of cards that one node of the fleet allocates, ascending; of a usual node if the fleet has none."""
-    chip = adapter_registry.all_chips()[name]
+    chip = adapter_registry.all_chips().get(name)
+    if chip is None:
+        # The check of the configuration names it.
+        return (1,)
     most = nodes[name].cards if name in nodes else chip.cards_per_node or _DEFAULT_NODE_CARDS
     # Without sizes of the hardware, powers of two: they divide what models have of everything.
     sizes = sorted(chip.legal_request_sizes) or [1 << bit for bit in range(most.bit_length())]
