@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from apps.models.models import StorageRun
@@ -25,6 +24,7 @@ from controlplane.domain.scheduling.what_if import (
     changes_as_json,
 )
 from tests import factories
+from tests.api_document import api_document
 from tests.factories.ailing import ailing_card
 from tests.factories.measured import source
 from tests.functional.api.callers import API, caller
@@ -63,8 +63,7 @@ REPORT = {
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    generated: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
-    return generated
+    return api_document()
 
 
 def errors(document: dict[str, Any], path: str, answer: object) -> list[str]:

@@ -7,9 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.renderers import OpenApiJsonRenderer
 
+from tests.api_document import api_document_json
 from tests.clients.environment import installed_environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
@@ -43,9 +42,7 @@ def lint(document: bytes, *, folder: Path) -> list[str]:
 
 
 def test_the_document_is_clean(tmp_path: Path) -> None:
-    schema = SchemaGenerator().get_schema(request=None, public=True)
-    document = OpenApiJsonRenderer().render(schema, renderer_context={})
-    assert lint(document, folder=tmp_path) == []
+    assert lint(api_document_json(), folder=tmp_path) == []
 
 
 def test_an_invalid_document_is_refused(tmp_path: Path) -> None:

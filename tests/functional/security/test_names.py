@@ -13,7 +13,6 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.test import Client, RequestFactory
-from drf_spectacular.generators import SchemaGenerator
 from rest_framework import serializers
 
 import apps
@@ -22,6 +21,7 @@ from controlplane.domain.common.name_validation import is_name_field
 from controlplane.web.forms import StyledForm, validate_name
 from controlplane.web.rest import StrictSerializer
 from tests import factories
+from tests.api_document import api_document
 
 HIDDEN = "pay\u202eroll"
 _OURS = ("apps.", "controlplane.", "config.")
@@ -59,7 +59,7 @@ def test_every_form_field_of_a_name_is_validated(everything_imported: None) -> N
 
 def request_serializers() -> set[type[serializers.BaseSerializer[Any]]]:
     """The serializers of the bodies of all operations of the schema, by their components."""
-    schema = SchemaGenerator().get_schema(request=None, public=True)
+    schema = api_document()
     bodies = {
         content["schema"].get("$ref", "").rpartition("/")[2].removesuffix("Request")
         for path in schema["paths"].values()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
-from io import StringIO
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.core.management import call_command
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from controlplane.domain.common.spec_fields import FieldKind, SpecField, check_fields
 from controlplane.ports import adapter_registry
 from controlplane.ports.engines import EngineTask
 from controlplane.web import spec_schemas
+from tests.api_document import api_document
 
 UID = "0f4f6b0c7a4e4d5b9d3c1c8f2f6f5a10"
 JOBS: Mapping[str, dict[str, Any]] = {
@@ -57,10 +55,7 @@ JOBS: Mapping[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    written = StringIO()
-    call_command("spectacular", format="openapi-json", stdout=written)
-    parsed: dict[str, Any] = json.loads(written.getvalue())
-    return parsed
+    return api_document()
 
 
 def errors(document: Mapping[str, Any], component: str, value: object) -> list[str]:
