@@ -62,7 +62,7 @@ from apps.monitoring.models import (
 )
 from apps.notifications.models import Notification, Webhook, WebhookDelivery
 from apps.quotas.models import Claim, Defragmentation, PriorityClass, Queue, QueueChange, WhatIf
-from apps.serving.models import ApiKey, Deployment, Replica, Route
+from apps.serving.models import ApiKey, Deployment, Replica, Route, WeightDownload
 from apps.telemetry.models import NodeToken, Source
 from apps.workflows.models import Pipeline
 from config.wsgi import application
@@ -122,6 +122,7 @@ REAL: dict[tuple[str, str], Callable[[], models.QuerySet[Any]]] = {
         "telemetry-sources": Source,
         "users": User,
         "webhooks": Webhook,
+        "weight-downloads": WeightDownload,
     }.items()
 } | {
     ("catalog", "key"): CatalogModel.objects.all,
