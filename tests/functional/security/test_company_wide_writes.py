@@ -92,6 +92,7 @@ OWNERS = {
     "api/v1/storage": Owner.TEAM,
     "api/v1/teams": Owner.TEAM,
     "api/v1/webhooks": Owner.TEAM,
+    "api/v1/weight-downloads": Owner.TEAM,
     "audit": Owner.TEAM,
     "claims": Owner.TEAM,
     "datasets": Owner.TEAM,
