@@ -88,22 +88,29 @@ def weight_downloads_create(
 def _rows_create(
     *, actor: User, team: Team, model_version: ModelVersion, nodes: Sequence[Node], size: int
 ) -> list[WeightDownload]:
-    rows = []
-    for node in nodes:
-        row, _ = WeightDownload.objects.get_or_create(
-            team=team,
-            model_version=model_version,
-            node=node,
-            state__in=ACTIVE_WEIGHT_DOWNLOAD_STATES,
-            defaults={
-                "created_by": actor,
-                "size": size,
-                "state": WeightDownloadState.PENDING,
-                "message": Reason("launch.state.starting", "starting"),
-            },
-        )
-        rows.append(row)
-    return rows
+    # A node that downloads them already keeps its row: it may be active once.
+    WeightDownload.objects.bulk_create(
+        (
+            WeightDownload(
+                team=team,
+                model_version=model_version,
+                node=node,
+                created_by=actor,
+                size=size,
+                state=WeightDownloadState.PENDING,
+                message=Reason("launch.state.starting", "starting"),
+            )
+            for node in nodes
+        ),
+        ignore_conflicts=True,
+    )
+    active = WeightDownload.objects.filter(
+        team=team,
+        model_version=model_version,
+        node__in=nodes,
+        state__in=ACTIVE_WEIGHT_DOWNLOAD_STATES,
+    )
+    return list(active.select_related("node__cluster").order_by("node__name"))
 
 
 def _weights_size(version: ModelVersion) -> int:

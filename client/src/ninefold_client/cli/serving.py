@@ -10,13 +10,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
+from uuid import uuid4
 
 import httpx
 import typer
 
 from ninefold_client.cli.context import connected
 from ninefold_client.cli.output import OutputFormat, OutputOption, print_objects, refuse_progress
-from ninefold_client.client import Client
+from ninefold_client.client import (
+    IDEMPOTENCY_KEY,
+    Client,
+    RetryTransport,
+    trusted_certificates,
+)
 from ninefold_client.configuration import configuration_path, load_configuration, save_configuration
 from ninefold_client.errors import ApiError, ConnectionFailed, NinefoldError
 from ninefold_client.resources import DEPLOYMENTS, find_model_version, find_object, find_team
@@ -26,8 +32,8 @@ GATEWAY_VARIABLE = "NINEFOLD_GATEWAY_URL"
 _KEY_LIFETIME = timedelta(days=30)
 #: A gateway accepts a new key after it has fetched the next snapshot.
 _KEY_ACTIVE_WITHIN = 30.0
-#: A gateway that has no ready endpoint yet is asked again this often, as the clients of OpenAI do.
-_RETRIES_WHEN_UNAVAILABLE = 2
+#: As many as the clients of OpenAI make, for example of a gateway that has no ready endpoint yet.
+_GATEWAY_RETRIES = 2
 
 
 def deploy(
@@ -211,7 +217,7 @@ def chat(
         messages: list[dict[str, str]] = [{"role": "system", "content": system}] if system else []
         with (
             _gateway_key(client, row, given=key) as bearer,
-            httpx.Client(timeout=httpx.Timeout(600, connect=10)) as http,
+            _gateway_client() as http,
         ):
             for text in _messages(message):
                 messages.append({"role": "user", "content": text})
@@ -291,31 +297,35 @@ def _is_valid(client: Client, uid: str) -> bool:
     return key["revoked_at"] is None and not is_expired
 
 
+def _gateway_client() -> httpx.Client:
+    """A client that repeats a request without a response, and one that the gateway cannot serve yet."""
+    transport = httpx.HTTPTransport(verify=trusted_certificates())
+    return httpx.Client(
+        timeout=httpx.Timeout(600, connect=10),
+        transport=RetryTransport(transport, retries=_GATEWAY_RETRIES),
+    )
+
+
 def _streamed(
     http: httpx.Client, url: str, body: dict[str, Any], *, key: str, new: bool
 ) -> Iterator[str]:
     """Iterate over the parts of a streamed response.
-
-    A 503 that names the time of a new attempt is retried.
 
     :param new: wait until the gateway knows the key.
     :raises ApiError: if the gateway refuses the request.
     :raises ConnectionFailed: if it cannot be reached.
     """
     until = time.monotonic() + (_KEY_ACTIVE_WITHIN if new else 0)
-    retries = _RETRIES_WHEN_UNAVAILABLE
     while True:
         try:
             with http.stream(
-                "POST", url, json=body, headers={"Authorization": f"Bearer {key}"}
+                "POST",
+                url,
+                json=body,
+                headers={"Authorization": f"Bearer {key}", IDEMPOTENCY_KEY: uuid4().hex},
             ) as response:
                 if response.status_code == 401 and time.monotonic() < until:
                     time.sleep(0.5)
-                    continue
-                retry_after = response.headers.get("Retry-After", "")
-                if response.status_code == 503 and retry_after.isdecimal() and retries:
-                    retries -= 1
-                    time.sleep(int(retry_after))
                     continue
                 if response.is_error:
                     response.read()
