@@ -1,4 +1,4 @@
-"""Controllers of serving: deployments, their replicas, weight downloads, and clean-up of their launches."""
+"""Controllers of deployments and of their replicas, and clean-up of the Launches of serving."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
 from apps.serving import selectors
-from apps.serving.models import Backend, Deployment, Replica, Revision, WeightDownload
+from apps.serving.models import Backend, Deployment, Replica, Revision
+from apps.serving.reconcilers.weight_downloads import weight_launches_cleanup
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways
 from apps.serving.services import weight_downloads as weights
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason
 from controlplane.domain.serving.lifecycle import (
-    ACTIVE_WEIGHT_DOWNLOAD_STATES,
     BACKOFF_RESET_AFTER,
     DEPLOYMENT,
     EVICTION_GRACE,
@@ -34,8 +34,6 @@ from controlplane.domain.serving.lifecycle import (
     DeploymentState,
     ReplicaEvent,
     ReplicaState,
-    WeightDownloadEvent,
-    WeightDownloadState,
     restart_backoff,
 )
 from controlplane.domain.serving.rollouts import (
@@ -52,7 +50,6 @@ from controlplane.ports.clusters import (
     ClusterAdapter,
     ClusterError,
     ClusterUnavailable,
-    ExitCause,
     LaunchRefused,
     ObservedLaunch,
     ReplicaPhase,
@@ -75,10 +72,6 @@ HTTP_PORT_NAME = "http"
 LOG_TAIL_BYTES = 4 * 1024
 #: Launches of replicas are named ``replica-<uid>-<generation>``.
 LAUNCH_PREFIX = "replica-"
-#: Those of weight downloads are named ``weights-<uid>``.
-WEIGHTS_PREFIX = "weights-"
-WEIGHTS_LEASE = timedelta(seconds=60)
-WEIGHTS_BATCH = 64
 
 
 def deployments_reconcile(*, at: datetime, uid: str | None = None) -> int:
@@ -582,123 +575,6 @@ RECONCILE_BY_STATE: Mapping[ReplicaState, Callable[[Replica, datetime], None]] =
 }
 
 
-def weight_downloads_reconcile(*, at: datetime, uid: str | None = None) -> int:
-    """Reconcile each weight download that has not ended; return how many were leased."""
-    rows = WeightDownload.objects.filter(state__in=ACTIVE_WEIGHT_DOWNLOAD_STATES)
-    if uid is not None:
-        rows = rows.filter(uid=uid)
-    rows = rows.select_related(
-        "team", "node__cluster", "model_version__line", "model_version__artifact"
-    )
-    unreachable: dict[int, Reason] = {}
-
-    def reconcile(row: WeightDownload) -> None:
-        cluster = row.node.cluster
-        if cluster.pk not in unreachable:
-            try:
-                _reconcile_weight_download(row, at)
-            except ClusterUnavailable as error:
-                unreachable[cluster.pk] = error.message
-        if cluster.pk in unreachable:
-            _set_weights_message(row, unreachable[cluster.pk])
-
-    return reconcile_rows(
-        rows, reconcile, limit=WEIGHTS_BATCH, ttl=WEIGHTS_LEASE, record_error=_set_weights_message
-    )
-
-
-def _set_weights_message(row: WeightDownload, message: str, **changes: int) -> None:
-    values = {"message": message, **changes}
-    if any(getattr(row, name) != value for name, value in values.items()):
-        WeightDownload.objects.filter(
-            pk=row.pk, lease_token=row.lease_token, state__in=ACTIVE_WEIGHT_DOWNLOAD_STATES
-        ).update(**values)
-
-
-def _reconcile_weight_download(row: WeightDownload, at: datetime) -> None:
-    if row.node.removed_at is not None or row.node.cluster.removed_at is not None:
-        stopping = row.state == WeightDownloadState.STOPPING
-        weights.weight_download_transition(
-            row,
-            WeightDownloadEvent.CONFIRM if stopping else WeightDownloadEvent.FAIL,
-            at=at,
-            reason=Reason(
-                "weights.node.removed", "the node {node} was removed", node=row.node.name
-            ),
-        )
-        return
-    adapter = fleet.cluster_adapter(row.node.cluster)
-    if row.state == WeightDownloadState.PENDING:
-        _start_weight_download(row, adapter, at)
-        return
-    if row.state == WeightDownloadState.STOPPING:
-        adapter.stop(row.launch_name, grace=timedelta())
-    observed = adapter.observe([row.launch_name]).get(row.launch_name)
-    if observed is not None and not observed.ended:
-        _record_weights_progress(row, observed)
-        return
-    if row.state == WeightDownloadState.STOPPING:
-        weights.weight_download_transition(
-            row, WeightDownloadEvent.CONFIRM, at=at, reason=row.message
-        )
-    else:
-        _end_weight_download(row, observed, at)
-    # If it fails here, the clean-up removes it.
-    adapter.remove(row.launch_name)
-
-
-def _end_weight_download(
-    row: WeightDownload, observed: ObservedLaunch | None, at: datetime
-) -> None:
-    last = observed.replicas[0] if observed is not None else None
-    if last is not None and last.cause is ExitCause.FINISHED:
-        weights.weight_download_transition(
-            row,
-            WeightDownloadEvent.SUCCEED,
-            at=at,
-            reason=Reason("weights.state.downloaded", "the weights are on the node"),
-            downloaded=row.size,
-        )
-        return
-    lost = Reason("launch.state.not_reported", "the cluster no longer reports the workload")
-    weights.weight_download_transition(
-        row,
-        WeightDownloadEvent.FAIL,
-        at=at,
-        reason=(last.message if last is not None else "") or lost,
-    )
-
-
-def _start_weight_download(row: WeightDownload, adapter: ClusterAdapter, at: datetime) -> None:
-    try:
-        launch = weights.weight_download_launch(row)
-        adapter.launch(registry_selectors.launch_with_downloads(launch, cluster=adapter))
-    except StorageUnavailable as error:
-        _set_weights_message(row, str(error))
-        return
-    except (LaunchRefused, ArtifactError, ValueError) as refusal:
-        weights.weight_download_transition(
-            row, WeightDownloadEvent.FAIL, at=at, reason=str(refusal)
-        )
-        return
-    weights.weight_download_transition(
-        row,
-        WeightDownloadEvent.LAUNCH,
-        at=at,
-        reason=Reason("launch.state.starting", "starting"),
-    )
-
-
-def _record_weights_progress(row: WeightDownload, observed: ObservedLaunch) -> None:
-    replica = observed.replicas[0]
-    if row.state == WeightDownloadState.STOPPING:
-        return
-    downloaded = row.downloaded if replica.downloaded is None else replica.downloaded
-    _set_weights_message(
-        row, replica.message or row.message, downloaded=min(row.size, int(downloaded))
-    )
-
-
 def replica_launches_cleanup() -> int:
     """Stop and remove Launches that no live replica or weight download owns; return how many were.
 
@@ -710,25 +586,10 @@ def replica_launches_cleanup() -> int:
             adapter = fleet.cluster_adapter(cluster)
             names = adapter.names()
             removed += _clean_up_replica_launches(cluster, adapter, names)
-            removed += _clean_up_weight_launches(cluster, adapter, names)
+            removed += weight_launches_cleanup(cluster, adapter, names)
         except (ClusterError, AdapterNotFound) as error:
             log.warning("a sweep failed", extra={"cluster": cluster.name, "error": str(error)})
     return removed
-
-
-def _clean_up_weight_launches(
-    cluster: Cluster, adapter: ClusterAdapter, names: Collection[str]
-) -> int:
-    uids = [name.removeprefix(WEIGHTS_PREFIX) for name in names if name.startswith(WEIGHTS_PREFIX)]
-    rows = WeightDownload.objects.filter(node__cluster=cluster, uid__in=uids)
-    ended = [row.launch_name for row in rows.exclude(state__in=ACTIVE_WEIGHT_DOWNLOAD_STATES)]
-    observed = adapter.observe(ended)
-    for name in ended:
-        if name in observed and not observed[name].ended:
-            adapter.stop(name, grace=timedelta())
-        else:
-            adapter.remove(name)
-    return len(ended)
 
 
 def _clean_up_replica_launches(
