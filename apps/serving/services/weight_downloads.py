@@ -140,7 +140,7 @@ def _cluster_refusal(cluster: Cluster, *, size: int) -> str:
         return Reason(
             "weights.cluster.no_cache",
             "the nodes of the cluster {cluster} have no weight cache that can be filled in advance; it "
-            "requires the kind local, or kubernetes with the option cache",
+            "requires the kind local, or kubernetes or volcano with the option cache",
             cluster=cluster.name,
         )
     if not adapter.downloads_inputs or not isinstance(
@@ -230,6 +230,7 @@ def weight_download_launch(row: WeightDownload) -> Launch:
             ),
         ),
         inputs=(registry_selectors.input_tree("model", artifact),),
+        pinned=True,
         run_within=_RUN_WITHIN,
         grace=_GRACE,
         labels={"team": row.team.slug, "kind": WEIGHTS_OWNER_KIND, "uid": row.uid},

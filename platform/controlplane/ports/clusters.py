@@ -389,7 +389,7 @@ class EphemeralCluster(Protocol):
 class WeightCachingCluster(DownloadingCluster, Protocol):
     """A cluster on whose nodes downloaded inputs stay for later Launches.
 
-    A Launch without cards on one node brings its inputs into the cache of that node.
+    A pinned Launch on one node brings its inputs into the cache of that node.
     """
 
     @property

@@ -144,6 +144,9 @@ class Launch:
     #: Whether replicas read below ``{work}/checkpoints`` what others wrote there: on several nodes the cluster has
     #: to keep that folder for all of them.
     shares_checkpoints: bool = False
+    #: Whether the nodes of its placements are fixed also where the cluster's scheduler chooses nodes otherwise; it
+    #: has no cards then, and waits in no queue.
+    pinned: bool = False
     #: Who owns it: ``{"team": …, "kind": …, "uid": …}``; and for clusters that schedule by themselves the uid of
     #: its ``queue``, the number of its ``priority`` and, where it has one, the level that it stays ``within``.
     labels: Mapping[str, str] = field(default_factory=dict)

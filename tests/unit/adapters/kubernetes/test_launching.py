@@ -19,7 +19,7 @@ from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterPro
 from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
 from controlplane.adapters.clusters.volcano.cluster import VolcanoCluster
 from controlplane.ports.artifacts import BlobDownload
-from controlplane.ports.clusters import LaunchRefused
+from controlplane.ports.clusters import LaunchRefused, ObservedReplica
 from controlplane.ports.launches import Launch
 from tests.unit.adapters.kubernetes.api_objects import H800, OURS, node
 from tests.unit.adapters.kubernetes.fake_api import StoringApi, listing
@@ -86,13 +86,27 @@ def weights_launch() -> Launch:
     return replace(weight_download_launch(row), downloads={DIGEST: BlobDownload(url=url, size=70)})
 
 
-def test_a_weight_download_is_a_pod_without_cards_on_its_node() -> None:
+#: On Volcano too: it has no queue, no Job and no PodGroup there.
+KINDS = pytest.mark.parametrize("kind", [KubernetesCluster, VolcanoCluster])
+
+
+def caching(kind: type[KubernetesCluster], api: StoringApi) -> KubernetesCluster:
+    adapter = kind(installation=OURS, kubeconfig=yaml.safe_dump(config()), **CACHE)
+    adapter.api = api
+    return adapter
+
+
+@KINDS
+def test_a_weight_download_is_a_pod_without_cards_on_its_node(
+    kind: type[KubernetesCluster],
+) -> None:
     api = cluster()
-    profile = ClusterProfile.read(CACHE)
-    PodLauncher(api, profile=profile, installation=OURS).launch(weights_launch())
+    caching(kind, api).launch(weights_launch())
+    assert not [path for path in api.stored if "volcano" in path]
     (manifest,) = (thing for path, thing in api.stored.items() if "/pods/" in path)
     validate({"apiVersion": "v1", "kind": "Pod", **manifest})
     spec = manifest["spec"]
+    assert "schedulerName" not in spec
     terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert terms["nodeSelectorTerms"][0]["matchFields"][0]["values"] == ["n0"]
     # The taint of nodes with GPUs does not keep it away, though it asks for none.
@@ -108,7 +122,12 @@ def test_a_weight_download_is_a_pod_without_cards_on_its_node() -> None:
 
 
 class DownloadingApi(StoringApi):
-    """Its pods download their inputs, and say so in the log of their init container."""
+    """Its pods download their inputs, and say so in the log of their init container; pods can be listed."""
+
+    def _request_json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        if (method, path) == ("GET", "/api/v1/pods"):
+            return listing(*(thing for path, thing in self.stored.items() if "/pods/" in path))
+        return super()._request_json(method, path, **options)
 
     def stream(
         self, path: str, *, query: Mapping[str, str] | None = None, **_options: Any
@@ -126,24 +145,29 @@ class DownloadingApi(StoringApi):
             }
 
 
-def test_the_progress_of_a_weight_download_is_read_from_its_log() -> None:
+@KINDS
+def test_the_progress_of_a_weight_download_is_read_from_its_log(
+    kind: type[KubernetesCluster],
+) -> None:
     api = DownloadingApi(cluster().stored)
-    adapter = KubernetesCluster(installation=OURS, kubeconfig=yaml.safe_dump(config()), **CACHE)
-    adapter.api = api
+    adapter = caching(kind, api)
     adapter.launch(weights_launch())
+
+    def seen() -> ObservedReplica:
+        (replica,) = adapter.observe(["weights-c0ffee"])["weights-c0ffee"].replicas
+        return replica
+
+    # No queue is named as what it waits for.
+    assert seen().message == "starting"
     api.running()
-    (replica,) = adapter.observe(["weights-c0ffee"])["weights-c0ffee"].replicas
-    assert replica.message == "the inputs are being downloaded"
-    assert replica.downloaded == 35
+    assert seen().message == "the inputs are being downloaded"
+    assert seen().downloaded == 35
 
 
-def test_only_nodes_that_we_choose_have_a_cache_to_fill() -> None:
-    limits = [
-        kind(installation=OURS, kubeconfig=yaml.safe_dump(config()), **options).weight_cache_limit
-        for kind, options in (
-            (KubernetesCluster, CACHE),
-            (KubernetesCluster, {}),
-            (VolcanoCluster, CACHE),
-        )
-    ]
-    assert limits == [7 << 30, None, None]
+@KINDS
+def test_nodes_have_a_cache_to_fill_by_the_option_of_their_cluster(
+    kind: type[KubernetesCluster],
+) -> None:
+    plain = kind(installation=OURS, kubeconfig=yaml.safe_dump(config()))
+    assert plain.weight_cache_limit is None
+    assert caching(kind, cluster()).weight_cache_limit == 7 << 30

@@ -91,8 +91,7 @@ class KubernetesCluster(PodLauncher):
 
     @property
     def weight_cache_limit(self) -> Bytes | None:
-        # Where another scheduler chooses the nodes, a Launch cannot be sent to one of them.
-        return self.profile.cache_size if self.binds and self.profile.cache else None
+        return self.profile.cache_size if self.profile.cache else None
 
     def __init__(
         self, *, installation: str, kubeconfig: str = "", in_cluster: bool = False, **options: Any

@@ -187,6 +187,7 @@ class LaunchPlan:
                 "ports": {role.name: self.ports(role) for role in launch.roles},
                 "probed": [role.name for role in launch.roles if role.probe is not None],
                 "checkpoints": self.checkpoints,
+                **({"pinned": True} if launch.pinned else {}),
             }
         )
 

@@ -116,6 +116,8 @@ class FoundLaunch:
     checkpoints: str
     #: Deadline for saving, once a stop was requested.
     stop_by: datetime | None
+    #: As in the Launch.
+    pinned: bool = False
 
     def pod(self, role: str, index: int) -> Object | None:
         return next((pod for pod in self.pods if _replica_key(pod) == (role, index)), None)
@@ -176,6 +178,7 @@ def found_launch(
         ports=plan["ports"],
         checkpoints=plan["checkpoints"],
         stop_by=stop_by,
+        pinned=bool(plan.get("pinned")),
     )
 
 

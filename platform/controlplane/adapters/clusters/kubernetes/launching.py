@@ -194,7 +194,7 @@ class PodLauncher:
             replicas=replicas,
             extras=_vendor_pod_settings(replicas),
             checkpoints=launch.name,
-            binds=self.binds,
+            binds=self.binds or launch.pinned,
             devices=self._devices.claim_api_version(chain.from_iterable(replicas.values())),
         )
         if launch.shares_checkpoints and plan.spans_several_nodes and self.profile.work is None:

@@ -1,7 +1,8 @@
 """The adapter: Kubernetes whose nodes and devices Volcano chooses.
 
 Ninefold admits, and sets queue, priority and topology constraint; Volcano binds, and it alone reclaims cards. A
-gang that was evicted is reported as stopped, and starting it again is a new attempt.
+gang that was evicted is reported as stopped, and starting it again is a new attempt. A Launch that is pinned to
+its nodes needs no cards and no queue: its pods are those of any Kubernetes cluster.
 """
 
 from __future__ import annotations
@@ -96,13 +97,14 @@ class VolcanoCluster(KubernetesCluster):
 
     def _find_launches(self, wanted: Collection[str]) -> Mapping[str, FoundLaunch]:
         found = super()._find_launches(wanted)
+        scheduled = {name: one for name, one in found.items() if not one.pinned}
         # Where every process runs, Volcano has nothing to add.
         objects = self._volcano_objects(
-            [one for one in found.values() if not _are_all_replicas_running(one)]
+            [one for one in scheduled.values() if not _are_all_replicas_running(one)]
         )
-        return {
+        return {**found} | {
             name: with_volcano_status(one, objects.get(name, VolcanoObjects()))
-            for name, one in found.items()
+            for name, one in scheduled.items()
         }
 
     def _volcano_objects(self, some: Sequence[FoundLaunch]) -> Mapping[str, VolcanoObjects]:
@@ -257,6 +259,9 @@ class VolcanoCluster(KubernetesCluster):
 
     def _ensure_namespace(self, plan: LaunchPlan) -> None:
         """Checked once, before the first object of a Launch."""
+        if plan.launch.pinned:
+            super()._ensure_namespace(plan)
+            return
         queue = self._scheduling_target(plan.launch).queue
         queues.check_accepts_work(queue, self.api.list(object_sync.QUEUES_PATH))
         if priority := self._priority_class(plan.launch):
@@ -264,6 +269,10 @@ class VolcanoCluster(KubernetesCluster):
         super()._ensure_namespace(plan)
 
     def _owned_manifests(self, plan: LaunchPlan, record: Object) -> Iterator[Manifest]:
+        if plan.launch.pinned:
+            # The default scheduler of Kubernetes sends its pods to their nodes; Volcano's does not see them.
+            yield from super()._owned_manifests(plan, record)
+            return
         target, owner = self._scheduling_target(plan.launch), dict(record)
         serves = jobs.is_service_launch(plan.launch)
         for manifest in super()._owned_manifests(plan, record):
