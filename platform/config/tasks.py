@@ -20,6 +20,7 @@ from apps.monitoring import tasks as monitoring
 from apps.quotas import tasks as quotas
 from apps.quotas.services.forecasts import what_ifs_prune
 from apps.serving import tasks as serving
+from apps.serving.services.weight_downloads import weight_downloads_prune
 from apps.workflows import tasks as workflows
 from controlplane.outbox import messages
 from controlplane.outbox.resource_changes import delete_expired_changes
@@ -85,6 +86,7 @@ def tidy_up() -> None:
     delete_expired_changes()
     idempotency_prune(at=timezone.now())
     what_ifs_prune(at=timezone.now())
+    weight_downloads_prune(at=timezone.now())
     # Django keeps the rows of expired sessions.
     SessionStore.clear_expired()
 

@@ -39,6 +39,8 @@ from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 
 #: Nodes of one request.
 MAX_NODES = 200
+#: Retention of downloads that have ended. Their files are evicted by the rule of the weight cache.
+WEIGHT_DOWNLOAD_RETENTION = timedelta(days=30)
 #: After this a cluster that can do so ends a download.
 _RUN_WITHIN = timedelta(hours=24)
 #: A download has nothing to save.
@@ -282,6 +284,14 @@ def weight_download_delete(*, row: WeightDownload, actor: User, at: datetime) ->
         )
         _audit(row, actor=actor, action="weights.cancel")
     return False
+
+
+def weight_downloads_prune(*, at: datetime) -> int:
+    """Delete downloads that ended before their retention; return their number."""
+    expired = WeightDownload.objects.filter(
+        state__in=WEIGHT_DOWNLOAD.final, ended_at__lt=at - WEIGHT_DOWNLOAD_RETENTION
+    )
+    return expired.delete()[1].get(WeightDownload._meta.label, 0)
 
 
 def _audit(row: WeightDownload, *, actor: User, action: str) -> None:

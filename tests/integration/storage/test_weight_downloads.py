@@ -137,6 +137,22 @@ def test_a_failed_download_says_why(company: Company, proxy: FaultyProxy) -> Non
     assert download(company) != [row]
 
 
+def test_ended_downloads_are_deleted_after_their_retention(
+    company: Company, proxy: FaultyProxy
+) -> None:
+    (ended,) = download(company)
+    turn(company, ended)
+    company.cluster.finish(ended.launch_name)
+    ended_at = turn(company, ended).ended_at
+    assert ended_at is not None
+    (running,) = download(company)
+    late = ended_at + weight_downloads.WEIGHT_DOWNLOAD_RETENTION
+    assert weight_downloads.weight_downloads_prune(at=late) == 0
+    assert weight_downloads.weight_downloads_prune(at=late + timedelta(seconds=1)) == 1
+    # One that has not ended stays, however old it is.
+    assert list(WeightDownload.objects.all()) == [running]
+
+
 def test_a_download_that_the_cluster_lost_has_failed(company: Company, proxy: FaultyProxy) -> None:
     (row,) = download(company)
     turn(company, row)
