@@ -55,7 +55,7 @@ from controlplane.ports.clusters import (
     ReplicaPhase,
 )
 from controlplane.ports.engines import ROLES, EngineTask, RenderRequest, ServedAdapter
-from controlplane.ports.launches import Launch
+from controlplane.ports.launches import UNREADY, Launch
 
 log = logging.getLogger(__name__)
 
@@ -431,6 +431,14 @@ def _reconcile_running_replica(replica: Replica, at: datetime) -> None:
         )
     elif replica.state == ReplicaState.STARTING:
         _check_replica_started(replica, observed, at)
+    elif unready := [one for one in observed.replicas if one.phase is ReplicaPhase.STARTING]:
+        # As a pod that is not ready leaves the endpoints of its Service: also if it is the last.
+        services.replica_transition(
+            replica,
+            ReplicaEvent.BECOME_UNREADY,
+            at=at,
+            reason=unready[0].message or UNREADY,
+        )
 
 
 def _check_replica_started(replica: Replica, observed: ObservedLaunch, at: datetime) -> None:

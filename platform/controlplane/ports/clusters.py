@@ -66,7 +66,7 @@ class ReplicaPhase(StrEnum):
 
     #: The software environment or the inputs are being prepared.
     PREPARING = "preparing"
-    #: The process runs; its probe has not succeeded yet (only where there is a probe).
+    #: The process runs; its probe has not succeeded yet, or fails again (only where there is a probe).
     STARTING = "starting"
     RUNNING = "running"
     #: The process group has ended and its exit is known.

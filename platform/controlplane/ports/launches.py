@@ -62,6 +62,8 @@ class ReadinessProbe:
     #: After the first success: how long one answer may take. With the same value as ``period``, a process that
     #: accepts connections without an answer is ended as soon as one that refuses them.
     timeout: timedelta = timedelta(seconds=30)
+    #: Consecutive failures after which the process gets no requests until it answers again.
+    unready_threshold: int = 2
     #: Consecutive failures after which the process is ended.
     failure_threshold: int = 6
 
@@ -69,6 +71,10 @@ class ReadinessProbe:
     def unanswered_limit(self) -> timedelta:
         """How long a process that has answered may go without an answer."""
         return self.period * self.failure_threshold
+
+
+#: Message of a process that gets no requests until it answers again.
+UNREADY = Reason("launch.probe.unready", "the engine does not answer its health check")
 
 
 def unanswered_probe_reason(unanswered: timedelta) -> Reason:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -296,15 +297,16 @@ def server(
     code: str = SERVER,
     arguments: tuple[str, ...] = (),
     timeout: float = 30,
+    failure_threshold: int = 3,
 ) -> Launch:
-    """A server whose process is ended after three checks in a row without the answer 200."""
+    """A server that is not ready after two checks in a row without the answer 200, and ended after three."""
     probe = ReadinessProbe(
         port="http",
         path="/",
         start_within=timedelta(seconds=start_within),
         period=timedelta(seconds=0.1),
         timeout=timedelta(seconds=timeout),
-        failure_threshold=3,
+        failure_threshold=failure_threshold,
     )
     role = python_role(code, ports=("http",), probe=probe)
     return Launch(name=name, roles=(replace(role, argv=(*role.argv, "{port:http}", *arguments)),))
@@ -341,7 +343,24 @@ def test_a_server_that_hangs_is_ended_with_the_reason(machine: Machine) -> None:
 def test_a_server_with_fewer_failures_in_a_row_than_the_limit_goes_on(machine: Machine) -> None:
     machine.cluster.launch(server(code=SLOW_SERVER, arguments=("[200, 503, 503]",)))
     until(lambda: machine.output("job").count(b"503") >= 6)
-    assert phase_is(machine.cluster, "job", ReplicaPhase.RUNNING)()
+    until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
+
+
+def test_a_server_is_not_ready_from_its_second_failure_until_it_answers(machine: Machine) -> None:
+    # The file, once it exists, lets the server refuse.
+    code = SLOW_SERVER.replace("503 if stopping", "503 if stopping or os.path.exists('refuse')")
+    launch = server(code=code, arguments=("[200]",), failure_threshold=10_000)
+    machine.cluster.launch(launch)
+    until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
+    (process,) = machine.printed_pids(1)
+    refuse = Path(f"/proc/{process.pid}/cwd").resolve() / "refuse"
+    refuse.touch()
+    until(phase_is(machine.cluster, "job", ReplicaPhase.STARTING))
+    (replica,) = machine.cluster.observe(["job"])["job"].replicas
+    assert replica.message == "the engine does not answer its health check"
+    refuse.unlink()
+    until(phase_is(machine.cluster, "job", ReplicaPhase.RUNNING))
+    assert process.alive()
 
 
 def test_a_server_that_refuses_checks_while_it_stops_has_its_grace(machine: Machine) -> None:

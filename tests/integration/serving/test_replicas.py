@@ -121,6 +121,37 @@ def test_a_replica_of_which_one_process_ended_gets_no_traffic_and_restarts_with_
     assert first not in company.cluster.names()
 
 
+def test_a_replica_that_does_not_answer_gets_no_requests_until_it_does(company: Company) -> None:
+    deployment = ready_deployment(company, replicas=2)
+    hung, other = replicas_of(deployment)
+    route = deployment.name
+
+    def turn() -> set[str]:
+        """Uids of the replicas that gateways know, after the controllers ran."""
+        company.turn_deployments()
+        company.turn_deployments()
+        gateways.gateway_snapshot_publish(at=company.at)
+        return set(endpoints(route))
+
+    company.cluster.run(hung.launch_name, ready=False)
+    assert turn() == {other.uid}
+    hung.refresh_from_db()
+    deployment.refresh_from_db()
+    assert (hung.state, deployment.state) == (ReplicaState.STARTING, DeploymentState.DEGRADED)
+    assert deployment.state_reason == "1 of 2 replicas are ready"
+    # The last one too, as the endpoints of a Service.
+    company.cluster.run(other.launch_name, ready=False)
+    assert turn() == set()
+
+    for each in (hung, other):
+        company.cluster.run(each.launch_name)
+    assert turn() == {hung.uid, other.uid}
+    hung.refresh_from_db()
+    deployment.refresh_from_db()
+    assert (hung.state, hung.generation, hung.crashes) == (ReplicaState.READY, 1, 0)
+    assert deployment.state == DeploymentState.READY
+
+
 def test_backoff_is_reset_after_stable_period(company: Company) -> None:
     deployment = ready_deployment(company)
     (replica,) = replicas_of(deployment)

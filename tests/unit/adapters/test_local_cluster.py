@@ -59,6 +59,7 @@ LAUNCH = Launch(
                 start_within=timedelta(seconds=1.5),
                 period=timedelta(seconds=2.5),
                 timeout=timedelta(seconds=3.5),
+                unready_threshold=3,
                 failure_threshold=4,
             ),
             limits=Resources(cpu=Millicpu(1500), memory=Bytes(MIB)),

@@ -310,7 +310,10 @@ class FakeCluster:
                 stored.replicas[key] = replace(replica, message=message, downloaded=size)
 
     def run(self, name: str, *, ready: bool = True) -> None:
-        """Start its processes; ``ready`` answers the probes, where there are any, at once."""
+        """Start its processes; ``ready`` answers the probes, where there are any, at once.
+
+        Repeated with another ``ready``, running processes begin or cease to answer them.
+        """
         stored = self._launches[name]
         roles = {role.name: role for role in stored.launch.roles}
         for key, replica in stored.replicas.items():

@@ -8,7 +8,9 @@
                     └──start── STOPPED ◀─confirm─ STOPPING ◀──stop── any of these
 
     replica     PENDING ─admit▶ ADMITTED ─launch▶ STARTING ─become_ready▶ READY ─drain▶ DRAINING
-                                   ▲                  └───crash──▶ BACKOFF ◀──crash──┘
+                                   ▲                  │  ▲                           │
+                                   │                  │  └──────become_unready────────┤
+                                   │                  └───crash──▶ BACKOFF ◀──crash──┘
                                    └────────restart────────────────────┘
                 any live state ─stop▶ STOPPING ─confirm▶ STOPPED
 
@@ -16,8 +18,9 @@
     download       └──────fail──────┴───fail▶ FAILED
                 either ─cancel▶ STOPPING ─confirm▶ CANCELLED
 
-A replica that crashes keeps its cards and is restarted with back-off. A draining one gets no new requests and
-stops once every gateway has noticed. Pausing and resuming a rollout leaves the state of the deployment as it is.
+A replica that does not answer its health check is starting until it answers again. One that crashes keeps its
+cards and is restarted with back-off. A draining one gets no new requests and stops once every gateway has noticed.
+Pausing and resuming a rollout leaves the state of the deployment as it is.
 """
 
 from __future__ import annotations
@@ -112,6 +115,8 @@ class ReplicaEvent(StrEnum):
     ADMIT = "admit"
     LAUNCH = "launch"
     BECOME_READY = "become_ready"
+    #: Its health check fails; it gets no requests until it answers again.
+    BECOME_UNREADY = "become_unready"
     CRASH = "crash"
     RESTART = "restart"
     DRAIN = "drain"
@@ -126,6 +131,7 @@ REPLICA = StateMachine(
         (ReplicaState.PENDING, ReplicaEvent.ADMIT): ReplicaState.ADMITTED,
         (ReplicaState.ADMITTED, ReplicaEvent.LAUNCH): ReplicaState.STARTING,
         (ReplicaState.STARTING, ReplicaEvent.BECOME_READY): ReplicaState.READY,
+        (ReplicaState.READY, ReplicaEvent.BECOME_UNREADY): ReplicaState.STARTING,
         (ReplicaState.ADMITTED, ReplicaEvent.CRASH): ReplicaState.BACKOFF,
         (ReplicaState.STARTING, ReplicaEvent.CRASH): ReplicaState.BACKOFF,
         (ReplicaState.READY, ReplicaEvent.CRASH): ReplicaState.BACKOFF,

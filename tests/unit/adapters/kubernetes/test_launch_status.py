@@ -40,6 +40,7 @@ def pod(
     node: str = "n1",
     requested: bool = False,
     record: Mapping[str, Any] = RECORD,
+    probes: Mapping[str, Any] | None = None,
     **container: Any,
 ) -> dict[str, Any]:
     annotations = {object_names.RECORD: json.dumps(record)}
@@ -57,6 +58,7 @@ def pod(
             "nodeName": node,
             "terminationGracePeriodSeconds": 30,
             "activeDeadlineSeconds": 60,
+            "containers": [{"name": "main", **(probes or {})}],
         },
         "status": {
             "phase": phase,
@@ -80,6 +82,10 @@ def ended(code: int, *, reason: str = "Error", message: str = "") -> dict[str, A
     return {"terminated": {"exitCode": code, "reason": reason, "message": message, **times}}
 
 
+#: After three minutes without an answer.
+LIVENESS = {"livenessProbe": {"periodSeconds": 30, "failureThreshold": 6}}
+
+
 def unready_since(time: str) -> dict[str, Any]:
     """Of a pod with probes, which was started at 11:50 and ended at 11:59."""
     condition = {
@@ -87,7 +93,7 @@ def unready_since(time: str) -> dict[str, Any]:
         "status": "False",
         "lastTransitionTime": f"2026-11-21T{time}Z",
     }
-    return {"record": {**RECORD, "probed": ["main"]}, "status": {"conditions": [condition]}}
+    return {"probes": LIVENESS, "status": {"conditions": [condition]}}
 
 
 DELETED = {"deletionTimestamp": written(AT)}
@@ -139,7 +145,7 @@ TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
         "exited with code 137: step 12",
     ),
     "killed for its liveness probe": (
-        pod(ended(137), **unready_since("11:56:30")),
+        pod(ended(137), **unready_since("11:57:30")),
         ExitCause.FAILED,
         "the engine did not answer its health check for 180 s",
     ),
@@ -149,7 +155,7 @@ TERMINATIONS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
         "the engine did not answer its health check for 180 s: shutting down",
     ),
     "killed while it was busy": (
-        pod(ended(137), **unready_since("11:58:00")),
+        pod(ended(137), **unready_since("11:57:31")),
         ExitCause.KILLED,
         "exited with code 137",
     ),
@@ -244,6 +250,11 @@ GOING_ON: dict[str, tuple[dict[str, Any], ReplicaPhase, str]] = {
         pod(RUNNING, ready=False, record={**RECORD, "probed": ["main"]}),
         ReplicaPhase.STARTING,
         "waiting for the first successful probe",
+    ),
+    "does not answer any more": (
+        pod(RUNNING, ready=False, started=True, record={**RECORD, "probed": ["main"]}),
+        ReplicaPhase.STARTING,
+        "the engine does not answer its health check",
     ),
     "past its time, but saving": (
         pod(RUNNING, status={**LATE, "startTime": written(AT - timedelta(seconds=70))}),

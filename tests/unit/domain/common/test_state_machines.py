@@ -52,6 +52,7 @@ ARROWS: Mapping[str, str] = {
     """,
     "replica": """
         pending admit admitted, admitted launch starting, starting become_ready ready,
+        ready become_unready starting,
         admitted crash backoff, starting crash backoff, ready crash backoff,
         backoff restart admitted,
         pending stop stopping, admitted stop stopping, starting stop stopping, ready stop stopping,

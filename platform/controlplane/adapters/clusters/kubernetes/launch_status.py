@@ -5,7 +5,7 @@
     no pod, record says launched ─▶ LOST        its finalizer was removed, or the store lost it
     Pending, init, pulling       ─▶ PREPARING   with the reason ("image … cannot be pulled")
     init container failed        ─▶ EXITED      the inputs could not be downloaded
-    container runs, not started  ─▶ STARTING    only where there is a probe
+    container runs, not ready    ─▶ STARTING    only where there is a probe
     container runs               ─▶ RUNNING
     container terminated         ─▶ EXITED      whatever the phase says: cards are free when processes are gone
     node gone or fenced          ─▶ LOST
@@ -43,7 +43,7 @@ from controlplane.ports.clusters import (
     exit_cause_of_code,
     shows_full_disk,
 )
-from controlplane.ports.launches import ReadinessProbe, unanswered_probe_reason
+from controlplane.ports.launches import UNREADY, unanswered_probe_reason
 
 #: The taint by which an administrator declares that a machine is shut down.
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
@@ -72,12 +72,6 @@ _STOPPED_BEFORE_START: Final = Reason(
 _STARTING: Final = Reason("launch.state.starting", "starting")
 _RUNNING: Final = Reason("launch.state.running", "running")
 _STOP_REQUESTED: Final = Reason("attempt.stop.requested", "stop requested")
-#: As long as the liveness probe of pods takes.
-_UNANSWERED_LIMIT: Final = ReadinessProbe(port="", path="").unanswered_limit
-_UNANSWERED: Final = unanswered_probe_reason(_UNANSWERED_LIMIT)
-#: How long a pod is not ready at least before its liveness probe has failed for the last time: the readiness probe
-#: may fail later than the first of these failures, and the last follows the first by one period less.
-_UNREADY_BEFORE_KILL: Final = _UNANSWERED_LIMIT - timedelta(minutes=1)
 _PROBE_AWAITED: Final = Reason("launch.probe.waiting", "waiting for the first successful probe")
 _POD_PREPARING: Final = Reason("launch.pod.preparing", "the node is preparing the pod")
 _UNSCHEDULABLE: Final = Reason("launch.pod.unschedulable", "the cluster cannot schedule the pod")
@@ -340,7 +334,7 @@ def _observed_replica(
         ended_at = parse_time(failed.get("finishedAt"))
         observed = partial(observed, phase=ReplicaPhase.EXITED, cause=cause, ended_at=ended_at)
     elif ended:
-        cause, message = _exit_cause(pod, ended, probed=probed)
+        cause, message = _exit_cause(pod, ended)
         observed = partial(
             observed,
             phase=ReplicaPhase.EXITED,
@@ -356,8 +350,12 @@ def _observed_replica(
         ended_at = parse_time(pod["metadata"].get("deletionTimestamp"))
         observed = partial(observed, phase=ReplicaPhase.EXITED, cause=cause, ended_at=ended_at)
     elif "running" in state:
-        awaits_probe = probed and not _container_status(pod).get("ready")
-        message = _PROBE_AWAITED if awaits_probe else _RUNNING
+        status = _container_status(pod)
+        awaits_probe = probed and not status.get("ready")
+        message = _RUNNING
+        if awaits_probe:
+            # ``started`` is set once the startup probe has succeeded.
+            message = UNREADY if status.get("started") else _PROBE_AWAITED
         if pod["metadata"].get("deletionTimestamp"):
             message = _STOP_REQUESTED
         phase = ReplicaPhase.STARTING if awaits_probe else ReplicaPhase.RUNNING
@@ -399,10 +397,21 @@ def _cause_before_start(pod: Object) -> tuple[ExitCause, str]:
     return ExitCause.NOT_PREPARED, append_reason_detail(_NODE_REFUSED, detail)
 
 
-def _was_unanswering(pod: Object, ended: Mapping[str, Any]) -> bool:
+def _liveness_limit(pod: Object) -> timedelta | None:
+    """How long its container may go without an answer; None where it has no liveness probe."""
+    containers: Sequence[Object] = nested_field(pod, "spec", "containers") or ()
+    probes = (each.get("livenessProbe") for each in containers if each.get("name") == CONTAINER)
+    probe = next(probes, None)
+    if probe is None:
+        return None
+    return timedelta(seconds=int(probe["periodSeconds"]) * int(probe["failureThreshold"]))
+
+
+def _was_unanswering(pod: Object, ended: Mapping[str, Any], *, limit: timedelta) -> bool:
     """Whether the kubelet killed it for its liveness probe, which it reports in events only.
 
-    Before that, the pod was not ready for minutes, after it had been ready.
+    Before that, the pod had become ready and was not for at least half of the limit: the readiness probe fails
+    later than the first check of the liveness probe does.
     """
     began, finished = (parse_time(ended.get(name)) for name in ("startedAt", "finishedAt"))
     since = next(
@@ -421,11 +430,11 @@ def _was_unanswering(pod: Object, ended: Mapping[str, Any]) -> bool:
         and finished is not None
         and since is not None
         and since > began
-        and finished - since >= _UNREADY_BEFORE_KILL
+        and finished - since >= limit / 2
     )
 
 
-def _exit_cause(pod: Object, ended: Mapping[str, Any], *, probed: bool) -> tuple[ExitCause, str]:
+def _exit_cause(pod: Object, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
     """The first of these that holds."""
     code, reason = int(ended.get("exitCode", -1)), str(ended.get("reason") or "")
     last, status = _last_line(ended), nested_field(pod, "status")
@@ -433,12 +442,14 @@ def _exit_cause(pod: Object, ended: Mapping[str, Any], *, probed: bool) -> tuple
     deleted = bool(pod["metadata"].get("deletionTimestamp"))
     killed = deleted and code in (_SIGTERM, _SIGKILL)
     evicted = status.get("reason") == "Evicted"
-    hung = probed and not (stop_requested or deleted or evicted) and _was_unanswering(pod, ended)
+    limit = None if stop_requested or deleted or evicted else _liveness_limit(pod)
+    hung = limit is not None and _was_unanswering(pod, ended, limit=limit)
+    unanswered = "" if limit is None else unanswered_probe_reason(limit)
     exited = Reason("attempt.exit.failed", "exited with code {exit_code}", exit_code=code)
     judgements = (
         (status.get("reason") == "DeadlineExceeded", ExitCause.OUT_OF_TIME, _OUT_OF_TIME, ""),
         (stop_requested and code != 0, ExitCause.STOPPED, STOPPED, ""),
-        (hung, ExitCause.FAILED, _UNANSWERED, last),
+        (hung, ExitCause.FAILED, unanswered, last),
         (code == 0, ExitCause.FINISHED, FINISHED, ""),
         (evicted, ExitCause.STOPPED, _EVICTED, status.get("message")),
         (reason == "OOMKilled", ExitCause.OUT_OF_MEMORY, _OOM_KILLED, ""),

@@ -66,6 +66,8 @@ _TMP = "/tmp"  # noqa: S108 - the pod's own
 _MOUNT_POINTS = 64 * MIB
 _MOST_FILES = 512
 _PROBE_EVERY = 2
+#: Seconds for a container that is killed for its liveness probe: one that hangs ends no request any more.
+_HUNG_GRACE = 10
 #: Of the container that downloads inputs.
 _DOWNLOADER_MEMORY = 512 * MIB
 _DOWNLOAD_LIST = "inputs.json"
@@ -475,20 +477,26 @@ def _plain_variables(values: Mapping[str, str]) -> list[Manifest]:
 
 
 def _probe_manifests(probe: ReadinessProbe, ports: Mapping[str, int]) -> Manifest:
-    """Slow until the first response. Afterwards a missing response makes the pod not ready, and a container
+    """Slow until the first response. Afterwards missing responses make the pod not ready, and a container
     without a response for minutes is killed: under ``restartPolicy: Never``, its pod fails and is replaced.
     """
+    timeout = max(1, ceil(probe.timeout.total_seconds()))
     get = {"httpGet": {"path": probe.path, "port": ports[probe.port]}}
     often = {**get, "periodSeconds": _PROBE_EVERY}
     tries = max(1, ceil(probe.start_within.total_seconds() / _PROBE_EVERY))
     return {
         "startupProbe": {**often, "failureThreshold": tries, "timeoutSeconds": 2},
-        "readinessProbe": {**often, "failureThreshold": 3, "timeoutSeconds": 5},
+        "readinessProbe": {
+            **often,
+            "failureThreshold": probe.unready_threshold,
+            "timeoutSeconds": timeout,
+        },
         "livenessProbe": {
             **get,
             "periodSeconds": max(1, ceil(probe.period.total_seconds())),
             "failureThreshold": probe.failure_threshold,
-            "timeoutSeconds": max(1, ceil(probe.timeout.total_seconds())),
+            "timeoutSeconds": timeout,
+            "terminationGracePeriodSeconds": _HUNG_GRACE,
         },
     }
 

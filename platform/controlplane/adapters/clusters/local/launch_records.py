@@ -107,6 +107,7 @@ def _role_to_json(role: LaunchRole) -> dict[str, Any]:
             "start_within": probe.start_within.total_seconds(),
             "period": probe.period.total_seconds(),
             "timeout": probe.timeout.total_seconds(),
+            "unready_threshold": probe.unready_threshold,
             "failure_threshold": probe.failure_threshold,
         },
         "limits": {"cpu": role.limits.cpu, "memory": role.limits.memory},
@@ -153,6 +154,7 @@ def _probe_from_json(data: Mapping[str, Any]) -> ReadinessProbe:
         probe,
         period=timedelta(seconds=data["period"]),
         timeout=timedelta(seconds=data["timeout"]),
+        unready_threshold=data.get("unready_threshold", probe.unready_threshold),
         failure_threshold=data["failure_threshold"],
     )
 

@@ -27,6 +27,7 @@ from controlplane.domain.common.resources import format_bytes
 from controlplane.ports.clusters import (
     EXIT_OUT_OF_MEMORY,
     ExitCause,
+    ReplicaPhase,
     exit_cause_of_code,
     shows_full_disk,
 )
@@ -156,8 +157,9 @@ class RunCallbacks:
     broken_gang: Callable[[], str]
     #: Called with the bytes held and the processes of the group.
     measured: Callable[[int, tuple[ProcessIdentity, ...]], None]
-    #: Called once, when the probe is answered.
-    answering: Callable[[], None]
+    #: Called with RUNNING when the probe is answered, the first time and again, and with STARTING when it is not
+    #: any more.
+    probed: Callable[[ReplicaPhase], None]
 
 
 class ProcessRun:
@@ -189,6 +191,7 @@ class ProcessRun:
         self._oom_kills = processes.kernel_oom_kills()
         #: Whether the probe ever succeeded.
         self.answered = False
+        self._phase = ReplicaPhase.STARTING
 
     def watch(self) -> ProcessExit:
         """Why it ended; by then the whole group has exited and its output is in the log."""
@@ -271,7 +274,7 @@ class ProcessRun:
         within = self._role.probe.start_within.total_seconds()
         if self._probe.answered:
             self.answered = True
-            self._callbacks.answering()
+            self._enter(ReplicaPhase.RUNNING)
         elif time.monotonic() - self._probe.since > within:
             self._request_termination(
                 ExitCause.FAILED,
@@ -281,7 +284,13 @@ class ProcessRun:
 
     def _check_answers(self, thread: ProbeThread, probe: ReadinessProbe) -> None:
         """End a process that hangs. One that is stopping may refuse checks while it ends its open requests."""
-        if self._forced is None and thread.failures >= probe.failure_threshold:
+        if self._forced is not None:
+            return
+        # Read once: the thread may reset it.
+        failures = thread.failures
+        unready = failures >= probe.unready_threshold
+        self._enter(ReplicaPhase.STARTING if unready else ReplicaPhase.RUNNING)
+        if failures >= probe.failure_threshold:
             self._request_termination(
                 ExitCause.FAILED,
                 Reason(
@@ -292,6 +301,11 @@ class ProcessRun:
                 ),
                 kill_at=seconds_since_boot(),
             )
+
+    def _enter(self, phase: ReplicaPhase) -> None:
+        if phase is not self._phase:
+            self._phase = phase
+            self._callbacks.probed(phase)
 
     def _measure_memory(self) -> None:
         group = tuple(self._live_descendants())

@@ -48,6 +48,7 @@ from controlplane.adapters.clusters.local.process_runs import (
 from controlplane.adapters.clusters.local.replica_logs import BoundedLog
 from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import ExitCause, ReplicaPhase
+from controlplane.ports.launches import UNREADY
 from process_supervision.files import try_lock
 from process_supervision.process_guard import set_process_option
 from process_supervision.processes import (
@@ -211,9 +212,7 @@ class ReplicaSupervisor:
                 stop_deadline=self._stop_deadline,
                 broken_gang=self._gang.broken,
                 measured=self._record_measurement,
-                answering=lambda: self._update_state(
-                    phase=ReplicaPhase.RUNNING, message=Reason("launch.state.running", "running")
-                ),
+                probed=self._record_probe,
             ),
             deadline=None if within is None else seconds_since_boot() + within.total_seconds(),
             probe=probe,
@@ -250,6 +249,11 @@ class ReplicaSupervisor:
             if deadline is not None
         ]
         return min(deadlines, default=None)
+
+    def _record_probe(self, phase: ReplicaPhase) -> None:
+        running = phase is ReplicaPhase.RUNNING
+        message = Reason("launch.state.running", "running") if running else UNREADY
+        self._update_state(phase=phase, message=message)
 
     def _record_measurement(self, memory: int, group: tuple[ProcessIdentity, ...]) -> None:
         new = set(group) != set(self._state.processes)
