@@ -65,9 +65,6 @@ REPLICA_LEASE = timedelta(seconds=60)
 REPLICA_BATCH = 64
 #: Gateways that do not confirm a snapshot without a draining replica delay its stop for this long.
 SNAPSHOT_CONFIRMED_WITHIN = timedelta(seconds=60)
-#: Draining replicas stop at last after this long, whatever gateways report: the default of
-#: ``NINEFOLD_GATEWAY_TOTAL_SECONDS``, which ends each request.
-DRAIN_WITHIN = timedelta(seconds=600)
 HTTP_PORT_NAME = "http"
 LOG_TAIL_BYTES = 4 * 1024
 #: Launches of replicas are named ``replica-<uid>-<generation>``.
@@ -549,7 +546,8 @@ def _is_traffic_away(
     confirmed = propagation.updated == propagation.gateways
     if not confirmed and elapsed <= SNAPSHOT_CONFIRMED_WITHIN:
         return False
-    return replica.uid not in propagation.draining or elapsed > DRAIN_WITHIN
+    within = timedelta(seconds=settings.NINEFOLD_REPLICA_DRAIN_SECONDS)
+    return replica.uid not in propagation.draining or elapsed > within
 
 
 def _reconcile_stopping_replica(replica: Replica, at: datetime) -> None:

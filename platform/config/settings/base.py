@@ -98,6 +98,10 @@ NINEFOLD_GRACE_SECONDS = read_bounded_integer("NINEFOLD_GRACE_SECONDS", default=
 NINEFOLD_ROLLOUT_PROGRESS_DEADLINE_SECONDS = read_bounded_integer(
     "NINEFOLD_ROLLOUT_PROGRESS_DEADLINE_SECONDS", default=3600, least=60
 )
+#: How long a draining replica waits for its open requests; 0 stops it as soon as gateways send it no others.
+NINEFOLD_REPLICA_DRAIN_SECONDS = read_bounded_integer(
+    "NINEFOLD_REPLICA_DRAIN_SECONDS", default=600, least=0
+)
 #: Most pending claims of one user; 0 means no limit.
 NINEFOLD_PENDING_PER_USER = read_bounded_integer("NINEFOLD_PENDING_PER_USER", default=1000, least=0)
 #: Currency of usage costs.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from pytest_django import Settings
+
 from apps.serving import selectors
 from apps.serving.models import Deployment, Replica, Revision
 from apps.serving.services import deployments as services
@@ -111,9 +113,13 @@ def test_an_old_replica_stops_when_no_gateway_has_open_requests_of_it(company: C
     assert old.state == ReplicaState.STOPPED
 
 
-def test_open_requests_delay_an_old_replica_for_ten_minutes_only(company: Company) -> None:
+def test_open_requests_delay_an_old_replica_for_the_time_of_the_setting_only(
+    company: Company, settings: Settings
+) -> None:
+    assert settings.NINEFOLD_REPLICA_DRAIN_SECONDS == 600
+    settings.NINEFOLD_REPLICA_DRAIN_SECONDS = 90
     old = draining_replica(company)
-    for later, state in ((599, ReplicaState.DRAINING), (2, ReplicaState.STOPPED)):
+    for later, state in ((89, ReplicaState.DRAINING), (2, ReplicaState.STOPPED)):
         company.later(timedelta(seconds=later))
         gateway_has(company, snapshot().version, draining=old)
         company.turn_deployments()
