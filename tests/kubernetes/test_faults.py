@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+import requests
 
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.api import KubernetesApi
@@ -20,7 +21,8 @@ from controlplane.ports.clusters import (
     ObservedReplica,
     ReplicaPhase,
 )
-from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
+from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, ReadinessProbe
+from tests.contract.cluster_harness import python_role
 from tests.contract.waiting import until
 from tests.kubernetes import clusters, images
 from tests.kubernetes.clusters import NODE, LiveCluster
@@ -32,6 +34,18 @@ WITHIN = 120.0
 #: 60: kubelets collect such sandboxes once a minute.
 ENDED_WITHIN = 180.0
 SPACE = "/api/v1/namespaces/ninefold-maps"
+
+
+#: Answers every request with 200, until one for ``/hang``, which it never answers and none after it.
+HANGING_SERVER = """
+import http.server, sys, time
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/hang":
+            time.sleep(600)
+        self.send_response(200); self.end_headers()
+http.server.HTTPServer(("0.0.0.0", int(sys.argv[1])), Answer).serve_forever()
+"""
 
 
 def sleeper(name: str, *, code: str = "import time; time.sleep(600)", count: int = 1) -> Launch:
@@ -165,6 +179,31 @@ def test_a_pod_that_somebody_deletes_ends_with_that_reason_and_is_not_made_again
     assert end.message == "the pod was deleted from the cluster"
     cluster.launch(launch)
     assert first(cluster, launch.name).ended
+
+
+def test_an_engine_that_hangs_is_not_ready_and_then_killed_by_the_kubelet(
+    cluster: KubernetesCluster,
+) -> None:
+    probe = ReadinessProbe(
+        port="http",
+        path="/health",
+        period=timedelta(seconds=2),
+        timeout=timedelta(seconds=2),
+        failure_threshold=10,
+    )
+    role = python_role(HANGING_SERVER, ports=("http",), probe=probe)
+    role = replace(role, argv=(*role.argv, "{port:http}"))
+    cluster.launch(Launch(name="hangs", roles=(role,), labels={"team": "maps"}))
+    runs(cluster, "hangs")
+    endpoint = cluster.endpoint("hangs", role="main", index=0, port="http")
+    assert endpoint is not None
+    with pytest.raises(requests.ReadTimeout):
+        requests.get(f"{endpoint.url}/hang", timeout=1)
+    unready = in_phase(cluster, "hangs", ReplicaPhase.STARTING)
+    assert unready.message == "the engine does not answer its health check"
+    end = in_phase(cluster, "hangs", ReplicaPhase.EXITED)
+    assert (end.cause, end.exit_code) == (ExitCause.FAILED, 143)
+    assert end.message.startswith("the engine did not answer its health check for 20 s")
 
 
 def test_what_vanished_with_its_finalizer_is_lost_and_not_made_again(
