@@ -11,6 +11,7 @@ from django.db import models
 
 from apps.accounts.models import User
 from apps.fleet.models import Card, Cluster, Node
+from apps.notifications.models import CallDelivery
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notices import NoticeKind
@@ -467,23 +468,16 @@ class AlertNotice(UidModel):
         return f"{self.kind} {self.number}"
 
 
-class AlertDelivery(UidModel):
-    """A notice to be sent to a receiver, at least once; receivers recognise repetitions by the notice's uid."""
-
-    STATES = [(state.value, state.value) for state in DeliveryState]
+class AlertDelivery(CallDelivery):
+    """A notice to be sent to a receiver, who recognises repetitions by the notice's uid."""
 
     receiver = models.ForeignKey(AlertReceiver, on_delete=models.CASCADE, related_name="deliveries")
     notice = models.ForeignKey(AlertNotice, on_delete=models.CASCADE, related_name="deliveries")
-    state = models.CharField(max_length=20, choices=STATES, default=DeliveryState.WAITING)
-    tries = models.PositiveIntegerField(default=0)
-    next_try_at = models.DateTimeField()
-    ended_at = models.DateTimeField(null=True, blank=True)
     #: Of the last try.
     status = models.PositiveSmallIntegerField(null=True, blank=True)
     error = ReasonField()
 
-    class Meta:
-        ordering = ("-id",)
+    class Meta(CallDelivery.Meta):
         verbose_name_plural = "alert deliveries"
         constraints = (
             models.UniqueConstraint(
@@ -500,3 +494,7 @@ class AlertDelivery(UidModel):
 
     def __str__(self) -> str:
         return f"{self.notice} to {self.receiver}"
+
+    @property
+    def receiver_key(self) -> int:
+        return self.receiver_id

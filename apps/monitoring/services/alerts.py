@@ -25,12 +25,7 @@ from apps.monitoring.models import (
 from apps.monitoring.services.alert_evaluation import alert_rule_resolve_all
 from apps.notifications.services.webhooks import DeliveryOutcome
 from controlplane.domain.alerts.chat_messages import ReceiverKind
-from controlplane.domain.alerts.deliveries import (
-    DELIVERY,
-    DeliveryEvent,
-    DeliveryState,
-    delivery_retry_pause,
-)
+from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notices import LONGEST_SILENCE, NoticeKind
 from controlplane.domain.alerts.rules import (
     DEFAULTS,
@@ -557,18 +552,11 @@ def alert_delivery_record(
     if row is None or row.state != DeliveryState.WAITING:
         return
     row.status, row.error = outcome.status, outcome.error
-    row.tries += 1
-    if not outcome.error:
-        row.state = DELIVERY.after(DeliveryState.WAITING, DeliveryEvent.ARRIVE)
-        row.ended_at = outcome.at
-    else:
-        pause = delivery_retry_pause(tries=row.tries, spread=spread)
-        if pause is None or outcome.final or delivery.notice.kind == NoticeKind.TEST:
-            row.state = DELIVERY.after(DeliveryState.WAITING, DeliveryEvent.GIVE_UP)
-            row.ended_at = outcome.at
-        else:
-            row.next_try_at = outcome.at + pause
-    row.save(update_fields=["state", "tries", "status", "error", "next_try_at", "ended_at"])
+    trial = delivery.notice.kind == NoticeKind.TEST
+    row.record_attempt(
+        error=outcome.error, at=outcome.at, spread=spread, final=outcome.final or trial
+    )
+    row.save()
     AlertReceiver.objects.filter(pk=row.receiver_id).update(
         tried_at=outcome.at, last_error=outcome.error
     )
