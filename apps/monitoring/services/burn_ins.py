@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Isolation, IsolationTransition
 from controlplane.domain.common.accelerators import CardState, Chip, ChipKind, Dtype
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.common.resources import Millicpu, Resources
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from controlplane.outbox.messages import publish_message
@@ -44,7 +44,7 @@ _TAIL_BYTES = 64 * 1024
 _NOTHING_RUNS = frozenset({"simulated"})
 
 
-class BurnInImpossible(Exception):
+class BurnInImpossible(ReasonedError):
     """No program can test the card there; the message says why. A user has to decide."""
 
 
@@ -66,18 +66,13 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
     """
     if node.cluster.kind in _NOTHING_RUNS:
         raise BurnInImpossible(
-            Reason(
-                "burn_in.cluster.not_supported",
-                "a cluster of kind {kind} does not run workloads",
-                kind=node.cluster.kind,
-            )
+            "burn_in.cluster.not_supported",
+            "a cluster of kind {kind} does not run workloads",
+            kind=node.cluster.kind,
         )
     if any(card.parent_id is not None and card.state != CardState.UNKNOWN for card in cards):
         raise BurnInImpossible(
-            Reason(
-                "burn_in.card.partitioned",
-                "a card that is partitioned into slices cannot be tested",
-            )
+            "burn_in.card.partitioned", "a card that is partitioned into slices cannot be tested"
         )
     whole = sorted((card for card in cards if card.parent_id is None), key=lambda card: card.index)
     chips = {card.chip for card in whole}
@@ -90,16 +85,14 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
     chip = adapter_registry.chip_by_name(chips.pop())
     if chip is None:
         raise BurnInImpossible(
-            Reason("burn_in.chip.unknown", "no plug-in supports chip {chip}", chip=whole[0].chip)
+            "burn_in.chip.unknown", "no plug-in supports chip {chip}", chip=whole[0].chip
         )
     engine = adapter_registry.engine_by_name(_ENGINE)
     if wrong := engine.unsupported_reason(EngineTask.EVALUATE, chip):
         raise BurnInImpossible(
-            Reason(
-                "burn_in.chip.not_supported",
-                "the burn-in program does not run on this chip: {reason}",
-                reason=wrong,
-            )
+            "burn_in.chip.not_supported",
+            "the burn-in program does not run on this chip: {reason}",
+            reason=wrong,
         )
     launch = engine.render(
         RenderRequest(

@@ -21,7 +21,7 @@ from apps.quotas.models import Allocation, Claim
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.services import claims_evict
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.outbox.messages import publish_messages
@@ -37,7 +37,7 @@ GRACE = timedelta(seconds=30)
 MOST_AT_ONCE = 500
 
 
-class IsolationRefused(Exception):
+class IsolationRefused(ReasonedError):
     """The card or node cannot be isolated or released; the message says why and what to do."""
 
 
@@ -270,12 +270,10 @@ def isolations_request(
     require_isolation_reason(reason)
     if not 1 <= len(nodes) + len(cards) <= MOST_AT_ONCE:
         raise IsolationRefused(
-            Reason(
-                "isolation.request.invalid_count",
-                "select 1 to {limit} cards and nodes, got {count}",
-                limit=MOST_AT_ONCE,
-                count=len(nodes) + len(cards),
-            )
+            "isolation.request.invalid_count",
+            "select 1 to {limit} cards and nodes, got {count}",
+            limit=MOST_AT_ONCE,
+            count=len(nodes) + len(cards),
         )
     those = list(Node.objects.filter(uid__in=nodes).select_related("cluster").order_by("uid"))
     single = list(
@@ -284,11 +282,9 @@ def isolations_request(
     known = {each.uid for each in (*those, *single)}
     if unknown := sorted({*nodes, *cards} - known):
         raise IsolationRefused(
-            Reason(
-                "isolation.request.not_found",
-                "node or card {uid} does not exist; it may have been removed",
-                uid=repr(unknown[0]),
-            )
+            "isolation.request.not_found",
+            "node or card {uid} does not exist; it may have been removed",
+            uid=repr(unknown[0]),
         )
     places: dict[tuple[Node, Card | None], str] = {(node, None): reason for node in those}
     for card in single:
@@ -394,7 +390,7 @@ def require_isolation_reason(reason: str) -> None:
     """:raises IsolationRefused: without one."""
     if not reason.strip():
         raise IsolationRefused(
-            Reason("isolation.reason.missing", "enter a reason; it is stored in the history")
+            "isolation.reason.missing", "enter a reason; it is stored in the history"
         )
 
 

@@ -114,12 +114,10 @@ def maintenance_rollout_begin(
     nodes = rollout_nodes(request)
     if not 1 <= len(nodes) <= MOST_NODES:
         raise MaintenanceRolloutRefused(
-            Reason(
-                "maintenance_rollout.labels.invalid_node_count",
-                "the labels select {nodes} usable nodes; choose labels that select 1 to {limit}",
-                nodes=len(nodes),
-                limit=MOST_NODES,
-            ),
+            "maintenance_rollout.labels.invalid_node_count",
+            "the labels select {nodes} usable nodes; choose labels that select 1 to {limit}",
+            nodes=len(nodes),
+            limit=MOST_NODES,
             field="labels",
         )
     rollout = Rollout.objects.create(
@@ -146,42 +144,34 @@ def maintenance_rollout_begin(
 
 def _check_rollout_request(request: MaintenanceRolloutRequest) -> None:
     if not request.name.strip():
-        raise MaintenanceRolloutRefused(Reason("name.value.missing", "enter a name"), field="name")
+        raise MaintenanceRolloutRefused("name.value.missing", "enter a name", field="name")
     if not 1 <= request.parallel <= MOST_PARALLEL:
         raise MaintenanceRolloutRefused(
-            Reason(
-                "maintenance_rollout.parallel.out_of_range",
-                "{nodes} nodes at the same time is out of range; choose 1 to {limit}",
-                nodes=request.parallel,
-                limit=MOST_PARALLEL,
-            ),
+            "maintenance_rollout.parallel.out_of_range",
+            "{nodes} nodes at the same time is out of range; choose 1 to {limit}",
+            nodes=request.parallel,
+            limit=MOST_PARALLEL,
             field="parallel",
         )
     if len(request.argv) > MOST_ARGUMENTS or any(not word or "\0" in word for word in request.argv):
         raise MaintenanceRolloutRefused(
-            Reason(
-                "maintenance_rollout.command.invalid",
-                "a command must have at most {limit} arguments, none of them empty",
-                limit=MOST_ARGUMENTS,
-            ),
+            "maintenance_rollout.command.invalid",
+            "a command must have at most {limit} arguments, none of them empty",
+            limit=MOST_ARGUMENTS,
             field="argv",
         )
     if not 1 <= request.run_within <= LONGEST_RUN:
         raise MaintenanceRolloutRefused(
-            Reason(
-                "maintenance_rollout.timeout.out_of_range",
-                "a command timeout of {seconds} seconds is out of range; choose 1 to {limit}",
-                seconds=request.run_within,
-                limit=LONGEST_RUN,
-            ),
+            "maintenance_rollout.timeout.out_of_range",
+            "a command timeout of {seconds} seconds is out of range; choose 1 to {limit}",
+            seconds=request.run_within,
+            limit=LONGEST_RUN,
             field="run_within",
         )
     if not request.argv and not request.burn_in:
         raise MaintenanceRolloutRefused(
-            Reason(
-                "maintenance_rollout.action.missing",
-                "a rollout requires a command, a burn-in, or both",
-            ),
+            "maintenance_rollout.action.missing",
+            "a rollout requires a command, a burn-in, or both",
             field="argv",
         )
 

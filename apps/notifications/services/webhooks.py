@@ -67,7 +67,7 @@ class DeliveryOutcome:
 
 def _check_webhook(*, name: str, url: str, kinds: Collection[str]) -> None:
     if not name.strip():
-        raise WebhookRefused(Reason("name.value.missing", "enter a name"), field="name")
+        raise WebhookRefused("name.value.missing", "enter a name", field="name")
     try:
         configured_outbound().check(url)
     except EgressRefused as refusal:
@@ -76,12 +76,10 @@ def _check_webhook(*, name: str, url: str, kinds: Collection[str]) -> None:
     if unknown or not kinds:
         known = ", ".join(SENDABLE)
         raise WebhookRefused(
-            Reason(
-                "webhook.kind.not_supported",
-                "events of type {kind} cannot be sent; choose from {kinds}",
-                kind=unknown[0] if unknown else NONE,
-                kinds=known,
-            ),
+            "webhook.kind.not_supported",
+            "events of type {kind} cannot be sent; choose from {kinds}",
+            kind=unknown[0] if unknown else NONE,
+            kinds=known,
             field="kinds",
         )
 
@@ -101,12 +99,12 @@ def webhook_create(
     require_permission(actor, Permission.MANAGE_TEAM, team=team)
     _check_webhook(name=name, url=url, kinds=kinds)
     if Webhook.objects.filter(team=team).count() >= MOST_WEBHOOKS:
-        message = Reason(
+        raise WebhookRefused(
             "webhook.limit.reached",
             "a team can have at most {limit} webhooks; delete one that is no longer needed",
             limit=MOST_WEBHOOKS,
+            field="name",
         )
-        raise WebhookRefused(message, field="name")
     secret = _new_secret()
     try:
         with transaction.atomic():
@@ -121,12 +119,12 @@ def webhook_create(
             )
             _audit_webhook(webhook, actor=actor, action="webhook.create")
     except IntegrityError:
-        message = Reason(
+        raise WebhookRefused(
             "webhook.name.already_exists",
             "the team already has a webhook named {name}; choose another name",
             name=name.strip(),
-        )
-        raise WebhookRefused(message, field="name") from None
+            field="name",
+        ) from None
     return webhook, secret
 
 
@@ -216,9 +214,8 @@ def webhook_test(*, webhook: Webhook, actor: User, at: datetime) -> WebhookDeliv
     require_permission(actor, Permission.MANAGE_TEAM, team=webhook.team)
     if not webhook.active:
         raise WebhookRefused(
-            Reason(
-                "notification.test.paused", "notifications are paused; resume them before the test"
-            ),
+            "notification.test.paused",
+            "notifications are paused; resume them before the test",
             field="active",
         )
     event = Event.objects.create(
