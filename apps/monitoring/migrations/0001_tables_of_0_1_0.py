@@ -1,5 +1,9 @@
 """The tables of version 0.1.0, some of which ``telemetry`` and ``notifications`` take over."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import migrations, models
@@ -35,6 +39,23 @@ _NOTIFICATION_KINDS = (
     "webhook.given_up",
     "webhook.disabled",
     "test",
+)
+_METRIC_COLUMNS = tuple(
+    (name, models.FloatField(null=True))
+    for name in (
+        "utilization",
+        "memory_used",
+        "memory_total",
+        "temperature",
+        "memory_temperature",
+        "power",
+        "clock",
+        "ecc_corrected",
+        "ecc_uncorrected",
+        "link_errors",
+        "network_errors",
+        "health",
+    )
 )
 _LEVELS = [(1, "L1"), (2, "L2"), (3, "L3"), (4, "L4"), (5, "L5"), (6, "L6")]
 
@@ -85,8 +106,15 @@ ALTER TABLE monitoring_cardfigures SET (
 """
 
 
-def _choices(*codes: str) -> list[tuple[str, str]]:
-    return [(code, code) for code in codes]
+def _foreign_key(
+    to: str, related_name: str = "+", *, on_delete: Any = models.CASCADE, **options: Any
+) -> models.ForeignKey[Any, Any]:
+    return models.ForeignKey(to, on_delete, related_name=related_name, **options)
+
+
+def _code_field(*codes: str, max_length: int, **options: Any) -> models.CharField[Any, Any]:
+    choices = [(code, code) for code in codes]
+    return models.CharField(choices=choices, max_length=max_length, **options)
 
 
 class Migration(migrations.Migration):
@@ -112,21 +140,19 @@ class Migration(migrations.Migration):
             name="Event",
             fields=[
                 *_UID_ROW,
-                ("kind", models.CharField(choices=_choices(*_NOTIFICATION_KINDS), max_length=40)),
+                ("kind", _code_field(*_NOTIFICATION_KINDS, max_length=40)),
                 (
                     "subject_kind",
-                    models.CharField(
-                        choices=_choices(
-                            "job",
-                            "pipeline",
-                            "deployment",
-                            "model_version",
-                            "card",
-                            "node",
-                            "cluster",
-                            "webhook",
-                            "person",
-                        ),
+                    _code_field(
+                        "job",
+                        "pipeline",
+                        "deployment",
+                        "model_version",
+                        "card",
+                        "node",
+                        "cluster",
+                        "webhook",
+                        "person",
                         max_length=20,
                     ),
                 ),
@@ -134,12 +160,7 @@ class Migration(migrations.Migration):
                 ("subject_name", models.CharField(max_length=200)),
                 ("payload", models.JSONField(blank=True, default=dict)),
                 ("at", models.DateTimeField()),
-                (
-                    "team",
-                    models.ForeignKey(
-                        null=True, on_delete=models.CASCADE, related_name="+", to="accounts.team"
-                    ),
-                ),
+                ("team", _foreign_key("accounts.team", null=True)),
             ],
             options={
                 "ordering": ("-id",),
@@ -150,33 +171,16 @@ class Migration(migrations.Migration):
             name="Notification",
             fields=[
                 *_UID_ROW,
-                ("kind", models.CharField(choices=_choices(*_NOTIFICATION_KINDS), max_length=40)),
-                (
-                    "severity",
-                    models.CharField(choices=_choices("good", "info", "bad"), max_length=10),
-                ),
+                ("kind", _code_field(*_NOTIFICATION_KINDS, max_length=40)),
+                ("severity", _code_field("good", "info", "bad", max_length=10)),
                 ("collapse_key", models.CharField(max_length=80)),
                 ("count", models.PositiveIntegerField(default=1)),
                 ("first_at", models.DateTimeField()),
                 ("at", models.DateTimeField()),
                 ("on_page", models.BooleanField(default=True)),
                 ("read_at", models.DateTimeField(blank=True, null=True)),
-                (
-                    "event",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE,
-                        related_name="notifications",
-                        to="monitoring.event",
-                    ),
-                ),
-                (
-                    "recipient",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE,
-                        related_name="notifications",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
+                ("event", _foreign_key("monitoring.event", "notifications")),
+                ("recipient", _foreign_key(settings.AUTH_USER_MODEL, "notifications")),
             ],
             options={
                 "ordering": ("-at", "-id"),
@@ -199,29 +203,15 @@ class Migration(migrations.Migration):
                 *_UID_ROW,
                 (
                     "state",
-                    models.CharField(
-                        choices=_choices("waiting", "arrived", "given_up"),
-                        default="waiting",
-                        max_length=20,
-                    ),
+                    _code_field("waiting", "arrived", "given_up", default="waiting", max_length=20),
                 ),
                 ("tries", models.PositiveIntegerField(default=0)),
                 ("next_try_at", models.DateTimeField()),
                 ("error", models.TextField(blank=True)),
                 ("sent_at", models.DateTimeField(blank=True, null=True)),
                 ("message_id", models.CharField(blank=True, max_length=200)),
-                (
-                    "recipient",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
-                ),
-                (
-                    "notification",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="mails", to="monitoring.notification"
-                    ),
-                ),
+                ("recipient", _foreign_key(settings.AUTH_USER_MODEL)),
+                ("notification", _foreign_key("monitoring.notification", "mails")),
             ],
             options={
                 "ordering": ("-id",),
@@ -246,16 +236,11 @@ class Migration(migrations.Migration):
             name="NotificationPreference",
             fields=[
                 _ID,
-                ("kind", models.CharField(choices=_choices(*_NOTIFICATION_KINDS), max_length=40)),
+                ("kind", _code_field(*_NOTIFICATION_KINDS, max_length=40)),
                 ("page", models.BooleanField(default=True)),
                 ("email", models.BooleanField(default=False)),
                 ("whole_team", models.BooleanField(default=False)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
-                ),
+                ("user", _foreign_key(settings.AUTH_USER_MODEL)),
             ],
             options={
                 "constraints": [
@@ -281,19 +266,9 @@ class Migration(migrations.Migration):
                 ("last_error", models.TextField(blank=True)),
                 (
                     "created_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
+                    _foreign_key(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True),
                 ),
-                (
-                    "team",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="webhooks", to="accounts.team"
-                    ),
-                ),
+                ("team", _foreign_key("accounts.team", "webhooks")),
             ],
             options={
                 "ordering": ("-id",),
@@ -310,27 +285,13 @@ class Migration(migrations.Migration):
                 *_UID_ROW,
                 (
                     "state",
-                    models.CharField(
-                        choices=_choices("waiting", "arrived", "given_up"),
-                        default="waiting",
-                        max_length=20,
-                    ),
+                    _code_field("waiting", "arrived", "given_up", default="waiting", max_length=20),
                 ),
                 ("tries", models.PositiveIntegerField(default=0)),
                 ("next_try_at", models.DateTimeField()),
                 ("ended_at", models.DateTimeField(blank=True, null=True)),
-                (
-                    "event",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="+", to="monitoring.event"
-                    ),
-                ),
-                (
-                    "webhook",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="deliveries", to="monitoring.webhook"
-                    ),
-                ),
+                ("event", _foreign_key("monitoring.event")),
+                ("webhook", _foreign_key("monitoring.webhook", "deliveries")),
             ],
             options={
                 "ordering": ("-id",),
@@ -358,14 +319,7 @@ class Migration(migrations.Migration):
                 ("seconds", models.FloatField()),
                 ("error", models.TextField(blank=True)),
                 ("answer", models.TextField(blank=True)),
-                (
-                    "delivery",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE,
-                        related_name="history",
-                        to="monitoring.webhookdelivery",
-                    ),
-                ),
+                ("delivery", _foreign_key("monitoring.webhookdelivery", "history")),
             ],
             options={"verbose_name_plural": "webhook tries", "ordering": ("id",)},
         ),
@@ -384,18 +338,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("at", models.DateTimeField()),
-                ("utilization", models.FloatField(null=True)),
-                ("memory_used", models.FloatField(null=True)),
-                ("memory_total", models.FloatField(null=True)),
-                ("temperature", models.FloatField(null=True)),
-                ("memory_temperature", models.FloatField(null=True)),
-                ("power", models.FloatField(null=True)),
-                ("clock", models.FloatField(null=True)),
-                ("ecc_corrected", models.FloatField(null=True)),
-                ("ecc_uncorrected", models.FloatField(null=True)),
-                ("link_errors", models.FloatField(null=True)),
-                ("network_errors", models.FloatField(null=True)),
-                ("health", models.FloatField(null=True)),
+                *_METRIC_COLUMNS,
             ],
             options={"db_table": "monitoring_history", "managed": False},
         ),
@@ -406,10 +349,7 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=80, unique=True)),
                 (
                     "kind",
-                    models.CharField(
-                        choices=_choices("webhook", "email", "feishu", "dingtalk", "slack"),
-                        max_length=20,
-                    ),
+                    _code_field("webhook", "email", "feishu", "dingtalk", "slack", max_length=20),
                 ),
                 ("url", models.BinaryField(blank=True, null=True)),
                 ("secret", models.BinaryField(blank=True, null=True)),
@@ -428,12 +368,7 @@ class Migration(migrations.Migration):
                 *_UID_ROW,
                 ("name", models.SlugField(max_length=60, unique=True)),
                 ("title", models.CharField(max_length=120)),
-                (
-                    "severity",
-                    models.CharField(
-                        choices=_choices("info", "warning", "critical"), max_length=10
-                    ),
-                ),
+                ("severity", _code_field("info", "warning", "critical", max_length=10)),
                 ("enabled", models.BooleanField(default=True)),
                 ("document", models.JSONField()),
                 ("shipped", models.BooleanField(default=False)),
@@ -450,12 +385,7 @@ class Migration(migrations.Migration):
                 *_UID_ROW,
                 ("rule_name", models.CharField(max_length=60)),
                 ("title", models.CharField(max_length=120)),
-                (
-                    "severity",
-                    models.CharField(
-                        choices=_choices("info", "warning", "critical"), max_length=10
-                    ),
-                ),
+                ("severity", _code_field("info", "warning", "critical", max_length=10)),
                 ("labels", models.JSONField(blank=True, default=dict)),
                 ("key", models.CharField(max_length=64)),
                 ("began_at", models.DateTimeField()),
@@ -466,11 +396,8 @@ class Migration(migrations.Migration):
                 ("silenced", models.PositiveIntegerField(default=0)),
                 (
                     "rule",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.SET_NULL,
-                        related_name="groups",
-                        to="monitoring.alertrule",
+                    _foreign_key(
+                        "monitoring.alertrule", "groups", on_delete=models.SET_NULL, null=True
                     ),
                 ),
             ],
@@ -503,22 +430,11 @@ class Migration(migrations.Migration):
                 ("number", models.PositiveIntegerField(default=1)),
                 (
                     "kind",
-                    models.CharField(
-                        choices=_choices("firing", "more", "repeat", "resolved", "test"),
-                        max_length=10,
-                    ),
+                    _code_field("firing", "more", "repeat", "resolved", "test", max_length=10),
                 ),
                 ("content", models.JSONField(default=dict)),
                 ("at", models.DateTimeField()),
-                (
-                    "group",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.CASCADE,
-                        related_name="notices",
-                        to="monitoring.alertgroup",
-                    ),
-                ),
+                ("group", _foreign_key("monitoring.alertgroup", "notices", null=True)),
             ],
             options={
                 "ordering": ("-id",),
@@ -540,33 +456,15 @@ class Migration(migrations.Migration):
                 *_UID_ROW,
                 (
                     "state",
-                    models.CharField(
-                        choices=_choices("waiting", "arrived", "given_up"),
-                        default="waiting",
-                        max_length=20,
-                    ),
+                    _code_field("waiting", "arrived", "given_up", default="waiting", max_length=20),
                 ),
                 ("tries", models.PositiveIntegerField(default=0)),
                 ("next_try_at", models.DateTimeField()),
                 ("ended_at", models.DateTimeField(blank=True, null=True)),
                 ("status", models.PositiveSmallIntegerField(blank=True, null=True)),
                 ("error", models.TextField(blank=True)),
-                (
-                    "notice",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE,
-                        related_name="deliveries",
-                        to="monitoring.alertnotice",
-                    ),
-                ),
-                (
-                    "receiver",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE,
-                        related_name="deliveries",
-                        to="monitoring.alertreceiver",
-                    ),
-                ),
+                ("notice", _foreign_key("monitoring.alertnotice", "deliveries")),
+                ("receiver", _foreign_key("monitoring.alertreceiver", "deliveries")),
             ],
             options={
                 "verbose_name_plural": "alert deliveries",
@@ -592,11 +490,7 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=80, unique=True)),
                 (
                     "severity",
-                    models.CharField(
-                        choices=_choices("info", "warning", "critical"),
-                        default="warning",
-                        max_length=10,
-                    ),
+                    _code_field("info", "warning", "critical", default="warning", max_length=10),
                 ),
                 ("matchers", models.JSONField(blank=True, default=list)),
                 ("enabled", models.BooleanField(default=True)),
@@ -613,11 +507,7 @@ class Migration(migrations.Migration):
                 *_UID_ROW,
                 (
                     "state",
-                    models.CharField(
-                        choices=_choices("pending", "firing", "resolved"),
-                        default="pending",
-                        max_length=10,
-                    ),
+                    _code_field("pending", "firing", "resolved", default="pending", max_length=10),
                 ),
                 ("labels", models.JSONField(blank=True, default=dict)),
                 ("key", models.CharField(max_length=64)),
@@ -629,22 +519,11 @@ class Migration(migrations.Migration):
                 ("quiet_since", models.DateTimeField(blank=True, null=True)),
                 ("resolved_at", models.DateTimeField(blank=True, null=True)),
                 ("told_at", models.DateTimeField(blank=True, null=True)),
-                (
-                    "group",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.CASCADE,
-                        related_name="alerts",
-                        to="monitoring.alertgroup",
-                    ),
-                ),
+                ("group", _foreign_key("monitoring.alertgroup", "alerts", null=True)),
                 (
                     "rule",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.SET_NULL,
-                        related_name="alerts",
-                        to="monitoring.alertrule",
+                    _foreign_key(
+                        "monitoring.alertrule", "alerts", on_delete=models.SET_NULL, null=True
                     ),
                 ),
             ],
@@ -715,12 +594,11 @@ class Migration(migrations.Migration):
                 ("health_min", models.FloatField(null=True)),
                 (
                     "card",
-                    models.ForeignKey(
+                    _foreign_key(
+                        "fleet.card",
+                        on_delete=models.DO_NOTHING,
                         db_constraint=False,
                         db_index=False,
-                        on_delete=models.DO_NOTHING,
-                        related_name="+",
-                        to="fleet.card",
                     ),
                 ),
             ],
@@ -732,19 +610,17 @@ class Migration(migrations.Migration):
                 *_UID_ROW,
                 (
                     "origin",
-                    models.CharField(
-                        choices=_choices(
-                            "exporter",
-                            "agent",
-                            "condition",
-                            "event",
-                            "mindcluster",
-                            "nvsentinel",
-                            "job",
-                            "rule",
-                            "silence",
-                            "person",
-                        ),
+                    _code_field(
+                        "exporter",
+                        "agent",
+                        "condition",
+                        "event",
+                        "mindcluster",
+                        "nvsentinel",
+                        "job",
+                        "rule",
+                        "silence",
+                        "person",
                         max_length=20,
                     ),
                 ),
@@ -760,18 +636,8 @@ class Migration(migrations.Migration):
                 ("acknowledged_at", models.DateTimeField(blank=True, null=True)),
                 ("acknowledged_by_name", models.CharField(blank=True, max_length=150)),
                 ("note", models.TextField(blank=True)),
-                (
-                    "card",
-                    models.ForeignKey(
-                        null=True, on_delete=models.CASCADE, related_name="faults", to="fleet.card"
-                    ),
-                ),
-                (
-                    "node",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="faults", to="fleet.node"
-                    ),
-                ),
+                ("card", _foreign_key("fleet.card", "faults", null=True)),
+                ("node", _foreign_key("fleet.node", "faults")),
             ],
             options={
                 "ordering": ("-id",),
@@ -834,30 +700,9 @@ class Migration(migrations.Migration):
                 ("reason", models.TextField()),
                 ("actor_name", models.CharField(blank=True, max_length=150)),
                 ("at", models.DateTimeField()),
-                (
-                    "card",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.CASCADE,
-                        related_name="decisions",
-                        to="fleet.card",
-                    ),
-                ),
-                (
-                    "node",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="decisions", to="fleet.node"
-                    ),
-                ),
-                (
-                    "fault",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.CASCADE,
-                        related_name="decisions",
-                        to="monitoring.fault",
-                    ),
-                ),
+                ("card", _foreign_key("fleet.card", "decisions", null=True)),
+                ("node", _foreign_key("fleet.node", "decisions")),
+                ("fault", _foreign_key("monitoring.fault", "decisions", null=True)),
             ],
             options={
                 "ordering": ("-id",),
@@ -880,12 +725,7 @@ class Migration(migrations.Migration):
                 ("changed_at", models.DateTimeField()),
                 (
                     "changed_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
+                    _foreign_key(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True),
                 ),
             ],
             options={
@@ -907,12 +747,7 @@ class Migration(migrations.Migration):
                 ("changed_at", models.DateTimeField()),
                 (
                     "changed_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
+                    _foreign_key(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True),
                 ),
             ],
             options={"ordering": ("name",)},
@@ -925,8 +760,11 @@ class Migration(migrations.Migration):
                 ("lease_token", models.BigIntegerField(default=0, editable=False)),
                 (
                     "state",
-                    models.CharField(
-                        choices=_choices("draining", "empty", "testing", "returned"),
+                    _code_field(
+                        "draining",
+                        "empty",
+                        "testing",
+                        "returned",
                         default="draining",
                         max_length=20,
                     ),
@@ -943,30 +781,9 @@ class Migration(migrations.Migration):
                 ("tested_at", models.DateTimeField(blank=True, null=True)),
                 ("proved_at", models.DateTimeField(blank=True, null=True)),
                 ("ended_at", models.DateTimeField(blank=True, null=True)),
-                (
-                    "card",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.CASCADE,
-                        related_name="isolations",
-                        to="fleet.card",
-                    ),
-                ),
-                (
-                    "fault",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.SET_NULL,
-                        related_name="+",
-                        to="monitoring.fault",
-                    ),
-                ),
-                (
-                    "node",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="isolations", to="fleet.node"
-                    ),
-                ),
+                ("card", _foreign_key("fleet.card", "isolations", null=True)),
+                ("fault", _foreign_key("monitoring.fault", on_delete=models.SET_NULL, null=True)),
+                ("node", _foreign_key("fleet.node", "isolations")),
             ],
             options={
                 "ordering": ("-id",),
@@ -994,12 +811,7 @@ class Migration(migrations.Migration):
                 ("reason", models.TextField(blank=True)),
                 ("actor", models.CharField(blank=True, max_length=150)),
                 ("at", models.DateTimeField()),
-                (
-                    "isolation",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="history", to="monitoring.isolation"
-                    ),
-                ),
+                ("isolation", _foreign_key("monitoring.isolation", "history")),
             ],
             options={"ordering": ("id",), "abstract": False},
         ),
@@ -1013,12 +825,7 @@ class Migration(migrations.Migration):
                 ("revoked_at", models.DateTimeField(blank=True, null=True)),
                 ("sequence", models.BigIntegerField(default=0)),
                 ("agent", models.JSONField(blank=True, default=dict)),
-                (
-                    "node",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="tokens", to="fleet.node"
-                    ),
-                ),
+                ("node", _foreign_key("fleet.node", "tokens")),
                 (
                     "gaps",
                     models.JSONField(
@@ -1035,8 +842,12 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=120)),
                 (
                     "state",
-                    models.CharField(
-                        choices=_choices("running", "paused", "done", "failed", "cancelled"),
+                    _code_field(
+                        "running",
+                        "paused",
+                        "done",
+                        "failed",
+                        "cancelled",
                         default="running",
                         max_length=10,
                     ),
@@ -1056,18 +867,8 @@ class Migration(migrations.Migration):
                 ("parallel", models.PositiveSmallIntegerField(default=1)),
                 ("ended_at", models.DateTimeField(blank=True, null=True)),
                 ("trouble", models.TextField(blank=True)),
-                (
-                    "cluster",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="rollouts", to="fleet.cluster"
-                    ),
-                ),
-                (
-                    "made_by",
-                    models.ForeignKey(
-                        on_delete=models.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
-                ),
+                ("cluster", _foreign_key("fleet.cluster", "rollouts")),
+                ("made_by", _foreign_key(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)),
             ],
             options={"ordering": ("-id",)},
         ),
@@ -1078,10 +879,14 @@ class Migration(migrations.Migration):
                 ("domain", models.CharField(max_length=120)),
                 (
                     "state",
-                    models.CharField(
-                        choices=_choices(
-                            "waiting", "draining", "at_work", "testing", "done", "failed", "skipped"
-                        ),
+                    _code_field(
+                        "waiting",
+                        "draining",
+                        "at_work",
+                        "testing",
+                        "done",
+                        "failed",
+                        "skipped",
                         default="waiting",
                         max_length=10,
                     ),
@@ -1096,23 +901,10 @@ class Migration(migrations.Migration):
                 ("changed_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "isolation",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=models.SET_NULL,
-                        related_name="+",
-                        to="monitoring.isolation",
-                    ),
+                    _foreign_key("monitoring.isolation", on_delete=models.SET_NULL, null=True),
                 ),
-                (
-                    "node",
-                    models.ForeignKey(on_delete=models.CASCADE, related_name="+", to="fleet.node"),
-                ),
-                (
-                    "rollout",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="nodes", to="monitoring.rollout"
-                    ),
-                ),
+                ("node", _foreign_key("fleet.node")),
+                ("rollout", _foreign_key("monitoring.rollout", "nodes")),
             ],
             options={
                 "ordering": ("id",),
@@ -1142,12 +934,7 @@ class Migration(migrations.Migration):
                 ("silent", models.JSONField(blank=True, default=dict)),
                 ("stalled", models.TextField(blank=True)),
                 ("created_by_name", models.CharField(blank=True, max_length=150)),
-                (
-                    "cluster",
-                    models.ForeignKey(
-                        on_delete=models.CASCADE, related_name="sources", to="fleet.cluster"
-                    ),
-                ),
+                ("cluster", _foreign_key("fleet.cluster", "sources")),
             ],
             options={"ordering": ("name",)},
         ),
@@ -1167,26 +954,15 @@ class Migration(migrations.Migration):
                 ("serial", models.CharField(blank=True, default="", max_length=80)),
                 ("at", models.DateTimeField()),
                 ("received_at", models.DateTimeField()),
-                ("utilization", models.FloatField(null=True)),
-                ("memory_used", models.FloatField(null=True)),
-                ("memory_total", models.FloatField(null=True)),
-                ("temperature", models.FloatField(null=True)),
-                ("memory_temperature", models.FloatField(null=True)),
-                ("power", models.FloatField(null=True)),
-                ("clock", models.FloatField(null=True)),
-                ("ecc_corrected", models.FloatField(null=True)),
-                ("ecc_uncorrected", models.FloatField(null=True)),
-                ("link_errors", models.FloatField(null=True)),
-                ("network_errors", models.FloatField(null=True)),
-                ("health", models.FloatField(null=True)),
+                *_METRIC_COLUMNS,
                 (
                     "source",
-                    models.ForeignKey(
+                    _foreign_key(
+                        "monitoring.source",
+                        "figures",
+                        on_delete=models.SET_NULL,
                         db_index=False,
                         null=True,
-                        on_delete=models.SET_NULL,
-                        related_name="figures",
-                        to="monitoring.source",
                     ),
                 ),
             ],

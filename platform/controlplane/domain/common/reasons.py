@@ -57,9 +57,10 @@ class Reason(str):
 
 
 class ReasonedError(Exception):
-    """An error with a reason as its message.
+    """An error whose message is a reason.
 
-    ``ReasonedError("node.not_found", "there is no node {node}", node=name)`` has that ``Reason`` as its message.
+    ``ReasonedError("node.not_found", "there is no node {node}", node=name)`` has that ``Reason`` as its message; a
+    message without a template stays as it is.
     """
 
     def __init__(self, message: str, template: str = "", /, **params: Parameter) -> None:
