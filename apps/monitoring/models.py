@@ -6,6 +6,8 @@ silences, receivers, routes and deliveries.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -25,6 +27,8 @@ from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
 ACTIONS = [(action.value, action.value.replace("_", " ")) for action in HealthAction]
+#: Primary keys of a node and of its card, or of a node as a whole.
+Place: TypeAlias = tuple[int, int | None]
 ORIGINS = [(origin.value, origin.value) for origin in SignalOrigin]
 
 
@@ -161,6 +165,10 @@ class Isolation(UidModel, LeasedModel):
 
     def __str__(self) -> str:
         return f"isolation of {self.card or self.node}"
+
+    @property
+    def place(self) -> Place:
+        return (self.node_id, self.card_id)
 
 
 class IsolationTransition(Transition):

@@ -32,7 +32,7 @@ from apps.monitoring.models import Isolation
 from apps.monitoring.selectors.health_snapshots import health_policy_state, health_snapshot
 from apps.monitoring.services import burn_ins as moves
 from apps.monitoring.services import burn_ins as runs
-from apps.monitoring.services.isolations import cards_covered_by_isolation
+from apps.monitoring.services.isolations import cards_isolated_with
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.decisions import (
@@ -326,7 +326,7 @@ def _remove_burn_in(row: Isolation, _: datetime) -> None:
 
 
 def _isolated_cards(row: Isolation) -> list[Card]:
-    return cards_covered_by_isolation(row, Card.objects.filter(node=row.node_id).order_by("index"))
+    return cards_isolated_with(row.place, Card.objects.filter(node=row.node_id).order_by("index"))
 
 
 def _cluster_adapter(row: Isolation) -> ClusterAdapter:

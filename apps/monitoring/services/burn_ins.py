@@ -16,13 +16,13 @@ from django.db import transaction
 from typing_extensions import TypedDict
 
 from apps.fleet.models import Card, Node
-from apps.monitoring.models import Isolation, IsolationTransition
+from apps.monitoring.models import Isolation
+from apps.monitoring.services.isolations import isolation_transition
 from controlplane.domain.common.accelerators import CardState, Chip, ChipKind, Dtype
 from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.common.resources import Millicpu, Resources
-from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
+from controlplane.domain.health.isolations import IsolationEvent, IsolationState
 from controlplane.outbox.messages import publish_message
-from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import ClusterAdapter, ObservedLaunch
 from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
@@ -247,15 +247,7 @@ def burn_in_begin(*, row: Isolation, at: datetime) -> None:
     changes: dict[str, Any] = {"burn_ins": row.burn_ins, "evidence": evidence}
     changes |= {"tested_at": at, "test_asked_at": None, "proved_at": None}
     reason = Reason("burn_in.run.started", "burn-in run {number}", number=row.burn_ins)
-    apply_transition(
-        row,
-        ISOLATION,
-        IsolationEvent.TEST,
-        into=IsolationTransition,
-        at=at,
-        reason=reason,
-        **changes,
-    )
+    isolation_transition(row, IsolationEvent.TEST, at=at, reason=reason, **changes)
 
 
 @transaction.atomic
@@ -267,17 +259,8 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
     """
     evidence = _burn_in_evidence(row, result)
     if not result.passed:
-        apply_transition(
-            row,
-            ISOLATION,
-            IsolationEvent.FAIL,
-            into=IsolationTransition,
-            at=at,
-            reason=Reason(
-                "burn_in.run.failed", "the burn-in failed: {reason}", reason=result.message
-            ),
-            evidence=evidence,
-        )
+        reason = Reason("burn_in.run.failed", "the burn-in failed: {reason}", reason=result.message)
+        isolation_transition(row, IsolationEvent.FAIL, at=at, reason=reason, evidence=evidence)
         publish_message("isolation.unproved", isolation_uid=row.uid)
         return
     # A burn-in that began meanwhile is not proved by what an earlier one found.
@@ -293,15 +276,7 @@ def burn_in_revoke_pass(*, row: Isolation, reason: str, at: datetime) -> None:
 
     :raises IllegalTransition: if it is no longer being tested.
     """
-    apply_transition(
-        row,
-        ISOLATION,
-        IsolationEvent.FAIL,
-        into=IsolationTransition,
-        at=at,
-        reason=reason,
-        proved_at=None,
-    )
+    isolation_transition(row, IsolationEvent.FAIL, at=at, reason=reason, proved_at=None)
     publish_message("isolation.unproved", isolation_uid=row.uid)
 
 
