@@ -219,8 +219,9 @@ class Rollout(UidModel):
 
     name = models.CharField(max_length=120)
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="rollouts")
-    #: How nodes were selected and put into failure domains; empty in rollouts of earlier versions.
+    #: Labels of the selected nodes; ``name`` matches a node's name. Empty in rollouts of earlier versions.
     labels = models.JSONField(default=dict, blank=True)
+    #: The label whose values are the failure domains; empty: the network's, the outermost first.
     domain_label = models.CharField(max_length=120, blank=True, default="")
     state = models.CharField(max_length=10, choices=STATES, default=RolloutState.RUNNING)
     #: Arguments of the command, run without a shell; empty: no command.

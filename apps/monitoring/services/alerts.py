@@ -154,30 +154,28 @@ def _audit_rule(rule: AlertRule, *, actor: User, action: str) -> None:
     record_audit_entry(rule, actor=actor, action=action, document=rule.document)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertSilenceRequest:
-    """The requested settings of a silence."""
-
-    name: str
-    matchers: Sequence[str]
-    ends_at: datetime
-    reason: str
-
-
 @transaction.atomic
-def silence_create(*, request: AlertSilenceRequest, actor: User, at: datetime) -> AlertSilence:
+def silence_create(
+    *,
+    name: str,
+    matchers: Sequence[str],
+    ends_at: datetime,
+    reason: str,
+    actor: User,
+    at: datetime,
+) -> AlertSilence:
     """Suppress notifications of alerts that match all matchers until the end of the silence.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises AlertSettingsRefused: if a field is not valid, or a silence that has not ended has the name.
     """
     require_fleet_operator(actor)
-    name = request.name.strip()
+    name = name.strip()
     if not name:
         raise AlertSettingsRefused("name.value.missing", "enter a name", field="name")
-    matchers = _checked_matchers(request.matchers)
-    _check_silence_end(request.ends_at, at=at)
-    reason = _checked_silence_reason(request.reason)
+    matchers = _checked_matchers(matchers)
+    _check_silence_end(ends_at, at=at)
+    reason = _checked_silence_reason(reason)
     lock_in_transaction(AdvisoryLock.NAME_SILENCE)
     if AlertSilence.objects.filter(name=name, ends_at__gt=at).exists():
         raise AlertSettingsRefused(
@@ -191,7 +189,7 @@ def silence_create(*, request: AlertSilenceRequest, actor: User, at: datetime) -
         matchers=matchers,
         reason=reason,
         began_at=at,
-        ends_at=request.ends_at,
+        ends_at=ends_at,
         created_by_name=actor.username,
     )
     record_audit_entry(

@@ -39,7 +39,7 @@ from apps.monitoring.selectors.alerts import (
 )
 from apps.monitoring.selectors.rule_samples import AlertRuleTrial, alert_rule_dry_run
 from apps.monitoring.services import alerts as services
-from apps.monitoring.services.alerts import AlertSettingsRefused, AlertSilenceRequest
+from apps.monitoring.services.alerts import AlertSettingsRefused
 from apps.monitoring.web.alert_forms import (
     RECEIVER_LABELS,
     AlertReceiverForm,
@@ -282,13 +282,14 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
     form, now = SilenceForm(submitted_data(request)), timezone.now()
 
     def save() -> AlertSilence:
-        silence = AlertSilenceRequest(
+        return services.silence_create(
             name=form.cleaned_data["name"],
             matchers=non_empty_lines(form.cleaned_data["matchers"]),
             ends_at=now + form.length,
             reason=form.cleaned_data["reason"],
+            actor=request.user,
+            at=now,
         )
-        return services.silence_create(request=silence, actor=request.user, at=now)
 
     if _save_form(form, save):
         messages.success(

@@ -24,10 +24,7 @@ from apps.fleet.selectors import clusters_with_counts, require_fleet_operator
 from apps.monitoring.models import Rollout
 from apps.monitoring.selectors.maintenance_rollouts import rollout_batches, rollouts_visible
 from apps.monitoring.services import maintenance_rollouts as services
-from apps.monitoring.services.maintenance_rollouts import (
-    MaintenanceRolloutRefused,
-    MaintenanceRolloutRequest,
-)
+from apps.monitoring.services.maintenance_rollouts import MaintenanceRolloutRefused
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent, RolloutState
 from controlplane.web.forms import StyledForm
 from controlplane.web.pages import render_page, run_action
@@ -109,16 +106,16 @@ class MaintenanceRolloutForm(StyledForm):
             labels[name.strip()] = value.strip()
         return labels
 
-    def clean_command(self) -> tuple[str, ...]:
+    def clean_command(self) -> list[str]:
         """:raises ValidationError: for quotes that do not end."""
         try:
-            return tuple(shlex.split(self.cleaned_data["command"]))
+            return shlex.split(self.cleaned_data["command"])
         except ValueError:
             raise forms.ValidationError(_("The command has an unclosed quote.")) from None
 
-    def to_request(self) -> MaintenanceRolloutRequest:
+    def rollout(self) -> Rollout:
         values = dict(self.cleaned_data)
-        return MaintenanceRolloutRequest(argv=values.pop("command"), **values)
+        return Rollout(argv=values.pop("command"), **values)
 
 
 @login_required
@@ -161,8 +158,9 @@ def maintenance_rollout_new_view(request: AuthenticatedRequest) -> HttpResponse:
     form.model_choice_field("cluster").queryset = clusters_with_counts()
     if bound and form.is_valid():
         try:
-            rollout = services.maintenance_rollout_begin(
-                request=form.to_request(), actor=request.user, at=timezone.now()
+            rollout = form.rollout()
+            services.maintenance_rollout_begin(
+                rollout=rollout, actor=request.user, at=timezone.now()
             )
         except MaintenanceRolloutRefused as refusal:
             name = "command" if refusal.field == "argv" else refusal.field
