@@ -18,7 +18,7 @@ from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notices import NoticeKind
 from controlplane.domain.alerts.rules import AlertSeverity
-from controlplane.domain.health.decisions import HealthAction
+from controlplane.domain.health.decisions import DecisionPolicy, HealthAction
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.maintenance_rollouts import NodeState, RolloutState
@@ -210,6 +210,15 @@ class HealthPolicy(models.Model):
 
     def __str__(self) -> str:
         return "automatic" if self.automatic else "by people only"
+
+    @property
+    def policy(self) -> DecisionPolicy:
+        return DecisionPolicy.from_settings(self.settings)
+
+    @property
+    def changed_by_name(self) -> str:
+        """Empty if unchanged."""
+        return self.changed_by.username if self.changed_by else ""
 
 
 class Rollout(UidModel):

@@ -29,7 +29,7 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Node
 from apps.fleet.services.card_availability import node_isolation_taint_record
 from apps.monitoring.models import Isolation
-from apps.monitoring.selectors.health_snapshots import health_policy_state, health_snapshot
+from apps.monitoring.selectors.health_snapshots import health_policy, health_snapshot
 from apps.monitoring.services import burn_ins as moves
 from apps.monitoring.services import burn_ins as runs
 from apps.monitoring.services.isolations import cards_isolated_with
@@ -84,7 +84,7 @@ def isolations_reconcile(*, at: datetime) -> int:
         if not (count := rows.count() + _nodes_tainted_after_isolation().count()):
             _asked.clear()
             return 0
-        policy = health_policy_state().policy
+        policy = health_policy().policy
         with transaction.atomic():
             snapshot = health_snapshot(policy=policy, at=at)
         hold = partial(_renew_lease, lease)
