@@ -167,6 +167,9 @@ def read_call(call: ast.Call, found: CollectedCodes) -> str | None:
     code, template = literals
     if not _CODE.fullmatch(code):
         return f"{code!r} is not a code: lower case, 2 to 4 parts separated by dots"
+    if ast.unparse(call.func) != "Reason" and "{field}" not in template:
+        # The field of a ``FieldRefused`` is no parameter of its reason.
+        names.discard("field")
     if (names or _PLACEHOLDER.search(template)) and placeholders(template) != names:
         return f"{code}: the placeholders of {template!r} are not the parameters {sorted(names)}"
     if found.templates.setdefault(code, template) != template:

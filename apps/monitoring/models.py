@@ -6,16 +6,19 @@ silences, receivers, routes and deliveries.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from apps.accounts.models import User
 from apps.fleet.models import Card, Cluster, Node
+from apps.notifications.models import CallDelivery
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notices import NoticeKind
 from controlplane.domain.alerts.rules import AlertSeverity
-from controlplane.domain.health.decisions import HealthAction
+from controlplane.domain.health.decisions import DecisionPolicy, HealthAction
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.maintenance_rollouts import NodeState, RolloutState
@@ -24,6 +27,8 @@ from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
 
 ACTIONS = [(action.value, action.value.replace("_", " ")) for action in HealthAction]
+#: Primary keys of a node and of its card, or of a node as a whole.
+Place: TypeAlias = tuple[int, int | None]
 ORIGINS = [(origin.value, origin.value) for origin in SignalOrigin]
 
 
@@ -161,6 +166,10 @@ class Isolation(UidModel, LeasedModel):
     def __str__(self) -> str:
         return f"isolation of {self.card or self.node}"
 
+    @property
+    def place(self) -> Place:
+        return (self.node_id, self.card_id)
+
 
 class IsolationTransition(Transition):
     isolation = models.ForeignKey(Isolation, on_delete=models.CASCADE, related_name="history")
@@ -202,6 +211,15 @@ class HealthPolicy(models.Model):
     def __str__(self) -> str:
         return "automatic" if self.automatic else "by people only"
 
+    @property
+    def policy(self) -> DecisionPolicy:
+        return DecisionPolicy.from_settings(self.settings)
+
+    @property
+    def changed_by_name(self) -> str:
+        """Empty if unchanged."""
+        return self.changed_by.username if self.changed_by else ""
+
 
 class Rollout(UidModel):
     """What is done to each of some nodes, and how far it is."""
@@ -210,8 +228,9 @@ class Rollout(UidModel):
 
     name = models.CharField(max_length=120)
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="rollouts")
-    #: How nodes were selected and put into failure domains; empty in rollouts of earlier versions.
+    #: Labels of the selected nodes; ``name`` matches a node's name. Empty in rollouts of earlier versions.
     labels = models.JSONField(default=dict, blank=True)
+    #: The label whose values are the failure domains; empty: the network's, the outermost first.
     domain_label = models.CharField(max_length=120, blank=True, default="")
     state = models.CharField(max_length=10, choices=STATES, default=RolloutState.RUNNING)
     #: Arguments of the command, run without a shell; empty: no command.
@@ -467,23 +486,16 @@ class AlertNotice(UidModel):
         return f"{self.kind} {self.number}"
 
 
-class AlertDelivery(UidModel):
-    """A notice to be sent to a receiver, at least once; receivers recognise repetitions by the notice's uid."""
-
-    STATES = [(state.value, state.value) for state in DeliveryState]
+class AlertDelivery(CallDelivery):
+    """A notice to be sent to a receiver, who recognises repetitions by the notice's uid."""
 
     receiver = models.ForeignKey(AlertReceiver, on_delete=models.CASCADE, related_name="deliveries")
     notice = models.ForeignKey(AlertNotice, on_delete=models.CASCADE, related_name="deliveries")
-    state = models.CharField(max_length=20, choices=STATES, default=DeliveryState.WAITING)
-    tries = models.PositiveIntegerField(default=0)
-    next_try_at = models.DateTimeField()
-    ended_at = models.DateTimeField(null=True, blank=True)
     #: Of the last try.
     status = models.PositiveSmallIntegerField(null=True, blank=True)
     error = ReasonField()
 
-    class Meta:
-        ordering = ("-id",)
+    class Meta(CallDelivery.Meta):
         verbose_name_plural = "alert deliveries"
         constraints = (
             models.UniqueConstraint(
@@ -500,3 +512,7 @@ class AlertDelivery(UidModel):
 
     def __str__(self) -> str:
         return f"{self.notice} to {self.receiver}"
+
+    @property
+    def receiver_key(self) -> int:
+        return self.receiver_id

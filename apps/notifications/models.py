@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import models
 
 from apps.accounts.models import Team, User
-from controlplane.domain.alerts.deliveries import DeliveryState
+from controlplane.domain.alerts.deliveries import (
+    DELIVERY,
+    DeliveryEvent,
+    DeliveryState,
+    delivery_retry_pause,
+)
 from controlplane.domain.alerts.notifications import (
     NotificationKind,
     NotificationSeverity,
@@ -15,7 +22,6 @@ from controlplane.persistence.models import UidModel
 from controlplane.persistence.reasons import ReasonField, reason_from_json
 
 KINDS = [(kind.value, kind.value) for kind in NotificationKind]
-DELIVERY_STATES = [(state.value, state.value) for state in DeliveryState]
 
 
 class Event(UidModel):
@@ -102,24 +108,76 @@ class NotificationPreference(models.Model):
         return f"{self.user}: {self.kind}"
 
 
-class Mail(UidModel):
-    """A notification's way to its reader by e-mail. Several may leave in one message."""
+class OutboundDelivery(UidModel):
+    """A message on its way to one receiver, at least once."""
 
-    STATES = DELIVERY_STATES
+    STATES = [(state.value, state.value) for state in DeliveryState]
+
+    state = models.CharField(max_length=20, choices=STATES, default=DeliveryState.WAITING)
+    #: Attempts since it was created or queued again.
+    tries = models.PositiveIntegerField(default=0)
+    next_try_at = models.DateTimeField()
+
+    class Meta:
+        abstract = True
+        ordering = ("-id",)
+
+    def record_attempt(
+        self, *, error: str, at: datetime, spread: float, final: bool = False
+    ) -> DeliveryState:
+        """Count an attempt that ended with that error, if any; return the new state.
+
+        A failed one is repeated later, unless it is ``final`` or there were too many.
+
+        :param spread: a random number from 0 to 1.
+        """
+        state = DeliveryState(self.state)
+        self.tries += 1
+        pause = None if final else delivery_retry_pause(tries=self.tries, spread=spread)
+        if not error:
+            state = DELIVERY.after(state, DeliveryEvent.ARRIVE)
+        elif pause is None:
+            state = DELIVERY.after(state, DeliveryEvent.GIVE_UP)
+        else:
+            self.next_try_at = at + pause
+        self.state = state
+        return state
+
+
+class CallDelivery(OutboundDelivery):
+    """A message that is sent by calling the URL of its receiver, or by an e-mail of its own."""
+
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(OutboundDelivery.Meta):
+        abstract = True
+
+    @property
+    def receiver_key(self) -> int:
+        """Primary key of its receiver."""
+        raise NotImplementedError
+
+    def record_attempt(
+        self, *, error: str, at: datetime, spread: float, final: bool = False
+    ) -> DeliveryState:
+        state = super().record_attempt(error=error, at=at, spread=spread, final=final)
+        if state is not DeliveryState.WAITING:
+            self.ended_at = at
+        return state
+
+
+class Mail(OutboundDelivery):
+    """A notification's way to its reader by e-mail. Several may leave in one message."""
 
     notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="mails")
     recipient = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
-    state = models.CharField(max_length=20, choices=STATES, default=DeliveryState.WAITING)
-    tries = models.PositiveIntegerField(default=0)
-    next_try_at = models.DateTimeField()
     #: Response of the mail server to the last attempt.
     error = ReasonField()
     sent_at = models.DateTimeField(null=True, blank=True)
     #: The same for all that left in one message.
     message_id = models.CharField(max_length=200, blank=True)
 
-    class Meta:
-        ordering = ("-id",)
+    class Meta(OutboundDelivery.Meta):
         constraints = (
             models.UniqueConstraint(
                 fields=("notification",),
@@ -168,21 +226,13 @@ class Webhook(UidModel):
         )
 
 
-class WebhookDelivery(UidModel):
-    """The delivery of one event to one webhook, at least once; receivers recognise repetitions by the id."""
-
-    STATES = DELIVERY_STATES
+class WebhookDelivery(CallDelivery):
+    """The delivery of one event to one webhook; receivers recognise repetitions by the id."""
 
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
     event = models.ForeignKey(Event, on_delete=models.CASCADE, related_name="+")
-    state = models.CharField(max_length=20, choices=STATES, default=DeliveryState.WAITING)
-    #: Failed tries since it was begun or begun again.
-    tries = models.PositiveIntegerField(default=0)
-    next_try_at = models.DateTimeField()
-    ended_at = models.DateTimeField(null=True, blank=True)
 
-    class Meta:
-        ordering = ("-id",)
+    class Meta(CallDelivery.Meta):
         constraints = (
             models.UniqueConstraint(fields=("webhook", "event"), name="delivery_once_per_event"),
         )
@@ -197,6 +247,10 @@ class WebhookDelivery(UidModel):
 
     def __str__(self) -> str:
         return f"{self.event} to {self.webhook}"
+
+    @property
+    def receiver_key(self) -> int:
+        return self.webhook_id
 
 
 class WebhookTry(models.Model):

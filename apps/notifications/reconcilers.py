@@ -1,6 +1,6 @@
 """Controllers of e-mail and webhooks: send what is due. E-mail of a burst leaves in one message a recipient.
 
-A run calls webhooks while calls succeed; a webhook whose call failed is left alone until its next try is due, so
+A run calls receivers while calls succeed; one whose call failed is left alone until its next attempt is due, so
 that one that hangs costs a run one time-out however many deliveries are due. Calls run side by side, all writing
 is done by one thread.
 """
@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import make_msgid, parseaddr
+from functools import partial
+from operator import call
 from random import SystemRandom
 from smtplib import (
     SMTPDataError,
@@ -22,20 +23,20 @@ from smtplib import (
     SMTPRecipientsRefused,
     SMTPResponseException,
 )
+from typing import TypeVar
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives, get_connection
 from django.core.mail.backends.base import BaseEmailBackend
-from django.utils import timezone
 
-from apps.notifications.models import Mail, WebhookDelivery
-from apps.notifications.selectors import webhooks
+from apps.notifications.models import CallDelivery, Mail, WebhookDelivery
 from apps.notifications.selectors.notifications import (
     due_emails,
     email_content,
     is_mail_configured,
     recently_sent_emails,
 )
+from apps.notifications.selectors.webhooks import delivery_body, due_webhook_deliveries
 from apps.notifications.services.notifications import (
     emails_postpone,
     emails_record_failed,
@@ -43,7 +44,8 @@ from apps.notifications.services.notifications import (
 )
 from apps.notifications.services.webhooks import (
     DeliveryOutcome,
-    post_webhook_delivery,
+    signed_post,
+    unsent,
     webhook_delivery_record_outcome,
 )
 from controlplane.domain.alerts.notifications import BURST, MAILS_IN_A_BURST
@@ -196,95 +198,75 @@ def _smtp_error_text(refused: SMTPResponseException) -> str:
 
 WEBHOOK_LEASE = "monitoring.webhooks"
 #: Longer than a round of calls, each of which has its own bound.
-WEBHOOK_LEASE_TTL = timedelta(minutes=1)
+DELIVERY_LEASE_TTL = timedelta(minutes=1)
 AT_ONCE = 8
 _TURN_SECONDS = 30.0
-#: Jitter of retries, so that deliveries that failed together are not repeated together.
+
+Delivery = TypeVar("Delivery", bound=CallDelivery)
+#: One attempt, which a thread makes: it uses no database.
+Attempt = Callable[[], DeliveryOutcome]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookCall:
-    """Everything that a thread needs for the request."""
+def deliveries_send(
+    lease: str,
+    *,
+    due: Callable[[], Iterable[Delivery]],
+    prepare: Callable[[Delivery], Attempt],
+    record: Callable[..., None],
+) -> int:
+    """Attempt deliveries while some are due; return the number of successful ones.
 
-    url: str
-    body: bytes
-    secret: bytes
-    kind: str
-    event: str
-    delivery: str
+    :param lease: name of the leader lease.
+    :param due: at most one due delivery of each receiver.
+    :param record: service that stores the outcome of an attempt.
+    """
+    began, delivered, failed = time.monotonic(), 0, set[int]()
+    with hold_leader_lease(lease, ttl=DELIVERY_LEASE_TTL) as held:
+        if held is None:
+            return 0
+        while time.monotonic() - began < _TURN_SECONDS:
+            batch = [one for one in due() if one.receiver_key not in failed][:AT_ONCE]
+            if not batch or not held.renew(ttl=DELIVERY_LEASE_TTL):
+                break
+            attempts = [prepare(delivery) for delivery in batch]
+            with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="delivery") as pool:
+                outcomes = list(pool.map(call, attempts))
+            for delivery, outcome in zip(batch, outcomes, strict=True):
+                record(delivery=delivery, outcome=outcome, spread=_JITTER.random())
+                if outcome.error:
+                    failed.add(delivery.receiver_key)
+                else:
+                    delivered += 1
+    return delivered
 
 
 def webhooks_call(*, at: datetime) -> int:
     """Send due webhook deliveries; return the number of successful ones."""
-    began, taken, failed = time.monotonic(), 0, set[int]()
-    with hold_leader_lease(WEBHOOK_LEASE, ttl=WEBHOOK_LEASE_TTL) as lease:
-        if lease is None:
-            return 0
-        while time.monotonic() - began < _TURN_SECONDS:
-            due = _due_deliveries(at=at, beside=failed)
-            if not due or not lease.renew(ttl=WEBHOOK_LEASE_TTL):
-                break
-            for delivery, outcome in zip(due, _attempt_deliveries(due), strict=True):
-                webhook_delivery_record_outcome(
-                    delivery=delivery, outcome=outcome, spread=_JITTER.random()
-                )
-                taken += outcome.arrived
-                if not outcome.arrived:
-                    failed.add(delivery.webhook_id)
-    return taken
+    return deliveries_send(
+        WEBHOOK_LEASE,
+        due=lambda: due_webhook_deliveries(at=at),
+        prepare=_webhook_attempt,
+        record=webhook_delivery_record_outcome,
+    )
 
 
-def _due_deliveries(*, at: datetime, beside: Iterable[int]) -> list[WebhookDelivery]:
-    """The oldest delivery of each of a few webhooks: those whose last call is the longest ago."""
-    first = webhooks.due_webhook_deliveries(at=at).exclude(webhook__in=list(beside))
-    first = first.order_by("webhook_id", "next_try_at", "id").distinct("webhook_id")
-    return sorted(first, key=_delivery_sort_key)[:AT_ONCE]
-
-
-def _delivery_sort_key(delivery: WebhookDelivery) -> tuple[datetime, int]:
-    tried_at = delivery.webhook.tried_at
-    return (delivery.next_try_at if tried_at is None else tried_at), delivery.pk
-
-
-def _attempt_deliveries(due: list[WebhookDelivery]) -> list[DeliveryOutcome]:
-    calls = [_webhook_call(delivery) for delivery in due]
-    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="webhook") as pool:
-        return list(pool.map(_post_webhook_call, calls))
-
-
-def _webhook_call(delivery: WebhookDelivery) -> WebhookCall | str:
-    """The request, or why it cannot be made."""
+def _webhook_attempt(delivery: WebhookDelivery) -> Attempt:
+    webhook, event = delivery.webhook, delivery.event
     try:
-        secret = decrypt(delivery.webhook.secret)
+        secret = decrypt(webhook.secret)
     except DecryptionFailed as error:
-        return Reason(
+        reason = Reason(
             "webhook.secret.undecryptable",
             "the secret of the webhook cannot be decrypted: {error}",
             error=str(error),
         )
-    return WebhookCall(
-        url=delivery.webhook.url,
-        body=webhooks.delivery_body(delivery.event),
+        return partial(unsent, reason)
+    return partial(
+        signed_post,
+        webhook.url,
+        body=delivery_body(event),
         secret=secret,
-        kind=delivery.event.kind,
-        event=delivery.event.uid,
+        kind=event.kind,
+        message=event.uid,
         delivery=delivery.uid,
     )
-
-
-def _post_webhook_call(call: WebhookCall | str) -> DeliveryOutcome:
-    at = timezone.now()
-    if isinstance(call, str):
-        return DeliveryOutcome(at=at, seconds=0.0, error=call)
-    timestamp = int(at.timestamp())
-    headers = {
-        "Content-Type": "application/json",
-        "Ninefold-Kind": call.kind,
-        "Ninefold-Id": call.event,
-        "Ninefold-Delivery": call.delivery,
-        "Ninefold-Timestamp": str(timestamp),
-        "Ninefold-Signature": webhooks.webhook_signature(
-            secret=call.secret, timestamp=timestamp, body=call.body
-        ),
-    }
-    return post_webhook_delivery(call.url, body=call.body, headers=headers)

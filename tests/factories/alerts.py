@@ -13,7 +13,6 @@ from apps.monitoring.services.alert_evaluation import alert_rule_evaluate
 from apps.monitoring.services.alerts import (
     AlertReceiverRequest,
     AlertRouteRequest,
-    AlertSilenceRequest,
     alert_receiver_create,
     alert_route_create,
 )
@@ -70,12 +69,10 @@ def firing_alerts(*, actor: User, at: datetime, cluster: str = "here", hot: int 
         actor=actor,
     )
     silence = services.silence_create(
-        request=AlertSilenceRequest(
-            name="cooling trial",
-            matchers=["rule=memory-hot", "node=test-*"],
-            ends_at=at + timedelta(days=30),
-            reason="new cooling is being tried",
-        ),
+        name="cooling trial",
+        matchers=["rule=memory-hot", "node=test-*"],
+        ends_at=at + timedelta(days=30),
+        reason="new cooling is being tried",
         actor=actor,
         at=at,
     )

@@ -8,12 +8,12 @@ from apps.accounts.models import User
 from apps.fleet.models import Cluster
 from apps.monitoring.models import Rollout
 from apps.monitoring.services.maintenance_rollouts import (
-    MaintenanceRolloutRequest,
     maintenance_rollout_begin,
 )
 
 
 def rollout_over(cluster: Cluster, *, actor: User, at: datetime) -> Rollout:
     """Every usable node of it waits to be burned in; none is taken out yet."""
-    request = MaintenanceRolloutRequest(name="driver 580", cluster=cluster, labels={}, parallel=2)
-    return maintenance_rollout_begin(request=request, actor=actor, at=at)
+    rollout = Rollout(name="driver 580", cluster=cluster, parallel=2)
+    maintenance_rollout_begin(rollout=rollout, actor=actor, at=at)
+    return rollout

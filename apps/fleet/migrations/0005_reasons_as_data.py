@@ -1,7 +1,6 @@
 from django.db import migrations
 
 from controlplane.persistence.earlier_reasons import AlterToReason
-from controlplane.persistence.reasons import ReasonField
 
 
 class Migration(migrations.Migration):
@@ -10,19 +9,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterToReason(
-            model_name="card",
-            name="state_reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="cluster",
-            name="error",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="cluster",
-            name="isolation",
-            field=ReasonField(blank=True, default=str),
-        ),
+        AlterToReason("card", "state_reason"),
+        AlterToReason("cluster", "error"),
+        AlterToReason("cluster", "isolation"),
     ]

@@ -1,7 +1,6 @@
 from django.db import migrations
 
 from controlplane.persistence.earlier_reasons import AlterToReason
-from controlplane.persistence.reasons import ReasonField
 
 
 class Migration(migrations.Migration):
@@ -10,24 +9,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterToReason(
-            model_name="attempt",
-            name="message",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="attempttransition",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="job",
-            name="state_reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="jobtransition",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
+        AlterToReason("attempt", "message"),
+        AlterToReason("attempttransition", "reason"),
+        AlterToReason("job", "state_reason"),
+        AlterToReason("jobtransition", "reason"),
     ]

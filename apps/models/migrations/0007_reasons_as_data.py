@@ -1,7 +1,6 @@
 from django.db import migrations
 
 from controlplane.persistence.earlier_reasons import AlterToReason
-from controlplane.persistence.reasons import ReasonField
 
 
 class Migration(migrations.Migration):
@@ -10,29 +9,9 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterToReason(
-            model_name="artifact",
-            name="deletion_reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="hubimport",
-            name="error",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="modelversion",
-            name="acceptance_reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="modelversiontransition",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="storagerun",
-            name="error",
-            field=ReasonField(blank=True, default=str),
-        ),
+        AlterToReason("artifact", "deletion_reason"),
+        AlterToReason("hubimport", "error"),
+        AlterToReason("modelversion", "acceptance_reason"),
+        AlterToReason("modelversiontransition", "reason"),
+        AlterToReason("storagerun", "error"),
     ]

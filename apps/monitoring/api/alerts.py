@@ -29,7 +29,6 @@ from apps.monitoring.services import alerts
 from apps.monitoring.services.alerts import (
     AlertReceiverRequest,
     AlertRouteRequest,
-    AlertSilenceRequest,
 )
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
@@ -244,9 +243,7 @@ class AlertSilenceViewSet(FleetOperatorViewSet[AlertSilence]):
     @idempotent
     def create(self, request: Request) -> Response:
         given = self.validated_body(AlertSilenceCreateSerializer)
-        row = alerts.silence_create(
-            request=AlertSilenceRequest(**given), actor=acting_user(request), at=timezone.now()
-        )
+        row = alerts.silence_create(**given, actor=acting_user(request), at=timezone.now())
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(

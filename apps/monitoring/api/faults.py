@@ -15,16 +15,14 @@ from rest_framework.response import Response
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent, post_action
 from apps.fleet import selectors as fleet
-from apps.monitoring.models import Fault, Isolation
+from apps.monitoring.models import Fault, HealthPolicy, Isolation
 from apps.monitoring.selectors.faults import (
     fault_meaning,
     faults_newest_first,
     isolations_newest_first,
 )
 from apps.monitoring.selectors.health_snapshots import (
-    HealthPolicyState,
-    decision_policy_json,
-    health_policy_state,
+    health_policy,
 )
 from apps.monitoring.services import faults, health_rules, isolations
 from apps.monitoring.services.burn_ins import BurnInEvidence
@@ -227,8 +225,8 @@ class HealthPolicySerializer(serializers.Serializer[Any]):
     changed_at = serializers.DateTimeField(allow_null=True)
 
     @extend_schema_field(serializers.DictField(child=serializers.FloatField()))
-    def get_settings(self, policy_state: HealthPolicyState) -> dict[str, float]:
-        return decision_policy_json(policy_state.policy)
+    def get_settings(self, row: HealthPolicy) -> dict[str, float]:
+        return row.policy.as_settings()
 
 
 class HealthPolicyChangeSerializer(rest.StrictSerializer[Any]):
@@ -324,7 +322,7 @@ class HealthPolicyView(rest.StrictView):
 
     @extend_schema(summary="The health policy", responses=HealthPolicySerializer)
     def get(self, request: Request) -> Response:
-        return Response(HealthPolicySerializer(health_policy_state()).data)
+        return Response(HealthPolicySerializer(health_policy()).data)
 
     @extend_schema(
         summary="Change the health policy",
@@ -335,7 +333,7 @@ class HealthPolicyView(rest.StrictView):
     @rest.supports_dry_run
     def patch(self, request: Request) -> Response:
         given = self.validated_body(HealthPolicyChangeSerializer)
-        policy_state = health_rules.health_policy_change(
+        row = health_rules.health_policy_change(
             actor=acting_user(request), at=timezone.now(), **given
         )
-        return Response(HealthPolicySerializer(policy_state).data)
+        return Response(HealthPolicySerializer(row).data)

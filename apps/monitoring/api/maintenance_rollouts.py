@@ -22,7 +22,6 @@ from apps.monitoring.services.maintenance_rollouts import (
     LONGEST_RUN,
     MOST_ARGUMENTS,
     MOST_PARALLEL,
-    MaintenanceRolloutRequest,
 )
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent
 from controlplane.web.rest import (
@@ -124,10 +123,9 @@ class MaintenanceRolloutViewSet(FleetOperatorViewSet[Rollout]):
     @supports_dry_run
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.validated_body(MaintenanceRolloutCreateSerializer)
-        rollout_request = MaintenanceRolloutRequest(**{**given, "argv": tuple(given["argv"])})
-        row = maintenance_rollouts.maintenance_rollout_begin(
-            request=rollout_request, actor=acting_user(request), at=timezone.now()
+        row = Rollout(**self.validated_body(MaintenanceRolloutCreateSerializer))
+        maintenance_rollouts.maintenance_rollout_begin(
+            rollout=row, actor=acting_user(request), at=timezone.now()
         )
         return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 

@@ -1,53 +1,6 @@
 """Metrics that agents push, metric sources, and the tokens of agents.
 
-A push of an agent, ``POST /api/v1/telemetry/push``::
-
-    Authorization: Bearer nft-…            token of the node; valid for no other node
-    Content-Type: text/plain               Prometheus' text format 0.0.4, UTF-8
-    Content-Encoding: gzip                 optional; the decompressed size is limited too
-    X-Ninefold-Sequence: 1764000000000     grows with each batch of a node; 1 to 2^63 - 1
-    X-Ninefold-At: 2026-03-01T12:00:00Z    time of the measurement, RFC 3339 with time zone
-    X-Ninefold-Vendor: nvidia              chip plug-in whose exporter's names the text uses
-    X-Ninefold-Agent: ninefold-agent/1.0   optional: name of the sender, at most 200 characters
-
-    DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-…",Hostname="node-1"} 93
-    …
-
-The text has the names and labels of the vendor's usual exporter, as ``[exporter]`` of the chip's profile lists
-them; other series are ignored. A card is identified by ``index_label`` (its index in the node, as the cluster
-counts it) or, without one, by its serial number. A ``node_label`` is optional; if present, it must be the
-token's node, or that card is refused. The names for processors are ``ninefold_cpu_utilization_percent``,
-``ninefold_cpu_memory_used_bytes``, ``ninefold_cpu_memory_total_bytes``, ``ninefold_cpu_temperature_celsius`` and
-``ninefold_cpu_clock_hertz``, each with the label ``card`` and optionally ``node``. ``ninefold_agent_reader_ok``,
-without labels, is 0 where the tool that reads the cards does not respond: a fault of the node.
-
-Timestamps of samples are ignored: ``X-Ninefold-At`` applies to all. A time more than a minute ahead is refused
-(400); one older than the newest metrics goes to the history only; one older than a day is refused (400, with the
-code ``push-outdated``: older batches need not be sent).
-
-Responses, JSON::
-
-    200 {"sequence": 1764000000000, "taken": true, "readings": 8, "refused": 0, "refusals": []}
-
-``sequence`` is the newest accepted number of this token, and ``taken`` whether this batch was accepted. Number
-batches in the order of measurement, each one more than the last, and send them in any order: buffered ones
-newest first, so that the state of the node is current. A batch older than an accepted one goes to the history at
-its own time and changes nothing else. Each number is accepted once: a repeated batch changes nothing and is
-answered 200 with ``taken`` false. So is a number that is not remembered as missing: the last 16 runs of missing
-numbers of a token are remembered, the last 86,400 numbers of each. A sender that has lost its last number begins
-at the time in milliseconds. ``refused`` counts cards and values that were not stored, and ``refusals`` gives at
-most 20 reasons.
-
-=====  ==================================================================================================
- 400   a header is missing or invalid, or the text is not in that format: sending it again changes nothing
- 401   no such token, or it was revoked: stop, and create another
- 403   every card of the batch belongs to another node
- 413   more than 4 MiB, or more than 16 MiB decompressed
- 415   another Content-Type or Content-Encoding
- 429   more than 120 batches a minute; retry after ``Retry-After``
- 503   rows are locked, for example while the hour of an older batch is summed up; retry after ``Retry-After``
- 5xx   keep the batch and send it later
-=====  ==================================================================================================
+``docs/telemetry.md`` describes the wire format of a push with every response.
 """
 
 from __future__ import annotations

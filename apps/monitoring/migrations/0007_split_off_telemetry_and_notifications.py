@@ -5,7 +5,7 @@ from django.db import migrations
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("monitoring", "0006_names_of_tables"),
+        ("monitoring", "0001_tables_of_0_1_0"),
         ("notifications", "0001_initial"),
         ("telemetry", "0001_initial"),
     ]

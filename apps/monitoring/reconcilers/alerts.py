@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from random import SystemRandom
+from functools import partial
 from smtplib import SMTPException
 
 from django.conf import settings
@@ -25,14 +25,18 @@ from apps.monitoring.selectors.alerts import (
 from apps.monitoring.selectors.rule_samples import rule_alert_samples
 from apps.monitoring.services.alert_evaluation import alert_rule_evaluate, alert_rule_record_failure
 from apps.monitoring.services.alerts import alert_delivery_record, default_alert_rules_sync
+from apps.notifications.reconcilers import Attempt, deliveries_send
 from apps.notifications.selectors.notifications import is_mail_configured
-from apps.notifications.selectors.webhooks import webhook_signature
-from apps.notifications.services.webhooks import DeliveryOutcome, post_webhook_delivery
-from controlplane.domain.alerts import chat_messages
+from apps.notifications.services.webhooks import (
+    DeliveryOutcome,
+    outbound_post,
+    signed_post,
+    unsent,
+)
 from controlplane.domain.alerts.chat_messages import (
     ReceiverKind,
     ReceiverMessage,
-    ReceiverPost,
+    chat_post,
     response_error,
 )
 from controlplane.domain.common.reasons import Reason
@@ -44,10 +48,6 @@ log = logging.getLogger(__name__)
 
 LEASE, SENDING = "monitoring.alerts", "monitoring.alert_deliveries"
 LEASE_TTL = timedelta(minutes=1)
-AT_ONCE = 8
-_TURN_SECONDS = 30.0
-#: Jitter of retries, so that deliveries that failed together are not repeated together.
-_CHANCE = SystemRandom()
 
 
 def alerts_reconcile(*, at: datetime) -> int:
@@ -91,125 +91,69 @@ def _evaluate_rule(rule: AlertRule, *, at: datetime) -> int:
 
 def alert_deliveries_send(*, at: datetime) -> int:
     """Send due deliveries; return the number of delivered messages."""
-    began, taken, failed = time.monotonic(), 0, set[int]()
-    with hold_leader_lease(SENDING, ttl=LEASE_TTL) as lease:
-        if lease is None:
-            return 0
-        while time.monotonic() - began < _TURN_SECONDS:
-            due = [one for one in alert_deliveries_due(at=at) if one.receiver_id not in failed][
-                :AT_ONCE
-            ]
-            if not due or not lease.renew(ttl=LEASE_TTL):
-                break
-            posts = [_build_delivery_payload(delivery) for delivery in due]
-            with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="alert") as pool:
-                outcomes = list(pool.map(_send_delivery_payload, posts))
-            for delivery, outcome in zip(due, outcomes, strict=True):
-                alert_delivery_record(delivery=delivery, outcome=outcome, spread=_CHANCE.random())
-                taken += not outcome.error
-                if outcome.error:
-                    failed.add(delivery.receiver_id)
-    return taken
+    return deliveries_send(
+        SENDING,
+        due=lambda: alert_deliveries_due(at=at),
+        prepare=_alert_attempt,
+        record=alert_delivery_record,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AlertDeliveryPayload:
-    """Everything that a thread needs to send it."""
-
-    kind: ReceiverKind
-    message: ReceiverMessage
-    #: For programs, in addition to the message.
-    body: bytes
-    notice_kind: str
-    notice: str
-    delivery: str
-    url: str = ""
-    secret: bytes = b""
-    addresses: tuple[str, ...] = ()
-
-
-def _build_delivery_payload(delivery: AlertDelivery) -> _AlertDeliveryPayload | str:
-    """What to send, or why it cannot be sent."""
+def _alert_attempt(delivery: AlertDelivery) -> Attempt:
     receiver, notice = delivery.receiver, delivery.notice
     try:
-        url = b"" if receiver.url is None else decrypt(receiver.url)
+        url = "" if receiver.url is None else decrypt(receiver.url).decode()
         secret = b"" if receiver.secret is None else decrypt(receiver.secret)
     except DecryptionFailed as error:
-        return Reason(
+        reason = Reason(
             "receiver.secret.undecryptable",
             "the URL or secret of the receiver cannot be decrypted: {error}",
             error=str(error),
         )
+        return partial(unsent, reason)
+    kind = ReceiverKind(receiver.kind)
+    if kind is ReceiverKind.WEBHOOK:
+        return partial(
+            signed_post,
+            url,
+            body=alert_webhook_body(notice),
+            secret=secret,
+            kind=f"alert.{notice.kind}",
+            message=notice.uid,
+            delivery=delivery.uid,
+        )
     with translation.override(receiver.language or settings.LANGUAGE_CODE):
         message = alert_notice_message(notice)
-    return _AlertDeliveryPayload(
-        kind=ReceiverKind(receiver.kind),
-        message=message,
-        body=alert_webhook_body(notice),
-        notice_kind=f"alert.{notice.kind}",
-        notice=notice.uid,
-        delivery=delivery.uid,
-        url=url.decode(),
-        secret=secret,
-        addresses=tuple(receiver.addresses),
-    )
+    if kind is ReceiverKind.EMAIL:
+        return partial(_send_email, message, addresses=receiver.addresses)
+    return partial(_post_to_chat, kind, message, url=url, secret=secret)
 
 
-def _send_delivery_payload(post: _AlertDeliveryPayload | str) -> DeliveryOutcome:
-    at = timezone.now()
-    if isinstance(post, str):
-        return DeliveryOutcome(at=at, seconds=0.0, error=post)
-    if post.kind is ReceiverKind.EMAIL:
-        return _send_email(post)
-    timestamp = int(at.timestamp())
+def _post_to_chat(
+    kind: ReceiverKind, message: ReceiverMessage, *, url: str, secret: bytes
+) -> DeliveryOutcome:
+    timestamp = int(timezone.now().timestamp())
+    post = chat_post(kind, message, url=url, secret=secret, timestamp=timestamp)
     headers = {"Content-Type": "application/json; charset=utf-8"}
-    if post.kind is ReceiverKind.WEBHOOK:
-        headers |= {
-            "Ninefold-Kind": post.notice_kind,
-            "Ninefold-Id": post.notice,
-            "Ninefold-Delivery": post.delivery,
-            "Ninefold-Timestamp": str(timestamp),
-        }
-        if post.secret:
-            headers["Ninefold-Signature"] = webhook_signature(
-                secret=post.secret, timestamp=timestamp, body=post.body
-            )
-    call = _webhook_request_of_payload(post, timestamp=timestamp)
-    outcome = post_webhook_delivery(call.url, body=call.body, headers=headers)
-    if outcome.error:
-        return outcome
-    return replace(outcome, error=response_error(post.kind, outcome.answer))
+    outcome = outbound_post(post.url, body=post.body, headers=headers)
+    return replace(outcome, error=outcome.error or response_error(kind, outcome.answer))
 
 
-def _webhook_request_of_payload(post: _AlertDeliveryPayload, *, timestamp: int) -> ReceiverPost:
-    if post.kind is ReceiverKind.FEISHU:
-        return chat_messages.feishu_post(
-            post.message, url=post.url, secret=post.secret, timestamp=timestamp
-        )
-    if post.kind is ReceiverKind.DINGTALK:
-        return chat_messages.dingtalk_post(
-            post.message, url=post.url, secret=post.secret, timestamp=timestamp
-        )
-    if post.kind is ReceiverKind.SLACK:
-        return chat_messages.slack_post(post.message, url=post.url)
-    return ReceiverPost(url=post.url, body=post.body)
-
-
-def _send_email(post: _AlertDeliveryPayload) -> DeliveryOutcome:
+def _send_email(message: ReceiverMessage, *, addresses: Sequence[str]) -> DeliveryOutcome:
     at, began = timezone.now(), time.monotonic()
     if not is_mail_configured():
         reason = Reason(
             "receiver.mail.server_not_configured",
             "no mail server is configured; ask an administrator to configure one",
         )
-        return DeliveryOutcome(at=at, seconds=0.0, error=reason)
+        return unsent(reason)
     # A name with a line break must not become a header of its own.
-    subject = " ".join(post.message.title.split())
+    subject = " ".join(message.title.split())
     mail = EmailMessage(
         subject=f"[Ninefold] {subject}",
-        body="\n".join([*post.message.lines, "", post.message.link]),
+        body="\n".join([*message.lines, "", message.link]),
         from_email=settings.NINEFOLD_EMAIL_FROM,
-        to=list(post.addresses),
+        to=addresses,
         headers={"Auto-Submitted": "auto-generated"},
     )
     refusal = ""

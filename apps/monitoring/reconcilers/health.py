@@ -31,10 +31,9 @@ from django.db import transaction
 
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
-from apps.monitoring.models import Decision, Fault, HealthRule
+from apps.monitoring.models import Decision, Fault, HealthPolicy, HealthRule
 from apps.monitoring.selectors.health_snapshots import (
-    HealthPolicyState,
-    health_policy_state,
+    health_policy,
     health_snapshot,
 )
 from apps.monitoring.selectors.rule_samples import (
@@ -98,27 +97,27 @@ def health_reconcile(*, at: datetime) -> int:
     with hold_leader_lease(HEALTH_LEASE, ttl=HEALTH_LEASE_TTL) as lease:
         if lease is None:
             return 0
-        policy_state = health_policy_state()
+        policy_row = health_policy()
         stale_faults_end(
             after={
                 SignalOrigin.EVENT: _EVENT_RETENTION,
-                SignalOrigin.JOB: policy_state.policy.suspicion_within,
+                SignalOrigin.JOB: policy_row.policy.suspicion_within,
             },
             at=at,
         )
         with transaction.atomic():
-            snapshot = health_snapshot(policy=policy_state.policy, at=at)
-        written = _decide_actions(snapshot, policy_state, lease, at=at)
+            snapshot = health_snapshot(policy=policy_row.policy, at=at)
+        written = _decide_actions(snapshot, policy_row, lease, at=at)
         isolations_of_removed_nodes_end(at=at)
         drained_isolations_advance(at=at)
     return written
 
 
 def _decide_actions(
-    snapshot: HealthSnapshot, policy_state: HealthPolicyState, lease: LeaderLease, *, at: datetime
+    snapshot: HealthSnapshot, policy_row: HealthPolicy, lease: LeaderLease, *, at: datetime
 ) -> int:
-    decided = decide_actions(snapshot, policy_state.policy, at)
-    if not policy_state.automatic:
+    decided = decide_actions(snapshot, policy_row.policy, at)
+    if not policy_row.automatic:
         decided = tuple(map(_leave_to_operators, decided))
     acting = [each for each in decided if not _is_recorded_only(each)]
     notes = [each for each in decided if _is_recorded_only(each)]

@@ -29,10 +29,10 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Node
 from apps.fleet.services.card_availability import node_isolation_taint_record
 from apps.monitoring.models import Isolation
-from apps.monitoring.selectors.health_snapshots import health_policy_state, health_snapshot
+from apps.monitoring.selectors.health_snapshots import health_policy, health_snapshot
 from apps.monitoring.services import burn_ins as moves
 from apps.monitoring.services import burn_ins as runs
-from apps.monitoring.services.isolations import cards_covered_by_isolation
+from apps.monitoring.services.isolations import cards_isolated_with
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.decisions import (
@@ -84,7 +84,7 @@ def isolations_reconcile(*, at: datetime) -> int:
         if not (count := rows.count() + _nodes_tainted_after_isolation().count()):
             _asked.clear()
             return 0
-        policy = health_policy_state().policy
+        policy = health_policy().policy
         with transaction.atomic():
             snapshot = health_snapshot(policy=policy, at=at)
         hold = partial(_renew_lease, lease)
@@ -326,7 +326,7 @@ def _remove_burn_in(row: Isolation, _: datetime) -> None:
 
 
 def _isolated_cards(row: Isolation) -> list[Card]:
-    return cards_covered_by_isolation(row, Card.objects.filter(node=row.node_id).order_by("index"))
+    return cards_isolated_with(row.place, Card.objects.filter(node=row.node_id).order_by("index"))
 
 
 def _cluster_adapter(row: Isolation) -> ClusterAdapter:

@@ -7,7 +7,6 @@ launch that was started and is gone counts as failed, since its effects are unkn
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Q
@@ -41,14 +40,6 @@ LEASE_TTL = timedelta(minutes=2)
 _ROLE = "command"
 _TAIL_BYTES = 8 * 1024
 _GOING_ON = (RolloutState.RUNNING, RolloutState.PAUSED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RolloutNodeObservation:
-    """The observed state of a node."""
-
-    seen: NodeObservation
-    message: str = ""
 
 
 def maintenance_rollouts_reconcile(*, at: datetime) -> int:
@@ -115,8 +106,8 @@ def _advance_node(row: RolloutNode, *, at: datetime) -> bool:
         _remove_maintenance_command_launch(row)
     if state not in UNDER_WAY:
         return False
-    context = _observe_rollout_node(row, at=at)
-    reason, event = context.message, next_node_event(state, context.seen, plan=plan)
+    seen = _observe_rollout_node(row, at=at)
+    reason, event = seen.message, next_node_event(state, seen, plan=plan)
     if event is None:
         if reason and reason != row.reason:
             RolloutNode.objects.filter(pk=row.pk, state=row.state).update(reason=reason)
@@ -125,12 +116,12 @@ def _advance_node(row: RolloutNode, *, at: datetime) -> bool:
     return True
 
 
-def _observe_rollout_node(row: RolloutNode, *, at: datetime) -> _RolloutNodeObservation:
+def _observe_rollout_node(row: RolloutNode, *, at: datetime) -> NodeObservation:
     """The observed state of the node, with a reason."""
     isolation = row.isolation
     if isolation is None or isolation.ended_at is not None:
-        return _RolloutNodeObservation(
-            seen=NodeObservation(returned=True),
+        return NodeObservation(
+            returned=True,
             message=Reason(
                 "maintenance_rollout.node.returned_to_service",
                 "returned to service by a user or a rule",
@@ -138,8 +129,8 @@ def _observe_rollout_node(row: RolloutNode, *, at: datetime) -> _RolloutNodeObse
         )
     if row.state == NodeState.DRAINING:
         empty = isolation.state != IsolationState.DRAINING
-        return _RolloutNodeObservation(
-            seen=NodeObservation(empty=empty),
+        return NodeObservation(
+            empty=empty,
             message=Reason("maintenance_rollout.node.drained", "no workloads remain on the node")
             if empty
             else "",
@@ -149,11 +140,11 @@ def _observe_rollout_node(row: RolloutNode, *, at: datetime) -> _RolloutNodeObse
     return _observe_rollout_burn_in(row, isolation)
 
 
-def _observe_rollout_burn_in(row: RolloutNode, isolation: Isolation) -> _RolloutNodeObservation:
+def _observe_rollout_burn_in(row: RolloutNode, isolation: Isolation) -> NodeObservation:
     evidence = isolation.evidence
     if isolation.proved_at is not None:
-        return _RolloutNodeObservation(
-            seen=NodeObservation(proved=True),
+        return NodeObservation(
+            proved=True,
             message=Reason(
                 "burn_in.run.passed",
                 "the burn-in passed: {result}",
@@ -162,12 +153,9 @@ def _observe_rollout_burn_in(row: RolloutNode, isolation: Isolation) -> _Rollout
         )
     pending = isolation.test_asked_at is not None or isolation.burn_ins <= row.burn_ins_before
     if pending or isolation.state == IsolationState.TESTING:
-        return _RolloutNodeObservation(
-            seen=NodeObservation(), message=Reason("burn_in.run.running", "the burn-in is running")
-        )
+        return NodeObservation(message=Reason("burn_in.run.running", "the burn-in is running"))
     if impossible := evidence.get("impossible"):
-        return _RolloutNodeObservation(
-            seen=NodeObservation(),
+        return NodeObservation(
             message=Reason(
                 "burn_in.run.impossible",
                 "no burn-in is possible on the node ({reason}); return the node to "
@@ -175,21 +163,21 @@ def _observe_rollout_burn_in(row: RolloutNode, isolation: Isolation) -> _Rollout
                 reason=impossible,
             ),
         )
-    return _RolloutNodeObservation(
-        seen=NodeObservation(proved=False),
+    return NodeObservation(
+        proved=False,
         message=Reason(
             "burn_in.run.failed", "the burn-in failed: {reason}", reason=evidence.get("words", "")
         ),
     )
 
 
-def _observe_maintenance_command(row: RolloutNode, *, at: datetime) -> _RolloutNodeObservation:
+def _observe_maintenance_command(row: RolloutNode, *, at: datetime) -> NodeObservation:
     adapter, name = _cluster_adapter(row), row.launch_name
     observed = adapter.observe([name]).get(name)
     if observed is None:
         if row.launched_at is not None:
-            return _RolloutNodeObservation(
-                seen=NodeObservation(worked=False),
+            return NodeObservation(
+                worked=False,
                 message=Reason(
                     "maintenance_rollout.command.lost",
                     "the process of the command no longer exists; its result is unknown",
@@ -198,8 +186,8 @@ def _observe_maintenance_command(row: RolloutNode, *, at: datetime) -> _RolloutN
         try:
             adapter.launch(_script_launch(row))
         except LaunchRefused as refusal:
-            return _RolloutNodeObservation(
-                seen=NodeObservation(worked=False),
+            return NodeObservation(
+                worked=False,
                 message=Reason(
                     "maintenance_rollout.command.start_failed",
                     "the command could not be started: {reason}",
@@ -207,14 +195,12 @@ def _observe_maintenance_command(row: RolloutNode, *, at: datetime) -> _RolloutN
                 ),
             )
         maintenance_rollouts.maintenance_command_record_started(row=row, at=at)
-        return _RolloutNodeObservation(
-            seen=NodeObservation(),
+        return NodeObservation(
             message=Reason("maintenance_rollout.command.running", "the command is running"),
         )
     maintenance_rollouts.maintenance_command_record_started(row=row, at=at)
     if not observed.ended:
-        return _RolloutNodeObservation(
-            seen=NodeObservation(),
+        return NodeObservation(
             message=Reason("maintenance_rollout.command.running", "the command is running"),
         )
     return _record_ended_maintenance_command(row, adapter, observed)
@@ -222,7 +208,7 @@ def _observe_maintenance_command(row: RolloutNode, *, at: datetime) -> _RolloutN
 
 def _record_ended_maintenance_command(
     row: RolloutNode, adapter: ClusterAdapter, observed: ObservedLaunch
-) -> _RolloutNodeObservation:
+) -> NodeObservation:
     chunk = adapter.log(
         row.launch_name, role=_ROLE, index=0, offset=-_TAIL_BYTES, limit=_TAIL_BYTES
     )
@@ -231,13 +217,13 @@ def _record_ended_maintenance_command(
     tail = chunk.content.decode("utf-8", "replace").replace("\0", "")
     maintenance_rollouts.maintenance_command_record_ended(row=row, exit_code=code, log_tail=tail)
     if code == 0:
-        return _RolloutNodeObservation(
-            seen=NodeObservation(worked=True),
+        return NodeObservation(
+            worked=True,
             message=Reason("maintenance_rollout.command.succeeded", "the command succeeded"),
         )
     how = f"exit code {code}" if code is not None else "without an exit code"
-    return _RolloutNodeObservation(
-        seen=NodeObservation(worked=False),
+    return NodeObservation(
+        worked=False,
         message=Reason(
             "maintenance_rollout.command.failed", "the command failed: {reason}", reason=how
         ),

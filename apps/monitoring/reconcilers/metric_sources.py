@@ -26,7 +26,7 @@ from apps.fleet.services.card_availability import (
     cards_mark_metrics_fresh,
     cards_mark_metrics_stale,
 )
-from apps.monitoring.selectors.health_snapshots import health_policy_state
+from apps.monitoring.selectors.health_snapshots import health_policy
 from apps.monitoring.services.metric_ingestion import readings_record
 from apps.telemetry.models import CardMetrics, Source
 from apps.telemetry.selectors import (
@@ -126,7 +126,7 @@ def stale_cards_reconcile(*, at: datetime) -> int:
     lost = _find_stale_cards()
     again = {one for one in lost if _has_fresh_metrics(one, sources, at=at)}
     changed = cards_mark_metrics_fresh(cards=[one.card for one in again])
-    policy = health_policy_state().policy
+    policy = health_policy().policy
     share = policy.stall_share
     silences = _freshness_by_source(sources, at=at)
     for one in lost:

@@ -37,11 +37,6 @@ class CardCounts:
         """Cards that get no new work, for whatever reason."""
         return self.total - self.usable
 
-    @property
-    def unmeasured(self) -> int:
-        """Cards whose utilization is unknown."""
-        return self.total - self.fresh
-
 
 class ChipPool(NamedTuple):
     """The cards of one chip in one cluster."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import lru_cache
 from operator import itemgetter
@@ -235,63 +234,9 @@ def _last_release_times(nodes: Collection[int], uids: Collection[str]) -> dict[s
     return {card or node: last for node, card, last in rows.annotate(last=Max("ended_at"))}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthPolicyState:
-    """The policy, and whether rules act by themselves at all."""
-
-    automatic: bool
-    policy: DecisionPolicy
-    #: User and time of the last change; empty and None if unchanged.
-    changed_by_name: str = ""
-    changed_at: datetime | None = None
-
-
-def health_policy_state() -> HealthPolicyState:
+def health_policy() -> HealthPolicy:
     """The current policy; defaults if it was never changed."""
-    row = HealthPolicy.objects.select_related("changed_by").first()
-    return (
-        policy_state_of(row) if row else HealthPolicyState(automatic=True, policy=DecisionPolicy())
-    )
-
-
-def policy_state_of(row: HealthPolicy) -> HealthPolicyState:
-    return HealthPolicyState(
-        automatic=row.automatic,
-        policy=decision_policy_from_settings(row.settings),
-        changed_by_name=row.changed_by.username if row.changed_by else "",
-        changed_at=row.changed_at,
-    )
-
-
-def decision_policy_json(policy: DecisionPolicy) -> dict[str, float]:
-    """Each setting as a number: durations in seconds."""
-    values = {field.name: getattr(policy, field.name) for field in fields(policy)}
-    return {
-        name: value.total_seconds() if isinstance(value, timedelta) else value
-        for name, value in values.items()
-    }
-
-
-#: Settings of version 0.1.0 that are stored → their present names.
-RENAMED_SETTINGS: Mapping[str, str] = {
-    "repeats": "min_occurrences",
-    "repeats_within": "occurrences_within",
-    "silent_after": "heartbeat_timeout",
-}
-
-
-def decision_policy_from_settings(settings: Mapping[str, float]) -> DecisionPolicy:
-    """The inverse of ``decision_policy_json``; missing settings have their default, unknown ones are ignored."""
-    settings = {RENAMED_SETTINGS.get(name, name): value for name, value in settings.items()}
-    default = DecisionPolicy()
-    changes: dict[str, Any] = {
-        field.name: timedelta(seconds=settings[field.name])
-        if isinstance(getattr(default, field.name), timedelta)
-        else settings[field.name]
-        for field in fields(default)
-        if field.name in settings
-    }
-    return DecisionPolicy(**changes)
+    return HealthPolicy.objects.select_related("changed_by").first() or HealthPolicy()
 
 
 #: The cause is the program or its spec, whatever the signature.

@@ -25,12 +25,7 @@ from apps.monitoring.models import (
 from apps.monitoring.services.alert_evaluation import alert_rule_resolve_all
 from apps.notifications.services.webhooks import DeliveryOutcome
 from controlplane.domain.alerts.chat_messages import ReceiverKind
-from controlplane.domain.alerts.deliveries import (
-    DELIVERY,
-    DeliveryEvent,
-    DeliveryState,
-    delivery_retry_pause,
-)
+from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notices import LONGEST_SILENCE, NoticeKind
 from controlplane.domain.alerts.rules import (
     DEFAULTS,
@@ -40,7 +35,7 @@ from controlplane.domain.alerts.rules import (
     parse_matcher,
     parse_rule,
 )
-from controlplane.domain.common.reasons import FieldRefused, Reason
+from controlplane.domain.common.reasons import FieldRefused
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
@@ -90,12 +85,12 @@ def alert_rule_create(*, document: Mapping[str, Any], actor: User, at: datetime)
     require_fleet_operator(actor)
     rule = parse_rule(document)
     if AlertRule.objects.count() >= MOST_RULES:
-        message = Reason(
+        raise AlertSettingsRefused(
             "alert_rule.limit.reached",
             "the maximum of {limit} rules is reached; delete one that is no longer needed",
             limit=MOST_RULES,
+            field="name",
         )
-        raise AlertSettingsRefused(message, field="name")
     try:
         with transaction.atomic():
             row = AlertRule.objects.create(
@@ -106,12 +101,12 @@ def alert_rule_create(*, document: Mapping[str, Any], actor: User, at: datetime)
             )
             _audit_rule(row, actor=actor, action="alert_rule.create")
     except IntegrityError:
-        message = Reason(
+        raise AlertSettingsRefused(
             "alert_rule.name.already_exists",
             "a rule named {name} already exists; choose another name",
             name=rule.name,
-        )
-        raise AlertSettingsRefused(message, field="name") from None
+            field="name",
+        ) from None
     return row
 
 
@@ -144,12 +139,12 @@ def alert_rule_delete(*, rule: AlertRule, actor: User, at: datetime) -> None:
     """
     require_fleet_operator(actor)
     if rule.shipped:
-        message = Reason(
+        raise AlertSettingsRefused(
             "alert_rule.deletion.built_in",
             "rule {rule} is built in and cannot be deleted; disable it instead",
             rule=rule.name,
+            field="name",
         )
-        raise AlertSettingsRefused(message, field="name")
     alert_rule_resolve_all(rule=rule, at=at)
     _audit_rule(rule, actor=actor, action="alert_rule.delete")
     rule.delete()
@@ -159,44 +154,42 @@ def _audit_rule(rule: AlertRule, *, actor: User, action: str) -> None:
     record_audit_entry(rule, actor=actor, action=action, document=rule.document)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertSilenceRequest:
-    """The requested settings of a silence."""
-
-    name: str
-    matchers: Sequence[str]
-    ends_at: datetime
-    reason: str
-
-
 @transaction.atomic
-def silence_create(*, request: AlertSilenceRequest, actor: User, at: datetime) -> AlertSilence:
+def silence_create(
+    *,
+    name: str,
+    matchers: Sequence[str],
+    ends_at: datetime,
+    reason: str,
+    actor: User,
+    at: datetime,
+) -> AlertSilence:
     """Suppress notifications of alerts that match all matchers until the end of the silence.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises AlertSettingsRefused: if a field is not valid, or a silence that has not ended has the name.
     """
     require_fleet_operator(actor)
-    name = request.name.strip()
+    name = name.strip()
     if not name:
-        raise AlertSettingsRefused(Reason("name.value.missing", "enter a name"), field="name")
-    matchers = _checked_matchers(request.matchers)
-    _check_silence_end(request.ends_at, at=at)
-    reason = _checked_silence_reason(request.reason)
+        raise AlertSettingsRefused("name.value.missing", "enter a name", field="name")
+    matchers = _checked_matchers(matchers)
+    _check_silence_end(ends_at, at=at)
+    reason = _checked_silence_reason(reason)
     lock_in_transaction(AdvisoryLock.NAME_SILENCE)
     if AlertSilence.objects.filter(name=name, ends_at__gt=at).exists():
-        message = Reason(
+        raise AlertSettingsRefused(
             "silence.name.already_exists",
             "a silence named {name} has not expired yet; choose another name",
             name=name,
+            field="name",
         )
-        raise AlertSettingsRefused(message, field="name")
     silence = AlertSilence.objects.create(
         name=name,
         matchers=matchers,
         reason=reason,
         began_at=at,
-        ends_at=request.ends_at,
+        ends_at=ends_at,
         created_by_name=actor.username,
     )
     record_audit_entry(
@@ -230,12 +223,12 @@ def silence_change(
     if not changed:
         return row
     if row.ends_at <= at:
-        message = Reason(
+        raise AlertSettingsRefused(
             "silence.change.expired",
             "silence {name} has expired and cannot be changed; create another one",
             name=row.name,
+            field="ends_at",
         )
-        raise AlertSettingsRefused(message, field="ends_at")
     if "ends_at" in changed:
         _check_silence_end(changed["ends_at"], at=at)
     for name, value in changed.items():
@@ -258,12 +251,12 @@ def _checked_matchers(matchers: Sequence[str]) -> list[str]:
     :raises AlertSettingsRefused: if one is not valid, or there are none or too many.
     """
     if not matchers or len(matchers) > MOST_MATCHERS:
-        message = Reason(
+        raise AlertSettingsRefused(
             "silence.matchers.invalid_count",
             "enter 1 to {limit} matchers, such as rule=card-hot",
             limit=MOST_MATCHERS,
+            field="matchers",
         )
-        raise AlertSettingsRefused(message, field="matchers")
     try:
         return [str(parse_matcher(text)) for text in matchers]
     except ValueError as error:
@@ -273,19 +266,19 @@ def _checked_matchers(matchers: Sequence[str]) -> list[str]:
 def _check_silence_end(ends_at: datetime, *, at: datetime) -> None:
     """:raises AlertSettingsRefused: unless it is within :data:`LONGEST_SILENCE` from now."""
     if ends_at <= at:
-        message = Reason(
+        raise AlertSettingsRefused(
             "silence.end.past",
             "the end of a silence must be in the future, got {ends_at}",
             ends_at=ends_at.isoformat(),
+            field="ends_at",
         )
-        raise AlertSettingsRefused(message, field="ends_at")
     if ends_at > at + LONGEST_SILENCE:
-        message = Reason(
+        raise AlertSettingsRefused(
             "silence.end.too_late",
             "a silence must end within {days} days from now; choose an earlier time",
             days=LONGEST_SILENCE.days,
+            field="ends_at",
         )
-        raise AlertSettingsRefused(message, field="ends_at")
 
 
 def _checked_silence_reason(reason: str) -> str:
@@ -294,12 +287,12 @@ def _checked_silence_reason(reason: str) -> str:
     :raises AlertSettingsRefused: if it is empty or too long.
     """
     if not reason.strip() or len(reason) > _LONGEST_REASON:
-        message = Reason(
+        raise AlertSettingsRefused(
             "silence.reason.invalid_length",
             "enter a reason of 1 to {limit} characters; it is stored in the history",
             limit=_LONGEST_REASON,
+            field="reason",
         )
-        raise AlertSettingsRefused(message, field="reason")
     return reason.strip()
 
 
@@ -351,12 +344,12 @@ def alert_receiver_create(*, request: AlertReceiverRequest, actor: User) -> Aler
     require_fleet_operator(actor)
     _check_receiver(request)
     if AlertReceiver.objects.count() >= MOST_RECEIVERS:
-        message = Reason(
+        raise AlertSettingsRefused(
             "receiver.limit.reached",
             "the maximum of {limit} receivers is reached; delete one that is no longer needed",
             limit=MOST_RECEIVERS,
+            field="name",
         )
-        raise AlertSettingsRefused(message, field="name")
     try:
         with transaction.atomic():
             receiver = AlertReceiver.objects.create(
@@ -371,22 +364,22 @@ def alert_receiver_create(*, request: AlertReceiverRequest, actor: User) -> Aler
             )
             _audit_receiver(receiver, actor=actor, action="alert_receiver.create")
     except IntegrityError:
-        message = Reason(
+        raise AlertSettingsRefused(
             "receiver.name.already_exists",
             "a receiver named {name} already exists; choose another name",
             name=request.name.strip(),
-        )
-        raise AlertSettingsRefused(message, field="name") from None
+            field="name",
+        ) from None
     return receiver
 
 
 def _check_receiver(request: AlertReceiverRequest) -> None:
     if not request.name.strip():
-        raise AlertSettingsRefused(Reason("name.value.missing", "enter a name"), field="name")
+        raise AlertSettingsRefused("name.value.missing", "enter a name", field="name")
     if request.kind is not ReceiverKind.EMAIL:
         if not request.url:
             raise AlertSettingsRefused(
-                Reason("receiver.url.missing", "enter the URL of the receiver"), field="url"
+                "receiver.url.missing", "enter the URL of the receiver", field="url"
             )
         try:
             configured_outbound().check(request.url)
@@ -395,23 +388,21 @@ def _check_receiver(request: AlertReceiverRequest) -> None:
         return
     if not request.addresses or len(request.addresses) > MOST_ADDRESSES:
         raise AlertSettingsRefused(
-            Reason(
-                "receiver.addresses.invalid_count",
-                "enter 1 to {limit} e-mail addresses",
-                limit=MOST_ADDRESSES,
-            ),
+            "receiver.addresses.invalid_count",
+            "enter 1 to {limit} e-mail addresses",
+            limit=MOST_ADDRESSES,
             field="addresses",
         )
     for address in request.addresses:
         try:
             validate_email(address)
         except ValidationError:
-            message = Reason(
+            raise AlertSettingsRefused(
                 "receiver.address.invalid",
                 "{address} is not an e-mail address; write name@example.com",
                 address=repr(address[:80]),
-            )
-            raise AlertSettingsRefused(message, field="addresses") from None
+                field="addresses",
+            ) from None
 
 
 @transaction.atomic
@@ -448,9 +439,8 @@ def alert_receiver_test(*, receiver: AlertReceiver, actor: User, at: datetime) -
     require_fleet_operator(actor)
     if not receiver.active:
         raise AlertSettingsRefused(
-            Reason(
-                "notification.test.paused", "notifications are paused; resume them before the test"
-            ),
+            "notification.test.paused",
+            "notifications are paused; resume them before the test",
             field="active",
         )
     notice = AlertNotice.objects.create(
@@ -467,12 +457,12 @@ def alert_route_create(*, request: AlertRouteRequest, actor: User) -> AlertRoute
     """
     require_fleet_operator(actor)
     if AlertRoute.objects.count() >= MOST_ROUTES:
-        message = Reason(
+        raise AlertSettingsRefused(
             "notification_route.limit.reached",
             "the maximum of {limit} routes is reached; delete one that is no longer needed",
             limit=MOST_ROUTES,
+            field="name",
         )
-        raise AlertSettingsRefused(message, field="name")
     return _route_save(AlertRoute(), request=request, actor=actor, action="alert_route.create")
 
 
@@ -488,19 +478,18 @@ def _route_save(
     route: AlertRoute, *, request: AlertRouteRequest, actor: User, action: str
 ) -> AlertRoute:
     if not request.name.strip():
-        raise AlertSettingsRefused(Reason("name.value.missing", "enter a name"), field="name")
+        raise AlertSettingsRefused("name.value.missing", "enter a name", field="name")
     if not request.receivers:
         raise AlertSettingsRefused(
-            Reason("notification_route.receivers.missing", "choose at least one receiver"),
+            "notification_route.receivers.missing",
+            "choose at least one receiver",
             field="receivers",
         )
     if len(request.matchers) > MOST_MATCHERS:
         raise AlertSettingsRefused(
-            Reason(
-                "notification_route.matchers.too_many",
-                "enter at most {limit} matchers",
-                limit=MOST_MATCHERS,
-            ),
+            "notification_route.matchers.too_many",
+            "enter at most {limit} matchers",
+            limit=MOST_MATCHERS,
             field="matchers",
         )
     try:
@@ -523,12 +512,12 @@ def _route_save(
                 enabled=route.enabled,
             )
     except IntegrityError:
-        message = Reason(
+        raise AlertSettingsRefused(
             "notification_route.name.already_exists",
             "a route named {name} already exists; choose another name",
             name=request.name.strip(),
-        )
-        raise AlertSettingsRefused(message, field="name") from None
+            field="name",
+        ) from None
     return route
 
 
@@ -557,18 +546,11 @@ def alert_delivery_record(
     if row is None or row.state != DeliveryState.WAITING:
         return
     row.status, row.error = outcome.status, outcome.error
-    row.tries += 1
-    if not outcome.error:
-        row.state = DELIVERY.after(DeliveryState.WAITING, DeliveryEvent.ARRIVE)
-        row.ended_at = outcome.at
-    else:
-        pause = delivery_retry_pause(tries=row.tries, spread=spread)
-        if pause is None or outcome.final or delivery.notice.kind == NoticeKind.TEST:
-            row.state = DELIVERY.after(DeliveryState.WAITING, DeliveryEvent.GIVE_UP)
-            row.ended_at = outcome.at
-        else:
-            row.next_try_at = outcome.at + pause
-    row.save(update_fields=["state", "tries", "status", "error", "next_try_at", "ended_at"])
+    trial = delivery.notice.kind == NoticeKind.TEST
+    row.record_attempt(
+        error=outcome.error, at=outcome.at, spread=spread, final=outcome.final or trial
+    )
+    row.save()
     AlertReceiver.objects.filter(pk=row.receiver_id).update(
         tried_at=outcome.at, last_error=outcome.error
     )

@@ -16,13 +16,13 @@ from django.db import transaction
 from typing_extensions import TypedDict
 
 from apps.fleet.models import Card, Node
-from apps.monitoring.models import Isolation, IsolationTransition
+from apps.monitoring.models import Isolation
+from apps.monitoring.services.isolations import isolation_transition
 from controlplane.domain.common.accelerators import CardState, Chip, ChipKind, Dtype
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.common.resources import Millicpu, Resources
-from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
+from controlplane.domain.health.isolations import IsolationEvent, IsolationState
 from controlplane.outbox.messages import publish_message
-from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import ClusterAdapter, ObservedLaunch
 from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
@@ -44,7 +44,7 @@ _TAIL_BYTES = 64 * 1024
 _NOTHING_RUNS = frozenset({"simulated"})
 
 
-class BurnInImpossible(Exception):
+class BurnInImpossible(ReasonedError):
     """No program can test the card there; the message says why. A user has to decide."""
 
 
@@ -66,18 +66,13 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
     """
     if node.cluster.kind in _NOTHING_RUNS:
         raise BurnInImpossible(
-            Reason(
-                "burn_in.cluster.not_supported",
-                "a cluster of kind {kind} does not run workloads",
-                kind=node.cluster.kind,
-            )
+            "burn_in.cluster.not_supported",
+            "a cluster of kind {kind} does not run workloads",
+            kind=node.cluster.kind,
         )
     if any(card.parent_id is not None and card.state != CardState.UNKNOWN for card in cards):
         raise BurnInImpossible(
-            Reason(
-                "burn_in.card.partitioned",
-                "a card that is partitioned into slices cannot be tested",
-            )
+            "burn_in.card.partitioned", "a card that is partitioned into slices cannot be tested"
         )
     whole = sorted((card for card in cards if card.parent_id is None), key=lambda card: card.index)
     chips = {card.chip for card in whole}
@@ -90,16 +85,14 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
     chip = adapter_registry.chip_by_name(chips.pop())
     if chip is None:
         raise BurnInImpossible(
-            Reason("burn_in.chip.unknown", "no plug-in supports chip {chip}", chip=whole[0].chip)
+            "burn_in.chip.unknown", "no plug-in supports chip {chip}", chip=whole[0].chip
         )
     engine = adapter_registry.engine_by_name(_ENGINE)
     if wrong := engine.unsupported_reason(EngineTask.EVALUATE, chip):
         raise BurnInImpossible(
-            Reason(
-                "burn_in.chip.not_supported",
-                "the burn-in program does not run on this chip: {reason}",
-                reason=wrong,
-            )
+            "burn_in.chip.not_supported",
+            "the burn-in program does not run on this chip: {reason}",
+            reason=wrong,
         )
     launch = engine.render(
         RenderRequest(
@@ -254,15 +247,7 @@ def burn_in_begin(*, row: Isolation, at: datetime) -> None:
     changes: dict[str, Any] = {"burn_ins": row.burn_ins, "evidence": evidence}
     changes |= {"tested_at": at, "test_asked_at": None, "proved_at": None}
     reason = Reason("burn_in.run.started", "burn-in run {number}", number=row.burn_ins)
-    apply_transition(
-        row,
-        ISOLATION,
-        IsolationEvent.TEST,
-        into=IsolationTransition,
-        at=at,
-        reason=reason,
-        **changes,
-    )
+    isolation_transition(row, IsolationEvent.TEST, at=at, reason=reason, **changes)
 
 
 @transaction.atomic
@@ -274,17 +259,8 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
     """
     evidence = _burn_in_evidence(row, result)
     if not result.passed:
-        apply_transition(
-            row,
-            ISOLATION,
-            IsolationEvent.FAIL,
-            into=IsolationTransition,
-            at=at,
-            reason=Reason(
-                "burn_in.run.failed", "the burn-in failed: {reason}", reason=result.message
-            ),
-            evidence=evidence,
-        )
+        reason = Reason("burn_in.run.failed", "the burn-in failed: {reason}", reason=result.message)
+        isolation_transition(row, IsolationEvent.FAIL, at=at, reason=reason, evidence=evidence)
         publish_message("isolation.unproved", isolation_uid=row.uid)
         return
     # A burn-in that began meanwhile is not proved by what an earlier one found.
@@ -300,15 +276,7 @@ def burn_in_revoke_pass(*, row: Isolation, reason: str, at: datetime) -> None:
 
     :raises IllegalTransition: if it is no longer being tested.
     """
-    apply_transition(
-        row,
-        ISOLATION,
-        IsolationEvent.FAIL,
-        into=IsolationTransition,
-        at=at,
-        reason=reason,
-        proved_at=None,
-    )
+    isolation_transition(row, IsolationEvent.FAIL, at=at, reason=reason, proved_at=None)
     publish_message("isolation.unproved", isolation_uid=row.uid)
 
 

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import card_availability
-from apps.monitoring.models import Decision, Fault
+from apps.monitoring.models import Decision, Fault, Place
 from apps.monitoring.services.isolations import (
     GRACE,
     IsolationRequest,
@@ -161,7 +161,7 @@ def _suppress_ambiguous_restarts(
         id(each): each
         for each in decided
         if each.action in _RESTARTED and each.card and not each.held_back
-        if _card_of_known_claim(each, context) is None
+        if _place_of_known_claim(each, context)[1] is None
     }
     holders = _claims_by_decision(list(unclear.values()), context, at=at)
     return [
@@ -172,10 +172,11 @@ def _suppress_ambiguous_restarts(
     ]
 
 
-def _card_of_known_claim(each: HealthDecision, context: _DecisionContext) -> Card | None:
-    """Of whose holder it speaks; None where it is any card of the node, for its plug-in chose who has which."""
-    bound = context.nodes[each.node].cluster.binding == Cluster.BindingMode.NODE
-    return None if bound else context.card_of.get(each.card)
+def _place_of_known_claim(each: HealthDecision, context: _DecisionContext) -> Place:
+    """Of whose holder it speaks; the node where it is any card of it, for its plug-in chose who has which."""
+    node = context.nodes[each.node]
+    bound = node.cluster.binding == Cluster.BindingMode.NODE
+    return node.pk, None if bound or not each.card else context.card_of[each.card].pk
 
 
 def _format_card_count(count: int) -> str:
@@ -254,9 +255,7 @@ def _evict_claims(
         reasons = {
             card.pk: each.reason
             for each in those
-            for card in cards_isolated_with(
-                context.nodes[each.node], _card_of_known_claim(each, context), context.cards
-            )
+            for card in cards_isolated_with(_place_of_known_claim(each, context), context.cards)
         }
         nodes = {each.node: each.reason for each in those if not each.card}
         claims_evict(cards=reasons, nodes=nodes, grace=GRACE, at=at, kinds=kinds)

@@ -13,11 +13,6 @@ from apps.accounts.models import User
 from apps.accounts.services import record_audit_entry
 from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import HealthPolicy, HealthRule
-from apps.monitoring.selectors.health_snapshots import (
-    HealthPolicyState,
-    decision_policy_json,
-    policy_state_of,
-)
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, describe_findings
 from controlplane.domain.health.decisions import DecisionPolicy
@@ -148,7 +143,7 @@ def health_policy_change(
     at: datetime,
     automatic: bool | None = None,
     settings: Mapping[str, float] | None = None,
-) -> HealthPolicyState:
+) -> HealthPolicy:
     """Change what is named, leave the rest as it is; what holds from now on.
 
     :param settings: fields of ``DecisionPolicy``; durations in seconds, shares in thousandths.
@@ -159,25 +154,23 @@ def health_policy_change(
     row, _ = HealthPolicy.objects.select_for_update().get_or_create(
         id=1, defaults={"changed_at": at}
     )
-    before = policy_state_of(row)
-    policy = _with_policy_settings(before.policy, settings or {})
-    row.settings = decision_policy_json(policy)
-    row.automatic = before.automatic if automatic is None else automatic
+    before = row.policy
+    row.settings = _with_policy_settings(before, settings or {}).as_settings()
+    row.automatic = row.automatic if automatic is None else automatic
     row.changed_by, row.changed_at = actor, at
     row.save()
-    after = policy_state_of(row)
     record_audit_entry(
         actor=actor,
         action="health_policy.change",
         name="health policy",
-        automatic=after.automatic,
+        automatic=row.automatic,
         **{
             name: value
             for name, value in row.settings.items()
-            if value != decision_policy_json(before.policy)[name]
+            if value != before.as_settings()[name]
         },
     )
-    return after
+    return row
 
 
 def _with_policy_settings(policy: DecisionPolicy, settings: Mapping[str, float]) -> DecisionPolicy:

@@ -16,12 +16,12 @@ from apps.accounts.services import record_audit_entry
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import require_fleet_operator
 from apps.fleet.services import card_availability
-from apps.monitoring.models import Fault, Isolation, IsolationTransition
+from apps.monitoring.models import Fault, Isolation, IsolationTransition, Place
 from apps.quotas.models import Allocation, Claim
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.services import claims_evict
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.outbox.messages import publish_messages
@@ -37,7 +37,7 @@ GRACE = timedelta(seconds=30)
 MOST_AT_ONCE = 500
 
 
-class IsolationRefused(Exception):
+class IsolationRefused(ReasonedError):
     """The card or node cannot be isolated or released; the message says why and what to do."""
 
 
@@ -57,7 +57,7 @@ class IsolationRequest:
     grace: timedelta = GRACE
 
     @property
-    def place(self) -> tuple[int, int | None]:
+    def place(self) -> Place:
         return (self.node.pk, self.card.pk if self.card else None)
 
 
@@ -81,7 +81,7 @@ def isolations_begin(
         # On the objects, so that the next order about the same cards sees it.
         stricter = [
             card
-            for card in cards_isolated_with(order.node, order.card, of_node[order.node.pk])
+            for card in cards_isolated_with(order.place, of_node[order.node.pk])
             if card_availability.withhold_card_from_scheduling(
                 card, state=order.state, reason=order.reason
             )
@@ -100,7 +100,7 @@ def isolations_begin(
     return [isolation for _, isolation in begun]
 
 
-def open_isolations_at(*, nodes: Iterable[int]) -> dict[tuple[int, int | None], Isolation]:
+def open_isolations_at(*, nodes: Iterable[int]) -> dict[Place, Isolation]:
     """Open isolations of those nodes, by (node, card), locked."""
     rows = Isolation.objects.select_for_update(no_key=True, of=("self",)).filter(
         node__in=list(nodes), ended_at=None
@@ -108,11 +108,12 @@ def open_isolations_at(*, nodes: Iterable[int]) -> dict[tuple[int, int | None], 
     return {(row.node_id, row.card_id): row for row in rows.order_by("pk")}
 
 
-def cards_isolated_with(node: Node, card: Card | None, cards: Iterable[Card]) -> list[Card]:
+def cards_isolated_with(place: Place, cards: Iterable[Card]) -> list[Card]:
     """What goes with it: the card and its slices, or all cards of the node."""
+    node, card = place
     if card is None:
-        return [each for each in cards if each.node_id == node.pk]
-    return [each for each in cards if card.pk in (each.pk, each.parent_id)]
+        return [each for each in cards if each.node_id == node]
+    return [each for each in cards if card in (each.pk, each.parent_id)]
 
 
 def _group_cards_by_node(cards: Iterable[Card]) -> Mapping[int, list[Card]]:
@@ -123,9 +124,7 @@ def _group_cards_by_node(cards: Iterable[Card]) -> Mapping[int, list[Card]]:
     return of_node
 
 
-def _is_covered_by_node(
-    order: IsolationRequest, standing: Mapping[tuple[int, int | None], Isolation]
-) -> bool:
+def _is_covered_by_node(order: IsolationRequest, standing: Mapping[Place, Isolation]) -> bool:
     """Whether the card belongs to a node that is isolated itself; a whole node has a row of its own."""
     return order.card is not None and (order.node.pk, None) in standing
 
@@ -177,7 +176,7 @@ def _evict_workloads(
     reasons = {
         card.pk: order.reason
         for order in stopping
-        for card in cards_isolated_with(order.node, order.card, of_node[order.node.pk])
+        for card in cards_isolated_with(order.place, of_node[order.node.pk])
     }
     nodes = {order.node.uid: order.reason for order in stopping if order.card is None}
     if reasons or nodes:
@@ -194,6 +193,15 @@ def _transition_isolations(
 ) -> None:
     steps = [RowTransition(row=row, reason=reason, changes=changes) for row in rows]
     apply_transitions(steps, ISOLATION, event, into=IsolationTransition, at=at)
+
+
+def isolation_transition(
+    row: Isolation, event: IsolationEvent, *, at: datetime, reason: str, **changes: Any
+) -> None:
+    """:raises IllegalTransition: if the event does not apply to its state."""
+    apply_transition(
+        row, ISOLATION, event, into=IsolationTransition, at=at, reason=reason, **changes
+    )
 
 
 # -- Release --
@@ -214,20 +222,11 @@ def isolations_end(
         card.pk
         for place, other in standing.items()
         if other.pk not in ending
-        for card in cards_covered_by_isolation(other, cards)
+        for card in cards_isolated_with(place, cards)
     }
     for row in rows:
-        apply_transition(
-            row,
-            ISOLATION,
-            event,
-            into=IsolationTransition,
-            at=at,
-            reason=reason,
-            actor=actor,
-            ended_at=at,
-        )
-    free = {card.pk: card for row in rows for card in cards_covered_by_isolation(row, cards)}
+        isolation_transition(row, event, at=at, reason=reason, actor=actor, ended_at=at)
+    free = {card.pk: card for row in rows for card in cards_isolated_with(row.place, cards)}
     card_availability.cards_return_to_service(
         cards=[card for pk, card in free.items() if pk not in still_out]
     )
@@ -236,13 +235,6 @@ def isolations_end(
         uncordon=[row.node_id for row in rows if row.cordoned_node],
     )
     publish_messages("isolation.ended", ({"isolation_uid": row.uid} for row in rows))
-
-
-def cards_covered_by_isolation(row: Isolation, cards: Iterable[Card]) -> list[Card]:
-    """``covered`` for an existing isolation."""
-    if row.card_id is None:
-        return [card for card in cards if card.node_id == row.node_id]
-    return [card for card in cards if row.card_id in (card.pk, card.parent_id)]
 
 
 # -- Requests of users --
@@ -270,12 +262,10 @@ def isolations_request(
     require_isolation_reason(reason)
     if not 1 <= len(nodes) + len(cards) <= MOST_AT_ONCE:
         raise IsolationRefused(
-            Reason(
-                "isolation.request.invalid_count",
-                "select 1 to {limit} cards and nodes, got {count}",
-                limit=MOST_AT_ONCE,
-                count=len(nodes) + len(cards),
-            )
+            "isolation.request.invalid_count",
+            "select 1 to {limit} cards and nodes, got {count}",
+            limit=MOST_AT_ONCE,
+            count=len(nodes) + len(cards),
         )
     those = list(Node.objects.filter(uid__in=nodes).select_related("cluster").order_by("uid"))
     single = list(
@@ -284,11 +274,9 @@ def isolations_request(
     known = {each.uid for each in (*those, *single)}
     if unknown := sorted({*nodes, *cards} - known):
         raise IsolationRefused(
-            Reason(
-                "isolation.request.not_found",
-                "node or card {uid} does not exist; it may have been removed",
-                uid=repr(unknown[0]),
-            )
+            "isolation.request.not_found",
+            "node or card {uid} does not exist; it may have been removed",
+            uid=repr(unknown[0]),
         )
     places: dict[tuple[Node, Card | None], str] = {(node, None): reason for node in those}
     for card in single:
@@ -394,7 +382,7 @@ def require_isolation_reason(reason: str) -> None:
     """:raises IsolationRefused: without one."""
     if not reason.strip():
         raise IsolationRefused(
-            Reason("isolation.reason.missing", "enter a reason; it is stored in the history")
+            "isolation.reason.missing", "enter a reason; it is stored in the history"
         )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +10,7 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.accounts.selectors import PermissionRefused, is_company_administrator
 from apps.accounts.services import record_audit_entry
-from apps.fleet.models import Cluster, Node
+from apps.fleet.models import Node
 from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import Isolation, Rollout, RolloutNode
 from apps.monitoring.services.isolations import (
@@ -45,37 +43,20 @@ class MaintenanceRolloutRefused(FieldRefused):
     """It cannot be like that; ``field`` is what is wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceRolloutRequest:
-    """The requested rollout."""
-
-    name: str
-    cluster: Cluster
-    #: Labels that a node must have; ``name`` matches the node's name.
-    labels: Mapping[str, str]
-    argv: tuple[str, ...] = ()
-    image: str = ""
-    run_within: int = 600
-    burn_in: bool = True
-    parallel: int = 1
-    #: The label whose values are the failure domains; empty: the network's, the outermost first.
-    domain_label: str = ""
-
-
-def rollout_nodes(request: MaintenanceRolloutRequest) -> list[tuple[str, Node]]:
+def rollout_nodes(rollout: Rollout) -> list[tuple[str, Node]]:
     """The selected nodes, each with its failure domain, in the order of the batches.
 
     Nodes that are isolated already are skipped.
     """
     out = Isolation.objects.filter(ended_at=None, card=None).values("node")
-    rows = Node.objects.filter(cluster=request.cluster, cordoned=False).exclude(pk__in=out)
-    wanted = dict(request.labels)
+    rows = Node.objects.filter(cluster=rollout.cluster, cordoned=False).exclude(pk__in=out)
+    wanted = dict(rollout.labels)
     if name := wanted.pop("name", ""):
         rows = rows.filter(name=name)
     if wanted:
         rows = rows.filter(labels__contains=wanted)
     found = [
-        (_failure_domain_of_node(node, request.domain_label), node)
+        (_failure_domain_of_node(node, rollout.domain_label), node)
         for node in rows.order_by("name")
     ]
     return sorted(found, key=lambda each: (each[0], each[1].name))
@@ -88,20 +69,19 @@ def _failure_domain_of_node(node: Node, label: str) -> str:
 
 
 @transaction.atomic
-def maintenance_rollout_begin(
-    *, request: MaintenanceRolloutRequest, actor: User, at: datetime
-) -> Rollout:
-    """Create the rollout; its first nodes are isolated in the next run of the controller.
+def maintenance_rollout_begin(*, rollout: Rollout, actor: User, at: datetime) -> None:
+    """Save the rollout; its first nodes are isolated in the next run of the controller.
 
+    :param rollout: not saved yet; ``created_by`` is the actor.
     :raises PermissionRefused: unless ``actor`` operates the fleet; for a command on this machine, unless they
         administer the company.
     :raises MaintenanceRolloutRefused: if a field is invalid, or no node is selected.
     """
     require_fleet_operator(actor)
-    _check_rollout_request(request)
+    _check_rollout(rollout)
     if (
-        request.argv
-        and request.cluster.kind == _OWN_MACHINE
+        rollout.argv
+        and rollout.cluster.kind == _OWN_MACHINE
         and not is_company_administrator(actor)
     ):
         raise PermissionRefused(
@@ -111,77 +91,56 @@ def maintenance_rollout_begin(
                 "host; leave the command out, or ask an administrator",
             )
         )
-    nodes = rollout_nodes(request)
+    nodes = rollout_nodes(rollout)
     if not 1 <= len(nodes) <= MOST_NODES:
         raise MaintenanceRolloutRefused(
-            Reason(
-                "maintenance_rollout.labels.invalid_node_count",
-                "the labels select {nodes} usable nodes; choose labels that select 1 to {limit}",
-                nodes=len(nodes),
-                limit=MOST_NODES,
-            ),
+            "maintenance_rollout.labels.invalid_node_count",
+            "the labels select {nodes} usable nodes; choose labels that select 1 to {limit}",
+            nodes=len(nodes),
+            limit=MOST_NODES,
             field="labels",
         )
-    rollout = Rollout.objects.create(
-        name=request.name.strip(),
-        cluster=request.cluster,
-        labels=dict(request.labels),
-        domain_label=request.domain_label,
-        argv=list(request.argv),
-        image=request.image,
-        run_within=request.run_within,
-        burn_in=request.burn_in,
-        parallel=request.parallel,
-        created_by=actor,
-    )
+    rollout.name, rollout.created_by = rollout.name.strip(), actor
+    rollout.save()
     RolloutNode.objects.bulk_create(
         RolloutNode(rollout=rollout, node=node, domain=domain, changed_at=at)
         for domain, node in nodes
     )
     _audit_rollout(
-        rollout, actor=actor, action="rollout.begin", nodes=len(nodes), argv=list(request.argv)
+        rollout, actor=actor, action="rollout.begin", nodes=len(nodes), argv=rollout.argv
     )
-    return rollout
 
 
-def _check_rollout_request(request: MaintenanceRolloutRequest) -> None:
-    if not request.name.strip():
-        raise MaintenanceRolloutRefused(Reason("name.value.missing", "enter a name"), field="name")
-    if not 1 <= request.parallel <= MOST_PARALLEL:
+def _check_rollout(rollout: Rollout) -> None:
+    if not rollout.name.strip():
+        raise MaintenanceRolloutRefused("name.value.missing", "enter a name", field="name")
+    if not 1 <= rollout.parallel <= MOST_PARALLEL:
         raise MaintenanceRolloutRefused(
-            Reason(
-                "maintenance_rollout.parallel.out_of_range",
-                "{nodes} nodes at the same time is out of range; choose 1 to {limit}",
-                nodes=request.parallel,
-                limit=MOST_PARALLEL,
-            ),
+            "maintenance_rollout.parallel.out_of_range",
+            "{nodes} nodes at the same time is out of range; choose 1 to {limit}",
+            nodes=rollout.parallel,
+            limit=MOST_PARALLEL,
             field="parallel",
         )
-    if len(request.argv) > MOST_ARGUMENTS or any(not word or "\0" in word for word in request.argv):
+    if len(rollout.argv) > MOST_ARGUMENTS or any(not word or "\0" in word for word in rollout.argv):
         raise MaintenanceRolloutRefused(
-            Reason(
-                "maintenance_rollout.command.invalid",
-                "a command must have at most {limit} arguments, none of them empty",
-                limit=MOST_ARGUMENTS,
-            ),
+            "maintenance_rollout.command.invalid",
+            "a command must have at most {limit} arguments, none of them empty",
+            limit=MOST_ARGUMENTS,
             field="argv",
         )
-    if not 1 <= request.run_within <= LONGEST_RUN:
+    if not 1 <= rollout.run_within <= LONGEST_RUN:
         raise MaintenanceRolloutRefused(
-            Reason(
-                "maintenance_rollout.timeout.out_of_range",
-                "a command timeout of {seconds} seconds is out of range; choose 1 to {limit}",
-                seconds=request.run_within,
-                limit=LONGEST_RUN,
-            ),
+            "maintenance_rollout.timeout.out_of_range",
+            "a command timeout of {seconds} seconds is out of range; choose 1 to {limit}",
+            seconds=rollout.run_within,
+            limit=LONGEST_RUN,
             field="run_within",
         )
-    if not request.argv and not request.burn_in:
+    if not rollout.argv and not rollout.burn_in:
         raise MaintenanceRolloutRefused(
-            Reason(
-                "maintenance_rollout.action.missing",
-                "a rollout requires a command, a burn-in, or both",
-            ),
+            "maintenance_rollout.action.missing",
+            "a rollout requires a command, a burn-in, or both",
             field="argv",
         )
 

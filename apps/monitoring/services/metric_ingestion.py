@@ -39,7 +39,7 @@ from apps.telemetry.services.metric_batches import (
     readings_store,
 )
 from apps.telemetry.services.metric_storage import hours_lock_against_aggregation, start_of_hour
-from controlplane.domain.common.reasons import FieldRefused, Reason
+from controlplane.domain.common.reasons import FieldRefused, Reason, ReasonedError
 from controlplane.domain.common.topology import SERIES, card_locality
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from controlplane.domain.telemetry.metric_batches import MetricBatch
@@ -120,7 +120,7 @@ class MetricPushOutdated(MetricPushRefused):
     """A batch that was measured too long ago, and with it every one from before."""
 
 
-class MetricPushBusy(Exception):
+class MetricPushBusy(ReasonedError):
     """A batch that came behind cannot be kept now; it can be sent again."""
 
 
@@ -184,31 +184,29 @@ def metric_push_record(*, token: NodeToken, push: MetricPush, at: datetime) -> S
         if not isinstance(error.__cause__, LockNotAvailable):
             raise
         raise MetricPushBusy(
-            Reason(
-                "telemetry_source.push.busy",
-                "other requests are changing the same cards; send the batch again shortly",
-            )
+            "telemetry_source.push.busy",
+            "other requests are changing the same cards; send the batch again shortly",
         ) from None
 
 
 def _require_recent_measurement_time(measured_at: datetime, *, at: datetime) -> None:
     reported, now = measured_at.isoformat(), at.isoformat()
     if measured_at > at + AHEAD:
-        message = Reason(
+        raise MetricPushRefused(
             "telemetry_source.time.in_future",
             "{reported} is more than a minute ahead of {now}; check the clock of the node",
             reported=reported,
             now=now,
+            field="X-Ninefold-At",
         )
-        raise MetricPushRefused(message, field="X-Ninefold-At")
     if measured_at < at - OLD:
-        message = Reason(
+        raise MetricPushOutdated(
             "telemetry_source.time.too_old",
             "{reported} is more than a day behind {now}; check the clock of the node",
             reported=reported,
             now=now,
+            field="X-Ninefold-At",
         )
-        raise MetricPushOutdated(message, field="X-Ninefold-At")
 
 
 @transaction.atomic

@@ -39,7 +39,7 @@ from apps.monitoring.selectors.alerts import (
 )
 from apps.monitoring.selectors.rule_samples import AlertRuleTrial, alert_rule_dry_run
 from apps.monitoring.services import alerts as services
-from apps.monitoring.services.alerts import AlertSettingsRefused, AlertSilenceRequest
+from apps.monitoring.services.alerts import AlertSettingsRefused
 from apps.monitoring.web.alert_forms import (
     RECEIVER_LABELS,
     AlertReceiverForm,
@@ -50,15 +50,18 @@ from apps.monitoring.web.alert_forms import (
 )
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.rules import parse_rule
-from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.rules.conditions import RuleInvalid, RuleState
-from controlplane.web.forms import StyledForm, submitted_data
-from controlplane.web.pages import PageTab, render_page, row_action_view
-from controlplane.web.reasons import render_reason
+from controlplane.domain.rules.conditions import RuleState
+from controlplane.web.forms import submitted_data
+from controlplane.web.pages import (
+    PageTab,
+    render_form,
+    render_page,
+    row_action_view,
+    save_form,
+)
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 M = TypeVar("M", bound=Model)
-Saved = TypeVar("Saved")
 
 
 def _finder(rows: Callable[[User], QuerySet[M]]) -> Callable[[AuthenticatedRequest, str], M]:
@@ -76,29 +79,6 @@ _find_rule = _finder(selectors.alert_rules_visible)
 _find_silence = _finder(selectors.silences_visible)
 _find_receiver = _finder(selectors.receivers_visible)
 _find_route = _finder(selectors.alert_routes_visible)
-
-
-def _save_form(form: StyledForm, save: Callable[[], Saved]) -> Saved | None:
-    """Save what a valid form contains; None if it is not valid, with the reasons at its fields."""
-    if not form.is_bound or not form.is_valid():
-        return None
-    try:
-        return save()
-    except RuleInvalid as invalid:
-        findings = invalid.findings
-    except AlertSettingsRefused as refusal:
-        findings = (FieldFinding(field=refusal.field, message=str(refusal)),)
-    form.add_findings(
-        FieldFinding(field=one.field, message=render_reason(one.message)) for one in findings
-    )
-    return None
-
-
-def _render_form(
-    request: AuthenticatedRequest, template: str, form: StyledForm, **context: object
-) -> HttpResponse:
-    status = 422 if form.is_bound else 200
-    return render(request, template, {"form": form, **context}, status=status)
 
 
 def alert_tabs(current: str, *, firing: int | None = None) -> list[PageTab]:
@@ -282,20 +262,21 @@ def silence_new(request: AuthenticatedRequest) -> HttpResponse:
     form, now = SilenceForm(submitted_data(request)), timezone.now()
 
     def save() -> AlertSilence:
-        silence = AlertSilenceRequest(
+        return services.silence_create(
             name=form.cleaned_data["name"],
             matchers=non_empty_lines(form.cleaned_data["matchers"]),
             ends_at=now + form.length,
             reason=form.cleaned_data["reason"],
+            actor=request.user,
+            at=now,
         )
-        return services.silence_create(request=silence, actor=request.user, at=now)
 
-    if _save_form(form, save):
+    if save_form(form, save):
         messages.success(
             request, _("Alert silenced. Notifications resume when the silence expires.")
         )
         return redirect("alert-silences")
-    return _render_form(request, "monitoring/alert_silence_new.html", form)
+    return render_form(request, "monitoring/alert_silence_new.html", form)
 
 
 @row_action_view(load=_find_silence, page="alert-silences", listed=True)
@@ -355,12 +336,12 @@ def _edit_alert_rule(request: AuthenticatedRequest, row: AlertRule | None) -> Ht
         return alert_rule_dry_run(parse_rule({**form.document(), **name}), at=at)
 
     if form.is_bound and "check" in request.GET:
-        context = {"trial": _save_form(form, try_rule), "form": form, "rule": row}
+        context = {"trial": save_form(form, try_rule), "form": form, "rule": row}
         return render(request, "monitoring/alert_rule.html#trial", context)
-    if saved := _save_form(form, save):
+    if saved := save_form(form, save):
         messages.success(request, _("Alert rule saved. It applies from the next evaluation."))
         return redirect("alert-rule", saved.uid)
-    return _render_form(request, "monitoring/alert_rule.html", form, rule=row)
+    return render_form(request, "monitoring/alert_rule.html", form, rule=row)
 
 
 @row_action_view(load=_find_rule, page="alert-rules", listed=True, refusals=(AlertSettingsRefused,))
@@ -406,12 +387,12 @@ def alert_receiver_new_view(request: AuthenticatedRequest) -> HttpResponse:
     def save() -> AlertReceiver:
         return services.alert_receiver_create(request=form.to_request(), actor=request.user)
 
-    if _save_form(form, save):
+    if save_form(form, save):
         messages.success(
             request, _("Alert receiver created. Send a test notification to verify it.")
         )
         return redirect("alert-routes")
-    return _render_form(request, "monitoring/alert_receiver_new.html", form)
+    return render_form(request, "monitoring/alert_receiver_new.html", form)
 
 
 _receiver_action = row_action_view(
@@ -460,10 +441,10 @@ def _edit_alert_route(request: AuthenticatedRequest, row: AlertRoute | None) -> 
             return services.alert_route_create(request=form.to_request(), actor=request.user)
         return services.alert_route_change(route=row, request=form.to_request(), actor=request.user)
 
-    if _save_form(form, save):
+    if save_form(form, save):
         messages.success(request, _("Notification route saved."))
         return redirect("alert-routes")
-    return _render_form(request, "monitoring/alert_route.html", form, route=row)
+    return render_form(request, "monitoring/alert_route.html", form, route=row)
 
 
 @row_action_view(load=_find_route, page="alert-routes", listed=True)

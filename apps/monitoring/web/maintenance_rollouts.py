@@ -24,13 +24,9 @@ from apps.fleet.selectors import clusters_with_counts, require_fleet_operator
 from apps.monitoring.models import Rollout
 from apps.monitoring.selectors.maintenance_rollouts import rollout_batches, rollouts_visible
 from apps.monitoring.services import maintenance_rollouts as services
-from apps.monitoring.services.maintenance_rollouts import (
-    MaintenanceRolloutRefused,
-    MaintenanceRolloutRequest,
-)
 from controlplane.domain.health.maintenance_rollouts import RolloutEvent, RolloutState
-from controlplane.web.forms import StyledForm
-from controlplane.web.pages import render_page, run_action
+from controlplane.web.forms import StyledForm, submitted_data
+from controlplane.web.pages import render_form, render_page, run_action, save_form
 from controlplane.web.reasons import render_reason
 from controlplane.web.tables import ListTable, TableColumn
 
@@ -50,6 +46,7 @@ COLUMNS = (
 
 class MaintenanceRolloutForm(StyledForm):
     more: ClassVar[tuple[str, ...]] = ("domain_label", "run_within", "image")
+    finding_fields: ClassVar[dict[str, str]] = {"argv": "command"}
 
     name = forms.CharField(
         label=gettext_lazy("Name"),
@@ -109,16 +106,16 @@ class MaintenanceRolloutForm(StyledForm):
             labels[name.strip()] = value.strip()
         return labels
 
-    def clean_command(self) -> tuple[str, ...]:
+    def clean_command(self) -> list[str]:
         """:raises ValidationError: for quotes that do not end."""
         try:
-            return tuple(shlex.split(self.cleaned_data["command"]))
+            return shlex.split(self.cleaned_data["command"])
         except ValueError:
             raise forms.ValidationError(_("The command has an unclosed quote.")) from None
 
-    def to_request(self) -> MaintenanceRolloutRequest:
+    def rollout(self) -> Rollout:
         values = dict(self.cleaned_data)
-        return MaintenanceRolloutRequest(argv=values.pop("command"), **values)
+        return Rollout(argv=values.pop("command"), **values)
 
 
 @login_required
@@ -156,24 +153,23 @@ def _find_rollout(request: AuthenticatedRequest, uid: str) -> Rollout:
 @login_required
 def maintenance_rollout_new_view(request: AuthenticatedRequest) -> HttpResponse:
     require_fleet_operator(request.user)
-    bound = request.method == "POST"
-    form = MaintenanceRolloutForm(request.POST if bound else None)
+    form = MaintenanceRolloutForm(submitted_data(request))
     form.model_choice_field("cluster").queryset = clusters_with_counts()
-    if bound and form.is_valid():
-        try:
-            rollout = services.maintenance_rollout_begin(
-                request=form.to_request(), actor=request.user, at=timezone.now()
-            )
-        except MaintenanceRolloutRefused as refusal:
-            name = "command" if refusal.field == "argv" else refusal.field
-            form.add_error(name, render_reason(str(refusal)))
-        except PermissionRefused as refusal:
-            form.add_error("command", render_reason(str(refusal)))
-        else:
-            messages.success(request, _("Maintenance rollout started."))
-            return redirect("rollout", rollout.uid)
-    status = 422 if bound else 200
-    return render(request, "monitoring/maintenance_rollout_new.html", {"form": form}, status=status)
+
+    def save() -> Rollout:
+        rollout, at = form.rollout(), timezone.now()
+        services.maintenance_rollout_begin(rollout=rollout, actor=request.user, at=at)
+        return rollout
+
+    try:
+        rollout = save_form(form, save)
+    except PermissionRefused as refusal:
+        rollout = None
+        form.add_error("command", render_reason(str(refusal)))
+    if rollout is not None:
+        messages.success(request, _("Maintenance rollout started."))
+        return redirect("rollout", rollout.uid)
+    return render_form(request, "monitoring/maintenance_rollout_new.html", form)
 
 
 @login_required

@@ -17,7 +17,8 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
-from apps.monitoring.selectors.health_snapshots import HealthPolicyState, health_policy_state
+from apps.monitoring.models import HealthPolicy
+from apps.monitoring.selectors.health_snapshots import health_policy
 from apps.monitoring.selectors.suppressed_actions import SuppressedPool, suppressed_pools
 from apps.monitoring.services.isolations import IsolationRefused
 from apps.monitoring.services.suppressed_actions import (
@@ -40,7 +41,7 @@ class SuppressedPoolRow:
     """A pool as the page shows it."""
 
     pool: SuppressedPool
-    policy_state: HealthPolicyState
+    policy_row: HealthPolicy
     #: The cost of isolating all of it, formatted.
     costs: str
     #: Addresses: its faults, and the two acts on exactly what is shown.
@@ -54,23 +55,23 @@ class SuppressedPoolRow:
 
     @property
     def automatic(self) -> bool:
-        return self.policy_state.automatic
+        return self.policy_row.automatic
 
     @property
     def allowed(self) -> int:
-        return isolation_limit(self.pool.size, self.policy_state.policy)
+        return isolation_limit(self.pool.size, self.policy_row.policy)
 
     @property
     def share(self) -> str:
-        return f"{self.policy_state.policy.pool_share / 10:g}"
+        return f"{self.policy_row.policy.pool_share / 10:g}"
 
     @property
     def nodes_per_window(self) -> int:
-        return self.policy_state.policy.nodes_per_window
+        return self.policy_row.policy.nodes_per_window
 
     @property
     def minutes(self) -> str:
-        return f"{self.policy_state.policy.window.total_seconds() / 60:g}"
+        return f"{self.policy_row.policy.window.total_seconds() / 60:g}"
 
     @property
     def left_share(self) -> str:
@@ -80,10 +81,10 @@ class SuppressedPoolRow:
 @login_required
 def suppressed_actions(request: AuthenticatedRequest) -> HttpResponse:
     """Pools with suppressed isolations."""
-    policy_state = health_policy_state()
+    policy_row = health_policy()
     context = {
         "rows": [
-            _suppressed_pool_row(pool, policy_state) for pool in suppressed_pools(at=timezone.now())
+            _suppressed_pool_row(pool, policy_row) for pool in suppressed_pools(at=timezone.now())
         ],
         "operates": fleet.is_fleet_operator(request.user),
     }
@@ -158,9 +159,7 @@ def _suppressed_pool_result_message(message: str, done: SuppressedActionsResult)
     return f"{message} {left % {'count': done.left_out}}"
 
 
-def _suppressed_pool_row(
-    pool: SuppressedPool, policy_state: HealthPolicyState
-) -> SuppressedPoolRow:
+def _suppressed_pool_row(pool: SuppressedPool, policy_row: HealthPolicy) -> SuppressedPoolRow:
     shown = {
         "cluster": pool.cluster_uid,
         "chip": pool.chip,
@@ -170,7 +169,7 @@ def _suppressed_pool_row(
     query = urlencode(shown)
     return SuppressedPoolRow(
         pool=pool,
-        policy_state=policy_state,
+        policy_row=policy_row,
         costs=_isolation_cost_label(pool),
         faults=f"{reverse('faults')}?{urlencode({'state': 'new', 'cluster': pool.cluster})}",
         isolate=f"{reverse('held-back-isolate')}?{query}",

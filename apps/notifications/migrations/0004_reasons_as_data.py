@@ -1,7 +1,6 @@
 from django.db import migrations
 
 from controlplane.persistence.earlier_reasons import AlterToReason
-from controlplane.persistence.reasons import ReasonField
 
 
 class Migration(migrations.Migration):
@@ -10,24 +9,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterToReason(
-            model_name="mail",
-            name="error",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="webhook",
-            name="error",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="webhook",
-            name="last_error",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="webhooktry",
-            name="error",
-            field=ReasonField(blank=True, default=str),
-        ),
+        AlterToReason("mail", "error"),
+        AlterToReason("webhook", "error"),
+        AlterToReason("webhook", "last_error"),
+        AlterToReason("webhooktry", "error"),
     ]

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
@@ -269,8 +270,7 @@ def _recipient_time_zone(recipient: User) -> tzinfo:
         return ZoneInfo(settings.TIME_ZONE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotificationKindLabels:
+class NotificationKindLabels(NamedTuple):
     #: The kind, as listed in preferences.
     label: Promise
     #: What happened to ``%(name)s``.
@@ -280,81 +280,63 @@ class NotificationKindLabels:
 
 NOTIFICATION_LABELS: Mapping[NotificationKind, NotificationKindLabels] = {
     NotificationKind.JOB_SUCCEEDED: NotificationKindLabels(
-        label=_("A job has succeeded"), title=_("%(name)s has succeeded"), icon="circle-check"
+        _("A job has succeeded"), _("%(name)s has succeeded"), "circle-check"
     ),
     NotificationKind.JOB_FAILED: NotificationKindLabels(
-        label=_("A job has failed"), title=_("%(name)s has failed"), icon="circle-x"
+        _("A job has failed"), _("%(name)s has failed"), "circle-x"
     ),
     NotificationKind.JOB_CANCELLED: NotificationKindLabels(
-        label=_("A job was cancelled"), title=_("%(name)s was cancelled"), icon="player-stop"
+        _("A job was cancelled"), _("%(name)s was cancelled"), "player-stop"
     ),
     NotificationKind.PIPELINE_SUCCEEDED: NotificationKindLabels(
-        label=_("A pipeline has succeeded"), title=_("%(name)s has succeeded"), icon="circle-check"
+        _("A pipeline has succeeded"), _("%(name)s has succeeded"), "circle-check"
     ),
     NotificationKind.PIPELINE_HELD: NotificationKindLabels(
-        label=_("A pipeline is waiting for approval at a gate"),
-        title=_("%(name)s is waiting for approval at a gate"),
-        icon="hourglass",
+        _("A pipeline is waiting for approval at a gate"),
+        _("%(name)s is waiting for approval at a gate"),
+        "hourglass",
     ),
     NotificationKind.PIPELINE_FAILED: NotificationKindLabels(
-        label=_("A pipeline has failed"), title=_("%(name)s has failed"), icon="circle-x"
+        _("A pipeline has failed"), _("%(name)s has failed"), "circle-x"
     ),
     NotificationKind.PIPELINE_CANCELLED: NotificationKindLabels(
-        label=_("A pipeline was cancelled"), title=_("%(name)s was cancelled"), icon="player-stop"
+        _("A pipeline was cancelled"), _("%(name)s was cancelled"), "player-stop"
     ),
     NotificationKind.DEPLOYMENT_READY: NotificationKindLabels(
-        label=_("A deployment is ready"), title=_("%(name)s is ready"), icon="rocket"
+        _("A deployment is ready"), _("%(name)s is ready"), "rocket"
     ),
     NotificationKind.DEPLOYMENT_DEGRADED: NotificationKindLabels(
-        label=_("A deployment is degraded"),
-        title=_("%(name)s is degraded"),
-        icon="alert-triangle",
+        _("A deployment is degraded"), _("%(name)s is degraded"), "alert-triangle"
     ),
     NotificationKind.DEPLOYMENT_RECOVERED: NotificationKindLabels(
-        label=_("A deployment has recovered"), title=_("%(name)s has recovered"), icon="check"
+        _("A deployment has recovered"), _("%(name)s has recovered"), "check"
     ),
     NotificationKind.MODEL_IMPORTED: NotificationKindLabels(
-        label=_("A model has been imported"),
-        title=_("%(name)s has been imported"),
-        icon="stack-2",
+        _("A model has been imported"), _("%(name)s has been imported"), "stack-2"
     ),
     NotificationKind.MODEL_REFUSED: NotificationKindLabels(
-        label=_("A model could not be imported"),
-        title=_("%(name)s could not be imported"),
-        icon="circle-x",
+        _("A model could not be imported"), _("%(name)s could not be imported"), "circle-x"
     ),
     NotificationKind.CARD_ISOLATED: NotificationKindLabels(
-        label=_("Card or node isolated"),
-        title=_("%(name)s was isolated"),
-        icon="alert-triangle",
+        _("Card or node isolated"), _("%(name)s was isolated"), "alert-triangle"
     ),
     NotificationKind.CARD_UNPROVED: NotificationKindLabels(
-        label=_("A burn-in has failed"),
-        title=_("%(name)s has failed its burn-in"),
-        icon="circle-x",
+        _("A burn-in has failed"), _("%(name)s has failed its burn-in"), "circle-x"
     ),
     NotificationKind.CARD_RETURNED: NotificationKindLabels(
-        label=_("A card or node is in use again"),
-        title=_("%(name)s was returned to service"),
-        icon="check",
+        _("A card or node is in use again"), _("%(name)s was returned to service"), "check"
     ),
     NotificationKind.HEALTH_HELD_BACK: NotificationKindLabels(
-        label=_("Health action requires a decision"),
-        title=_("%(name)s: decision required"),
-        icon="hourglass",
+        _("Health action requires a decision"), _("%(name)s: decision required"), "hourglass"
     ),
     NotificationKind.WEBHOOK_GIVEN_UP: NotificationKindLabels(
-        label=_("Webhook delivery failed"),
-        title=_("Delivery to webhook %(name)s failed"),
-        icon="webhook",
+        _("Webhook delivery failed"), _("Delivery to webhook %(name)s failed"), "webhook"
     ),
     NotificationKind.WEBHOOK_DISABLED: NotificationKindLabels(
-        label=_("A webhook was disabled"),
-        title=_("The webhook %(name)s was disabled"),
-        icon="webhook",
+        _("A webhook was disabled"), _("The webhook %(name)s was disabled"), "webhook"
     ),
     NotificationKind.TEST: NotificationKindLabels(
-        label=_("Test notification"), title=_("Test notification, sent by %(name)s"), icon="send"
+        _("Test notification"), _("Test notification, sent by %(name)s"), "send"
     ),
 }
 

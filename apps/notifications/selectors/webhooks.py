@@ -1,9 +1,7 @@
-"""Queries on webhooks and deliveries; the body and signature of a call."""
+"""Queries on webhooks and deliveries, and the body of a call."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 from datetime import datetime
 
@@ -52,15 +50,17 @@ def webhook_deliveries_visible(user: RequestUser) -> QuerySet[WebhookDelivery]:
     return rows.select_related("event", "webhook__team").prefetch_related(tries).order_by("-id")
 
 
-def due_webhook_deliveries(*, at: datetime) -> QuerySet[WebhookDelivery]:
-    """What should be tried now, the longest overdue first. A webhook that is switched off keeps its own."""
-    return (
+def due_webhook_deliveries(*, at: datetime) -> list[WebhookDelivery]:
+    """The most overdue delivery of each active webhook; webhooks whose last call is the longest ago come first."""
+    rows = (
         WebhookDelivery.objects.filter(
             state=DeliveryState.WAITING, next_try_at__lte=at, webhook__active=True
         )
         .select_related("event__team", "webhook__team", "webhook__created_by")
-        .order_by("next_try_at", "id")
+        .order_by("webhook_id", "next_try_at", "id")
+        .distinct("webhook_id")
     )
+    return sorted(rows, key=lambda row: (row.webhook.tried_at or row.next_try_at, row.pk))
 
 
 def delivery_body(event: Event) -> bytes:
@@ -82,9 +82,3 @@ def delivery_body(event: Event) -> bytes:
     if evidence := event.payload.get("evidence"):
         content["evidence"] = evidence
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def webhook_signature(*, secret: bytes, timestamp: int, body: bytes) -> str:
-    """``sha256=<hex>``: HMAC over the timestamp, a full stop and the body."""
-    message = str(timestamp).encode() + b"." + body
-    return f"sha256={hmac.new(secret, message, hashlib.sha256).hexdigest()}"

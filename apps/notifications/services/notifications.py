@@ -29,7 +29,6 @@ from controlplane.domain.alerts.deliveries import (
     DELIVERY,
     DeliveryEvent,
     DeliveryState,
-    delivery_retry_pause,
 )
 from controlplane.domain.alerts.notifications import (
     COLLAPSED_WITHIN,
@@ -222,13 +221,8 @@ def emails_record_failed(
 ) -> None:
     """Record a failed attempt; they are retried later, unless ``final`` or after too many attempts."""
     for mail in _lock_emails(mails).select_for_update(no_key=True):
-        mail.tries += 1
         mail.error = error
-        pause = delivery_retry_pause(tries=mail.tries, spread=spread)
-        if final or pause is None:
-            mail.state = DELIVERY.after(_WAITING, DeliveryEvent.GIVE_UP)
-        else:
-            mail.next_try_at = at + pause
+        mail.record_attempt(error=error, at=at, spread=spread, final=final)
         mail.save(update_fields=["tries", "error", "state", "next_try_at"])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import logging
 import secrets
 import time
@@ -15,7 +17,12 @@ from django.utils import timezone
 from apps.accounts.models import Team, User
 from apps.accounts.selectors import require_permission
 from apps.accounts.services import record_audit_entry
-from apps.notifications.models import Event, Webhook, WebhookDelivery, WebhookTry
+from apps.notifications.models import (
+    Event,
+    Webhook,
+    WebhookDelivery,
+    WebhookTry,
+)
 from apps.notifications.selectors.webhooks import SENDABLE
 from apps.notifications.services.notifications import NotificationEvent, notification_send
 from controlplane.domain.alerts.deliveries import (
@@ -23,7 +30,6 @@ from controlplane.domain.alerts.deliveries import (
     MOST_GIVEN_UP,
     DeliveryEvent,
     DeliveryState,
-    delivery_retry_pause,
     is_delivered,
 )
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationKind
@@ -58,14 +64,10 @@ class DeliveryOutcome:
     #: There is no use in another try: the policy forbids the address.
     final: bool = False
 
-    @property
-    def arrived(self) -> bool:
-        return self.status is not None and is_delivered(self.status)
-
 
 def _check_webhook(*, name: str, url: str, kinds: Collection[str]) -> None:
     if not name.strip():
-        raise WebhookRefused(Reason("name.value.missing", "enter a name"), field="name")
+        raise WebhookRefused("name.value.missing", "enter a name", field="name")
     try:
         configured_outbound().check(url)
     except EgressRefused as refusal:
@@ -74,12 +76,10 @@ def _check_webhook(*, name: str, url: str, kinds: Collection[str]) -> None:
     if unknown or not kinds:
         known = ", ".join(SENDABLE)
         raise WebhookRefused(
-            Reason(
-                "webhook.kind.not_supported",
-                "events of type {kind} cannot be sent; choose from {kinds}",
-                kind=unknown[0] if unknown else NONE,
-                kinds=known,
-            ),
+            "webhook.kind.not_supported",
+            "events of type {kind} cannot be sent; choose from {kinds}",
+            kind=unknown[0] if unknown else NONE,
+            kinds=known,
             field="kinds",
         )
 
@@ -99,12 +99,12 @@ def webhook_create(
     require_permission(actor, Permission.MANAGE_TEAM, team=team)
     _check_webhook(name=name, url=url, kinds=kinds)
     if Webhook.objects.filter(team=team).count() >= MOST_WEBHOOKS:
-        message = Reason(
+        raise WebhookRefused(
             "webhook.limit.reached",
             "a team can have at most {limit} webhooks; delete one that is no longer needed",
             limit=MOST_WEBHOOKS,
+            field="name",
         )
-        raise WebhookRefused(message, field="name")
     secret = _new_secret()
     try:
         with transaction.atomic():
@@ -119,12 +119,12 @@ def webhook_create(
             )
             _audit_webhook(webhook, actor=actor, action="webhook.create")
     except IntegrityError:
-        message = Reason(
+        raise WebhookRefused(
             "webhook.name.already_exists",
             "the team already has a webhook named {name}; choose another name",
             name=name.strip(),
-        )
-        raise WebhookRefused(message, field="name") from None
+            field="name",
+        ) from None
     return webhook, secret
 
 
@@ -214,9 +214,8 @@ def webhook_test(*, webhook: Webhook, actor: User, at: datetime) -> WebhookDeliv
     require_permission(actor, Permission.MANAGE_TEAM, team=webhook.team)
     if not webhook.active:
         raise WebhookRefused(
-            Reason(
-                "notification.test.paused", "notifications are paused; resume them before the test"
-            ),
+            "notification.test.paused",
+            "notifications are paused; resume them before the test",
             field="active",
         )
     event = Event.objects.create(
@@ -278,7 +277,15 @@ def webhook_delivery_record_outcome(
     webhook.last_status, webhook.last_error = outcome.status, outcome.error
     # It may have been completed meanwhile: the attempt is recorded in any case.
     if row.state == DeliveryState.WAITING:
-        _record_outcome(row, webhook, outcome, spread=spread)
+        trial = row.event.kind == NotificationKind.TEST
+        state = row.record_attempt(
+            error=outcome.error, at=outcome.at, spread=spread, final=outcome.final or trial
+        )
+        row.save()
+        if state is DeliveryState.ARRIVED:
+            webhook.given_up = 0
+        elif state is DeliveryState.GIVEN_UP and not trial:
+            _record_delivery_given_up(webhook, outcome)
     webhook.save(
         update_fields=[
             "tried_at",
@@ -289,28 +296,6 @@ def webhook_delivery_record_outcome(
             "error",
         ]
     )
-
-
-def _record_outcome(
-    row: WebhookDelivery, webhook: Webhook, outcome: DeliveryOutcome, *, spread: float
-) -> None:
-    state = DeliveryState(row.state)
-    trial = row.event.kind == NotificationKind.TEST
-    if outcome.arrived:
-        row.state = DELIVERY.after(state, DeliveryEvent.ARRIVE)
-        row.ended_at = outcome.at
-        webhook.given_up = 0
-    else:
-        row.tries += 1
-        pause = delivery_retry_pause(tries=row.tries, spread=spread)
-        if pause is None or outcome.final or trial:
-            row.state = DELIVERY.after(state, DeliveryEvent.GIVE_UP)
-            row.ended_at = outcome.at
-            if not trial:
-                _record_delivery_given_up(webhook, outcome)
-        else:
-            row.next_try_at = outcome.at + pause
-    row.save(update_fields=["state", "tries", "next_try_at", "ended_at"])
 
 
 def _record_delivery_given_up(webhook: Webhook, outcome: DeliveryOutcome) -> None:
@@ -343,7 +328,39 @@ def _record_delivery_given_up(webhook: Webhook, outcome: DeliveryOutcome) -> Non
 log = logging.getLogger(__name__)
 
 
-def post_webhook_delivery(url: str, *, body: bytes, headers: Mapping[str, str]) -> DeliveryOutcome:
+def signed_post(
+    url: str, *, body: bytes, secret: bytes, kind: str, message: str, delivery: str
+) -> DeliveryOutcome:
+    """Call a webhook with a message of that kind, signed unless ``secret`` is empty.
+
+    :param message: uid of the message, the same in every delivery.
+    :param delivery: uid of the delivery.
+    """
+    timestamp = int(timezone.now().timestamp())
+    headers = {
+        "Content-Type": "application/json",
+        "Ninefold-Kind": kind,
+        "Ninefold-Id": message,
+        "Ninefold-Delivery": delivery,
+        "Ninefold-Timestamp": str(timestamp),
+    }
+    if secret:
+        headers["Ninefold-Signature"] = _signature(secret, timestamp=timestamp, body=body)
+    return outbound_post(url, body=body, headers=headers)
+
+
+def _signature(secret: bytes, *, timestamp: int, body: bytes) -> str:
+    """``sha256=<hex>``: HMAC over the timestamp, a full stop and the body."""
+    message = str(timestamp).encode() + b"." + body
+    return f"sha256={hmac.new(secret, message, hashlib.sha256).hexdigest()}"
+
+
+def unsent(reason: str) -> DeliveryOutcome:
+    """The outcome of an attempt that could not begin."""
+    return DeliveryOutcome(at=timezone.now(), seconds=0.0, error=reason)
+
+
+def outbound_post(url: str, *, body: bytes, headers: Mapping[str, str]) -> DeliveryOutcome:
     """How a POST went, under the policy that the settings give."""
     at, began = timezone.now(), time.monotonic()
     try:

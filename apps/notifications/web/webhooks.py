@@ -29,9 +29,14 @@ from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notifications import NOTIFICATION_TYPES, NotificationSeverity
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.web.forms import StyledForm
-from controlplane.web.pages import keyset_page, render_page, row_action_view
-from controlplane.web.reasons import render_reason
+from controlplane.web.forms import StyledForm, submitted_data
+from controlplane.web.pages import (
+    keyset_page,
+    render_form,
+    render_page,
+    row_action_view,
+    save_form,
+)
 
 #: The rail's entry, although an address begins otherwise.
 _SECTION = {"section": "teams"}
@@ -98,25 +103,15 @@ def _webhook_state(webhook: Webhook) -> str:
 def webhook_new(request: AuthenticatedRequest, slug: str) -> HttpResponse:
     """The form; the response shows the secret once."""
     team = _find_team(request, slug)
-    bound = request.method == "POST"
-    form = WebhookForm(request.POST if bound else None)
-    if bound and form.is_valid():
-        values = form.cleaned_data
-        try:
-            webhook, secret = services.webhook_create(
-                actor=request.user,
-                team=team,
-                name=values["name"],
-                url=values["url"].strip(),
-                kinds=values["kinds"],
-            )
-        except services.WebhookRefused as refusal:
-            form.add_error(refusal.field, render_reason(str(refusal)))
-        else:
-            return _secret_page(request, webhook, secret, new=True)
-    context = {**_SECTION, "form": form, "team": team}
-    status = 422 if bound else 200
-    return render(request, "notifications/webhook_new.html", context, status=status)
+    form = WebhookForm(submitted_data(request))
+
+    def save() -> tuple[Webhook, str]:
+        return services.webhook_create(actor=request.user, team=team, **form.cleaned_data)
+
+    if saved := save_form(form, save):
+        webhook, secret = saved
+        return _secret_page(request, webhook, secret, new=True)
+    return render_form(request, "notifications/webhook_new.html", form, **_SECTION, team=team)
 
 
 def _secret_page(
@@ -163,29 +158,21 @@ def _delivery_row(delivery: WebhookDelivery) -> Mapping[str, Any]:
 @login_required
 def webhook_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     row = _find_webhook(request, uid)
-    bound = request.method == "POST"
-    current = {"name": row.name, "url": row.url, "kinds": row.kinds}
-    form = WebhookForm(request.POST if bound else None, initial=current)
+    form = WebhookForm(submitted_data(request), initial={"url": row.url, "kinds": row.kinds})
     del form.fields["name"]
-    if bound and form.is_valid():
-        values = form.cleaned_data
-        try:
-            secret = services.webhook_change(
-                webhook=row,
-                actor=request.user,
-                url=values["url"].strip(),
-                kinds=values["kinds"],
-            )
-        except services.WebhookRefused as refusal:
-            form.add_error(refusal.field, render_reason(str(refusal)))
-        else:
-            if secret:
-                return _secret_page(request, row, secret, new=False)
-            messages.success(request, _("Webhook saved."))
-            return redirect("webhook", row.uid)
-    context = {**_SECTION, "form": form, "team": row.team, "webhook": row}
-    status = 422 if bound else 200
-    return render(request, "notifications/webhook_new.html", context, status=status)
+
+    def save() -> str:
+        return services.webhook_change(webhook=row, actor=request.user, **form.cleaned_data)
+
+    secret = save_form(form, save)
+    if secret:
+        return _secret_page(request, row, secret, new=False)
+    if secret is not None:
+        messages.success(request, _("Webhook saved."))
+        return redirect("webhook", row.uid)
+    return render_form(
+        request, "notifications/webhook_new.html", form, **_SECTION, team=row.team, webhook=row
+    )
 
 
 _webhook_action = row_action_view(

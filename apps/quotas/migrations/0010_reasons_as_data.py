@@ -1,7 +1,6 @@
 from django.db import migrations
 
 from controlplane.persistence.earlier_reasons import AlterToReason
-from controlplane.persistence.reasons import ReasonField
 
 
 class Migration(migrations.Migration):
@@ -10,39 +9,11 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterToReason(
-            model_name="claim",
-            name="explanation",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="claimforecast",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="claimtransition",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="defragmentation",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="defragmentation",
-            name="state_reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="defragmentationtransition",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="movetransition",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
+        AlterToReason("claim", "explanation"),
+        AlterToReason("claimforecast", "reason"),
+        AlterToReason("claimtransition", "reason"),
+        AlterToReason("defragmentation", "reason"),
+        AlterToReason("defragmentation", "state_reason"),
+        AlterToReason("defragmentationtransition", "reason"),
+        AlterToReason("movetransition", "reason"),
     ]

@@ -1,7 +1,6 @@
 from django.db import migrations
 
 from controlplane.persistence.earlier_reasons import AlterToReason
-from controlplane.persistence.reasons import ReasonField
 
 
 class Migration(migrations.Migration):
@@ -10,24 +9,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterToReason(
-            model_name="deployment",
-            name="state_reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="deploymenttransition",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="replica",
-            name="message",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="replicatransition",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
+        AlterToReason("deployment", "state_reason"),
+        AlterToReason("deploymenttransition", "reason"),
+        AlterToReason("replica", "message"),
+        AlterToReason("replicatransition", "reason"),
     ]

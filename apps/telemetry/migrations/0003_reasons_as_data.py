@@ -1,7 +1,7 @@
 from django.db import migrations
 
 from controlplane.persistence.earlier_reasons import AlterToReason
-from controlplane.persistence.reasons import ReasonField, ReasonsField
+from controlplane.persistence.reasons import ReasonsField
 
 
 class Migration(migrations.Migration):
@@ -10,16 +10,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterToReason(
-            model_name="source",
-            name="error",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="source",
-            name="stalled",
-            field=ReasonField(blank=True, default=str),
-        ),
+        AlterToReason("source", "error"),
+        AlterToReason("source", "stalled"),
         migrations.AlterField(
             model_name="source",
             name="refusals",

@@ -86,21 +86,19 @@ def metric_source_create(
     """
     require_fleet_operator(actor)
     if not _NAME.fullmatch(name):
-        message = Reason(
+        raise MetricSourceRefused(
             "telemetry_source.name.invalid",
             "enter a name of up to 60 lower-case letters, digits and hyphens, for "
             "example dcgm-east",
+            field="name",
         )
-        raise MetricSourceRefused(message, field="name")
     if kind not in readable_source_kinds():
         known = ", ".join(readable_source_kinds())
         raise MetricSourceRefused(
-            Reason(
-                "telemetry_source.kind.not_supported",
-                "{kind} is not a kind of source; choose from {kinds}",
-                kind=repr(kind),
-                kinds=known,
-            ),
+            "telemetry_source.kind.not_supported",
+            "{kind} is not a kind of source; choose from {kinds}",
+            kind=repr(kind),
+            kinds=known,
             field="kind",
         )
     _check_source(kind=kind, options=options, every=every, token=token)
@@ -118,12 +116,12 @@ def metric_source_create(
             )
             _audit_source(source, actor=actor, action="source.create", kind=kind)
     except IntegrityError:
-        message = Reason(
+        raise MetricSourceRefused(
             "telemetry_source.name.already_exists",
             "a source named {name} already exists; choose another name",
             name=name,
-        )
-        raise MetricSourceRefused(message, field="name") from None
+            field="name",
+        ) from None
     return source
 
 
@@ -146,20 +144,20 @@ def metric_source_change(
     row = Source.objects.select_for_update(no_key=True, of=("self",)).get(pk=source.pk)
     if row.kind == PUSH and enabled is False:
         # It would not stop agents from pushing, only hide that their metrics are stale.
-        message = Reason(
+        raise MetricSourceRefused(
             "telemetry_source.push.pause_not_supported",
             "agents push their metrics to this source, so it cannot be paused; "
             "revoke their tokens instead",
+            field="enabled",
         )
-        raise MetricSourceRefused(message, field="enabled")
     if options is not None:
         keeps_credential = token is None and row.credential is not None
         if keeps_credential and not is_same_origin(before=row.options, after=options):
-            message = Reason(
+            raise MetricSourceRefused(
                 "telemetry_source.credential.host_changed",
                 "the host of the URL has changed; enter the credential again",
+                field="token",
             )
-            raise MetricSourceRefused(message, field="token")
         row.options = dict(options)
     if every is not None:
         row.every = every
@@ -205,11 +203,11 @@ def metric_source_test(*, source: Source, actor: User) -> MetricSourceTestResult
     """
     require_fleet_operator(actor)
     if source.kind == PUSH:
-        message = Reason(
+        raise MetricSourceRefused(
             "telemetry_source.push.read_not_supported",
             "agents push their metrics to this source, so it cannot be read on request",
+            field="kind",
         )
-        raise MetricSourceRefused(message, field="kind")
     try:
         adapter = telemetry_adapter_for_kind(
             kind=source.kind, options=source.options, token=_decrypt_token(source)
@@ -231,36 +229,34 @@ def metric_source_test(*, source: Source, actor: User) -> MetricSourceTestResult
 
 def _check_source(*, kind: str, options: Mapping[str, Any], every: int, token: str) -> None:
     if not SHORTEST <= every <= LONGEST:
-        message = Reason(
+        raise MetricSourceRefused(
             "telemetry_source.interval.out_of_range",
             "the interval must be {minimum} to {maximum} seconds, got {value}",
             minimum=SHORTEST,
             maximum=LONGEST,
             value=every,
+            field="every",
         )
-        raise MetricSourceRefused(message, field="every")
     if not token.isascii() or not token.isprintable():
         raise MetricSourceRefused(
-            Reason("telemetry_source.token.not_ascii", "a token must consist of ASCII characters"),
+            "telemetry_source.token.not_ascii",
+            "a token must consist of ASCII characters",
             field="token",
         )
     if kind == PUSH:
         if options:
             raise MetricSourceRefused(
-                Reason(
-                    "telemetry_source.push.options_not_supported", "a push source has no options"
-                ),
+                "telemetry_source.push.options_not_supported",
+                "a push source has no options",
                 field="options",
             )
         return
     reserved = sorted({"outbound", "token", "clock"} & set(options))
     if reserved:
         raise MetricSourceRefused(
-            Reason(
-                "telemetry_source.options.reserved",
-                "{option} is not an option of a source",
-                option=reserved[0],
-            ),
+            "telemetry_source.options.reserved",
+            "{option} is not an option of a source",
+            option=reserved[0],
             field=_option_field(reserved[0]),
         )
     try:

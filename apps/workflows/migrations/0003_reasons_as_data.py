@@ -1,7 +1,6 @@
 from django.db import migrations
 
 from controlplane.persistence.earlier_reasons import AlterToReason
-from controlplane.persistence.reasons import ReasonField
 
 
 class Migration(migrations.Migration):
@@ -10,29 +9,9 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AlterToReason(
-            model_name="pipeline",
-            name="state_reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="pipelinetransition",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="step",
-            name="gate_verdict",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="step",
-            name="state_reason",
-            field=ReasonField(blank=True, default=str),
-        ),
-        AlterToReason(
-            model_name="steptransition",
-            name="reason",
-            field=ReasonField(blank=True, default=str),
-        ),
+        AlterToReason("pipeline", "state_reason"),
+        AlterToReason("pipelinetransition", "reason"),
+        AlterToReason("step", "gate_verdict"),
+        AlterToReason("step", "state_reason"),
+        AlterToReason("steptransition", "reason"),
     ]

@@ -376,7 +376,7 @@ SPECTACULAR_SETTINGS = {
         "DeploymentState": "apps.serving.models.Deployment.STATES",
         "ReplicaState": "apps.serving.models.Replica.STATES",
         "NewsKind": "apps.notifications.models.KINDS",
-        "DeliveryState": "apps.notifications.models.DELIVERY_STATES",
+        "DeliveryState": "apps.notifications.models.OutboundDelivery.STATES",
         "CardState": "apps.fleet.models.Card.STATES",
         "FaultLevel": "apps.monitoring.models.Fault.LEVELS",
         "QueueState": "apps.quotas.models.Queue.STATES",

@@ -20,6 +20,7 @@ from django.db.migrations.operations import AlterField
 from psycopg import sql
 
 from controlplane.domain.common.reasons import LIST_CODE
+from controlplane.persistence.reasons import ReasonField
 from controlplane.persistence.transactions import check_deferred_constraints
 
 _FILLED = re.compile(r"\{(\d+)\}")
@@ -40,6 +41,9 @@ class AlterToReason(AlterField):
     """Change a text column to a :class:`~controlplane.persistence.reasons.ReasonField` and convert its texts."""
 
     reversible = False
+
+    def __init__(self, model_name: str, name: str) -> None:
+        super().__init__(model_name, name, ReasonField(blank=True, default=str))
 
     def database_forwards(
         self,

@@ -1,4 +1,4 @@
-"""Shared page behaviour: page or fragment, keyset paging, actions that can be refused, toasts."""
+"""Shared page behaviour: page or fragment, keyset paging, forms and actions that can be refused, toasts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 from django_htmx.middleware import HtmxDetails
 
+from controlplane.domain.common.reasons import FieldRefused
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.rules.conditions import RuleInvalid
+from controlplane.web.forms import StyledForm
 from controlplane.web.reasons import render_reason
 
 Row = TypeVar("Row", bound=Model)
+Saved = TypeVar("Saved")
 
 #: htmx ends a poller that gets this status, and still swaps what came with it.
 STOP_POLLING = 286
@@ -95,6 +100,30 @@ def render_page(
     return render(
         request, f"{template}#{fragment}", {**context, "changing": changing}, status=status
     )
+
+
+def save_form(form: StyledForm, save: Callable[[], Saved]) -> Saved | None:
+    """Save what a valid form contains; None if it is not valid, with the reasons at its fields."""
+    if not form.is_bound or not form.is_valid():
+        return None
+    try:
+        return save()
+    except RuleInvalid as invalid:
+        findings = invalid.findings
+    except FieldRefused as refusal:
+        findings = (FieldFinding(field=refusal.field, message=str(refusal)),)
+    form.add_findings(
+        FieldFinding(field=one.field, message=render_reason(one.message)) for one in findings
+    )
+    return None
+
+
+def render_form(
+    request: HttpRequest, template: str, form: StyledForm, **context: object
+) -> HttpResponse:
+    """The page of a form; with status 422 if it was submitted."""
+    status = 422 if form.is_bound else 200
+    return render(request, template, {"form": form, **context}, status=status)
 
 
 def run_action(

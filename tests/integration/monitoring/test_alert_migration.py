@@ -65,12 +65,10 @@ def test_alerts_are_migrated_there_and_back(office: Office) -> None:
     _title_as_migrated()
     rule = _measured_rule(office)
     silence = alerts.silence_create(
-        request=alerts.AlertSilenceRequest(
-            name="repairs",
-            matchers=["rule=controller-late", "controller!=apps.jobs.tasks.clean_up_launches"],
-            ends_at=after(3600),
-            reason="repairs",
-        ),
+        name="repairs",
+        matchers=["rule=controller-late", "controller!=apps.jobs.tasks.clean_up_launches"],
+        ends_at=after(3600),
+        reason="repairs",
         actor=office.vera,
         at=NOON,
     )

@@ -20,7 +20,6 @@ from apps.monitoring.reconcilers.alerts import alerts_reconcile
 from apps.monitoring.selectors.alerts import alert_rule_spec_of
 from apps.monitoring.selectors.rule_samples import alert_rule_dry_run, rule_alert_samples
 from apps.monitoring.services import alert_evaluation, alerts
-from apps.monitoring.services.alerts import AlertSilenceRequest
 from apps.telemetry.models import CardHistory, CardMetrics
 from controlplane.domain.alerts.rules import DEFAULTS, MEASURES, parse_rule
 from controlplane.domain.rules.conditions import RuleState
@@ -153,20 +152,20 @@ def test_what_joins_later_is_told_of_after_a_while_and_repetitions_when_wanted(
     assert kinds() == ["firing", "more", "repeat"]
 
 
-def silence_request(**given: Any) -> AlertSilenceRequest:
+def silence_request(**given: Any) -> dict[str, Any]:
     defaults = {
         "name": "repair",
         "matchers": ["rule=hot"],
         "ends_at": after(3600),
         "reason": "broken",
     }
-    return AlertSilenceRequest(**{**defaults, **given})
+    return {**defaults, **given}
 
 
 def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
     rule = create_rule(office.vera)
     silence = alerts.silence_create(
-        request=silence_request(matchers=["rule=hot", "card=1"]), actor=office.vera, at=NOON
+        **silence_request(matchers=["rule=hot", "card=1"]), actor=office.vera, at=NOON
     )
     assert seen(rule, 1, at=after(5)) == 0
     group = AlertGroup.objects.get()
@@ -182,9 +181,7 @@ def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
 
 def test_what_was_silenced_from_beginning_to_end_is_never_told_of(office: Office) -> None:
     rule = create_rule(office.vera)
-    alerts.silence_create(
-        request=silence_request(matchers=["cluster=west"]), actor=office.vera, at=NOON
-    )
+    alerts.silence_create(**silence_request(matchers=["cluster=west"]), actor=office.vera, at=NOON)
     seen(rule, 1, at=after(5))
     seen(rule, at=after(10))
     assert AlertGroup.objects.get().ended_at == after(10)
@@ -327,7 +324,7 @@ def test_only_operators_change_anything(office: Office) -> None:
         lambda: alerts.alert_rule_change(rule=rule, document={}, actor=office.ada, at=NOON),
         lambda: alerts.alert_rule_delete(rule=rule, actor=office.ada, at=NOON),
         lambda: alerts.silence_end(silence=silence, actor=office.ada, at=NOON),
-        lambda: alerts.silence_create(request=silence_request(), actor=office.ada, at=NOON),
+        lambda: alerts.silence_create(**silence_request(), actor=office.ada, at=NOON),
         lambda: alerts.silence_change(silence=silence, changes={}, actor=office.ada, at=NOON),
     )
     for action in actions:
@@ -351,10 +348,10 @@ def test_a_silence_needs_a_name_a_matcher_an_end_and_a_reason(
 ) -> None:
     request = silence_request(**{field: value})
     with pytest.raises(alerts.AlertSettingsRefused) as refused:
-        alerts.silence_create(request=request, actor=office.vera, at=NOON)
+        alerts.silence_create(**request, actor=office.vera, at=NOON)
     assert refused.value.field == field
     if field != "name":
-        silence = alerts.silence_create(request=silence_request(), actor=office.vera, at=NOON)
+        silence = alerts.silence_create(**silence_request(), actor=office.vera, at=NOON)
         with pytest.raises(alerts.AlertSettingsRefused) as refused:
             alerts.silence_change(
                 silence=silence, changes={field: value}, actor=office.vera, at=NOON
@@ -363,13 +360,13 @@ def test_a_silence_needs_a_name_a_matcher_an_end_and_a_reason(
 
 
 def test_a_name_is_free_again_when_its_silence_has_ended(office: Office) -> None:
-    first = alerts.silence_create(request=silence_request(), actor=office.vera, at=NOON)
+    first = alerts.silence_create(**silence_request(), actor=office.vera, at=NOON)
     with pytest.raises(alerts.AlertSettingsRefused) as refused:
-        alerts.silence_create(request=silence_request(), actor=office.vera, at=after(60))
+        alerts.silence_create(**silence_request(), actor=office.vera, at=after(60))
     assert refused.value.field == "name"
     alerts.silence_end(silence=first, actor=office.vera, at=after(60))
     later = silence_request(ends_at=after(7200))
-    second = alerts.silence_create(request=later, actor=office.vera, at=after(60))
+    second = alerts.silence_create(**later, actor=office.vera, at=after(60))
     assert (first.name, second.name) == ("repair", "repair")
     # The record of the first one does not change any more.
     same = alerts.silence_change(
@@ -385,7 +382,7 @@ def test_a_name_is_free_again_when_its_silence_has_ended(office: Office) -> None
 def test_a_changed_silence_suppresses_what_matches_now(office: Office) -> None:
     rule = create_rule(office.vera)
     silence = alerts.silence_create(
-        request=silence_request(matchers=["card=1"]), actor=office.vera, at=NOON
+        **silence_request(matchers=["card=1"]), actor=office.vera, at=NOON
     )
     assert seen(rule, 1, at=after(5)) == 0
     alerts.silence_change(
@@ -404,7 +401,7 @@ def test_of_two_silences_that_are_created_at_once_one_has_the_name() -> None:
 
     def create() -> None:
         try:
-            alerts.silence_create(request=silence_request(), actor=vera, at=NOON)
+            alerts.silence_create(**silence_request(), actor=vera, at=NOON)
             outcomes.append("created")
         except alerts.AlertSettingsRefused as refused:
             outcomes.append(refused.field)

@@ -20,7 +20,6 @@ from apps.monitoring.services import maintenance_rollouts
 from apps.monitoring.services.isolations import drained_isolations_advance, isolations_request
 from apps.monitoring.services.maintenance_rollouts import (
     MaintenanceRolloutRefused,
-    MaintenanceRolloutRequest,
 )
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import TeamRole
@@ -38,7 +37,7 @@ from tests import factories
 from tests.cases import for_each_case
 from tests.integration.monitoring.wards import NOON, ward
 
-ARGV = ("/usr/bin/update-driver", "--to", "580")
+ARGV = ["/usr/bin/update-driver", "--to", "580"]
 
 
 @dataclass
@@ -102,7 +101,7 @@ def west(root: User) -> Cluster:
 
 
 def begun(root: User, west: Cluster, **changes: Any) -> Rollout:
-    request = MaintenanceRolloutRequest(
+    rollout = Rollout(
         **{
             "name": "driver 580",
             "cluster": west,
@@ -113,7 +112,8 @@ def begun(root: User, west: Cluster, **changes: Any) -> Rollout:
             **changes,
         }
     )
-    return maintenance_rollouts.maintenance_rollout_begin(request=request, actor=root, at=NOON)
+    maintenance_rollouts.maintenance_rollout_begin(rollout=rollout, actor=root, at=NOON)
+    return rollout
 
 
 def turn(seconds: float) -> None:
@@ -202,7 +202,7 @@ def test_a_cluster_that_is_silent_holds_it_up_and_is_named(
 def test_a_node_goes_back_only_after_its_burn_in(
     root: User, west: Cluster, machines: Machines, *, passed: bool, state: str
 ) -> None:
-    begun(root, west, argv=(), burn_in=True)
+    begun(root, west, argv=[], burn_in=True)
     turn(0)
     turn(5)
     assert states()[0] == "testing"
@@ -223,7 +223,7 @@ def test_a_node_goes_back_only_after_its_burn_in(
 def test_where_nothing_can_be_tested_a_person_gives_it_back(
     root: User, west: Cluster, machines: Machines
 ) -> None:
-    begun(root, west, argv=(), burn_in=True)
+    begun(root, west, argv=[], burn_in=True)
     turn(0)
     turn(5)
     row = Isolation.objects.get()
@@ -292,11 +292,11 @@ def test_a_command_on_this_machine_is_for_administrators_of_the_company(root: Us
     otto = factories.user("otto", team=team, role=TeamRole.VIEWER, operator=True)
     with pytest.raises(PermissionRefused, match="only an administrator of the company"):
         begun(otto, here)
-    assert begun(otto, here, argv=(), burn_in=True).argv == []
-    assert begun(root, here).argv == list(ARGV)
+    assert begun(otto, here, argv=[], burn_in=True).argv == []
+    assert begun(root, here).argv == ARGV
     company_roles_set(user=otto, roles=frozenset(), actor=root)
     with pytest.raises(PermissionRefused):
-        begun(otto, here, argv=(), burn_in=True)
+        begun(otto, here, argv=[], burn_in=True)
 
 
 @for_each_case(

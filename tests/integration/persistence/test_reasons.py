@@ -15,7 +15,7 @@ from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.persistence import earlier_reasons
 from controlplane.persistence.bulk_writes import bulk_update_rows
 from controlplane.persistence.earlier_reasons import AlterToReason, earlier_reason
-from controlplane.persistence.reasons import ReasonField, reason_as_json, reason_from_json
+from controlplane.persistence.reasons import reason_as_json, reason_from_json
 
 pytestmark = pytest.mark.django_db
 
@@ -154,7 +154,7 @@ def test_a_column_of_texts_becomes_a_column_of_reasons() -> None:
 
     before = ProjectState()
     before.add_model(ModelState.from_model(Note))
-    alter = AlterToReason(model_name="note", name="text", field=ReasonField())
+    alter = AlterToReason("note", "text")
     after = before.clone()
     alter.state_forwards("earlier_reasons_test", after)
     with connection.schema_editor(atomic=False) as editor:

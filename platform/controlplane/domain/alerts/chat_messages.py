@@ -65,6 +65,17 @@ class ReceiverPost:
     body: bytes
 
 
+def chat_post(
+    kind: ReceiverKind, message: ReceiverMessage, *, url: str, secret: bytes, timestamp: int
+) -> ReceiverPost:
+    """The request to a chat service; ``timestamp`` in seconds; without a secret nothing is signed."""
+    if kind is ReceiverKind.FEISHU:
+        return feishu_post(message, url=url, secret=secret, timestamp=timestamp)
+    if kind is ReceiverKind.DINGTALK:
+        return dingtalk_post(message, url=url, secret=secret, timestamp=timestamp)
+    return slack_post(message, url=url)
+
+
 def feishu_post(
     message: ReceiverMessage, *, url: str, secret: bytes, timestamp: int
 ) -> ReceiverPost:

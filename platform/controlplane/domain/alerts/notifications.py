@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 
 
 class NotificationKind(StrEnum):
@@ -92,110 +93,73 @@ class NotificationType:
 
 
 _BOTH = frozenset(NotificationChannel)
+_GOOD, _INFO, _BAD = NotificationSeverity
+
+
+def _type(
+    severity: NotificationSeverity, subject: NotificationSubject, group: str, **options: Any
+) -> NotificationType:
+    return NotificationType(severity=severity, subject=subject, group=group, **options)
+
 
 NOTIFICATION_TYPES: Mapping[NotificationKind, NotificationType] = {
-    NotificationKind.JOB_SUCCEEDED: NotificationType(
-        severity=NotificationSeverity.GOOD, subject=NotificationSubject.JOB, group="end"
+    NotificationKind.JOB_SUCCEEDED: _type(_GOOD, NotificationSubject.JOB, "end"),
+    NotificationKind.JOB_FAILED: _type(_BAD, NotificationSubject.JOB, "end", channels=_BOTH),
+    NotificationKind.JOB_CANCELLED: _type(_INFO, NotificationSubject.JOB, "end"),
+    NotificationKind.PIPELINE_SUCCEEDED: _type(_GOOD, NotificationSubject.PIPELINE, "end"),
+    NotificationKind.PIPELINE_HELD: _type(
+        _BAD, NotificationSubject.PIPELINE, "end", channels=_BOTH
     ),
-    NotificationKind.JOB_FAILED: NotificationType(
-        severity=NotificationSeverity.BAD,
-        subject=NotificationSubject.JOB,
-        group="end",
-        channels=_BOTH,
+    NotificationKind.PIPELINE_FAILED: _type(
+        _BAD, NotificationSubject.PIPELINE, "end", channels=_BOTH
     ),
-    NotificationKind.JOB_CANCELLED: NotificationType(
-        severity=NotificationSeverity.INFO, subject=NotificationSubject.JOB, group="end"
+    NotificationKind.PIPELINE_CANCELLED: _type(_INFO, NotificationSubject.PIPELINE, "end"),
+    NotificationKind.DEPLOYMENT_READY: _type(_GOOD, NotificationSubject.DEPLOYMENT, "health"),
+    NotificationKind.DEPLOYMENT_DEGRADED: _type(
+        _BAD, NotificationSubject.DEPLOYMENT, "health", channels=_BOTH, whole_team=True
     ),
-    NotificationKind.PIPELINE_SUCCEEDED: NotificationType(
-        severity=NotificationSeverity.GOOD, subject=NotificationSubject.PIPELINE, group="end"
+    NotificationKind.DEPLOYMENT_RECOVERED: _type(
+        _GOOD, NotificationSubject.DEPLOYMENT, "health", whole_team=True
     ),
-    NotificationKind.PIPELINE_HELD: NotificationType(
-        severity=NotificationSeverity.BAD,
-        subject=NotificationSubject.PIPELINE,
-        group="end",
-        channels=_BOTH,
+    NotificationKind.MODEL_IMPORTED: _type(_GOOD, NotificationSubject.MODEL_VERSION, "import"),
+    NotificationKind.MODEL_REFUSED: _type(
+        _BAD, NotificationSubject.MODEL_VERSION, "import", channels=_BOTH
     ),
-    NotificationKind.PIPELINE_FAILED: NotificationType(
-        severity=NotificationSeverity.BAD,
-        subject=NotificationSubject.PIPELINE,
-        group="end",
-        channels=_BOTH,
+    NotificationKind.CARD_ISOLATED: _type(
+        _BAD, NotificationSubject.CARD, "health", audience=NotificationAudience.OPERATORS
     ),
-    NotificationKind.PIPELINE_CANCELLED: NotificationType(
-        severity=NotificationSeverity.INFO, subject=NotificationSubject.PIPELINE, group="end"
-    ),
-    NotificationKind.DEPLOYMENT_READY: NotificationType(
-        severity=NotificationSeverity.GOOD, subject=NotificationSubject.DEPLOYMENT, group="health"
-    ),
-    NotificationKind.DEPLOYMENT_DEGRADED: NotificationType(
-        severity=NotificationSeverity.BAD,
-        subject=NotificationSubject.DEPLOYMENT,
-        group="health",
-        channels=_BOTH,
-        whole_team=True,
-    ),
-    NotificationKind.DEPLOYMENT_RECOVERED: NotificationType(
-        severity=NotificationSeverity.GOOD,
-        subject=NotificationSubject.DEPLOYMENT,
-        group="health",
-        whole_team=True,
-    ),
-    NotificationKind.MODEL_IMPORTED: NotificationType(
-        severity=NotificationSeverity.GOOD,
-        subject=NotificationSubject.MODEL_VERSION,
-        group="import",
-    ),
-    NotificationKind.MODEL_REFUSED: NotificationType(
-        severity=NotificationSeverity.BAD,
-        subject=NotificationSubject.MODEL_VERSION,
-        group="import",
-        channels=_BOTH,
-    ),
-    NotificationKind.CARD_ISOLATED: NotificationType(
-        severity=NotificationSeverity.BAD,
-        subject=NotificationSubject.CARD,
-        group="health",
-        audience=NotificationAudience.OPERATORS,
-    ),
-    NotificationKind.CARD_UNPROVED: NotificationType(
-        severity=NotificationSeverity.BAD,
-        subject=NotificationSubject.CARD,
-        group="health",
+    NotificationKind.CARD_UNPROVED: _type(
+        _BAD,
+        NotificationSubject.CARD,
+        "health",
         channels=_BOTH,
         audience=NotificationAudience.OPERATORS,
     ),
-    NotificationKind.CARD_RETURNED: NotificationType(
-        severity=NotificationSeverity.GOOD,
-        subject=NotificationSubject.CARD,
-        group="health",
-        audience=NotificationAudience.OPERATORS,
+    NotificationKind.CARD_RETURNED: _type(
+        _GOOD, NotificationSubject.CARD, "health", audience=NotificationAudience.OPERATORS
     ),
-    NotificationKind.HEALTH_HELD_BACK: NotificationType(
-        severity=NotificationSeverity.BAD,
-        subject=NotificationSubject.CLUSTER,
-        group="held_back",
+    NotificationKind.HEALTH_HELD_BACK: _type(
+        _BAD,
+        NotificationSubject.CLUSTER,
+        "held_back",
         channels=_BOTH,
         audience=NotificationAudience.OPERATORS,
     ),
-    NotificationKind.WEBHOOK_GIVEN_UP: NotificationType(
-        severity=NotificationSeverity.BAD,
-        subject=NotificationSubject.WEBHOOK,
-        group="deliveries",
+    NotificationKind.WEBHOOK_GIVEN_UP: _type(
+        _BAD,
+        NotificationSubject.WEBHOOK,
+        "deliveries",
         audience=NotificationAudience.ADMINISTRATORS,
     ),
-    NotificationKind.WEBHOOK_DISABLED: NotificationType(
-        severity=NotificationSeverity.BAD,
-        subject=NotificationSubject.WEBHOOK,
-        group="disabled",
+    NotificationKind.WEBHOOK_DISABLED: _type(
+        _BAD,
+        NotificationSubject.WEBHOOK,
+        "disabled",
         channels=_BOTH,
         audience=NotificationAudience.ADMINISTRATORS,
     ),
-    NotificationKind.TEST: NotificationType(
-        severity=NotificationSeverity.INFO,
-        subject=NotificationSubject.USER,
-        group="test",
-        channels=_BOTH,
-        audience=NotificationAudience.ASKER,
+    NotificationKind.TEST: _type(
+        _INFO, NotificationSubject.USER, "test", channels=_BOTH, audience=NotificationAudience.ASKER
     ),
 }
 

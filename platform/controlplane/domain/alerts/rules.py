@@ -64,59 +64,43 @@ class AlertMeasure:
     labels: tuple[str, ...]
 
 
-_CARD = ("cluster", "node", "card", "chip")
+def _measure(topic: MeasureTopic, unit: str, *labels: str) -> AlertMeasure:
+    return AlertMeasure(topic=topic, unit=unit, labels=labels)
+
 
 #: By name; metrics of cards have the name of the metric.
 MEASURES: Mapping[str, AlertMeasure] = {
     **{
-        f"cards.{metric.value}": AlertMeasure(
-            topic=MeasureTopic.CARDS, unit=measure.unit, labels=_CARD
+        f"cards.{metric.value}": _measure(
+            MeasureTopic.CARDS, measure.unit, "cluster", "node", "card", "chip"
         )
         for metric, measure in METRIC_MEASURES.items()
     },
     # Level of an open fault, 1 to 6.
-    "faults.level": AlertMeasure(
-        topic=MeasureTopic.FAULTS,
-        unit=MetricUnit.COUNT,
-        labels=("cluster", "node", "card", "vendor", "origin", "code"),
+    "faults.level": _measure(
+        MeasureTopic.FAULTS,
+        MetricUnit.COUNT,
+        *("cluster", "node", "card", "vendor", "origin", "code"),
     ),
     # Shares of a cluster's cards of one chip.
-    "fleet.unknown_share": AlertMeasure(
-        topic=MeasureTopic.FLEET, unit=MetricUnit.PERCENT, labels=("cluster", "chip")
-    ),
-    "fleet.isolated_share": AlertMeasure(
-        topic=MeasureTopic.FLEET, unit=MetricUnit.PERCENT, labels=("cluster", "chip")
-    ),
+    "fleet.unknown_share": _measure(MeasureTopic.FLEET, MetricUnit.PERCENT, "cluster", "chip"),
+    "fleet.isolated_share": _measure(MeasureTopic.FLEET, MetricUnit.PERCENT, "cluster", "chip"),
     # Time since the last metrics of a source.
-    "sources.silence": AlertMeasure(
-        topic=MeasureTopic.SOURCES, unit=SECONDS, labels=("cluster", "source")
-    ),
+    "sources.silence": _measure(MeasureTopic.SOURCES, SECONDS, "cluster", "source"),
     # Decisions of the last hour that the guard suppressed.
-    "decisions.held_back": AlertMeasure(
-        topic=MeasureTopic.DECISIONS, unit=MetricUnit.COUNT, labels=("cluster",)
-    ),
-    "clusters.silence": AlertMeasure(
-        topic=MeasureTopic.CLUSTERS, unit=SECONDS, labels=("cluster",)
-    ),
+    "decisions.held_back": _measure(MeasureTopic.DECISIONS, MetricUnit.COUNT, "cluster"),
+    "clusters.silence": _measure(MeasureTopic.CLUSTERS, SECONDS, "cluster"),
     # 1 while a controller is late, failing or stuck.
-    "controllers.unhealthy": AlertMeasure(
-        topic=MeasureTopic.CONTROLLERS, unit=MetricUnit.FLAG, labels=("controller",)
-    ),
-    "controllers.lag": AlertMeasure(
-        topic=MeasureTopic.CONTROLLERS, unit=SECONDS, labels=("controller",)
-    ),
-    "product.disk_free": AlertMeasure(
-        topic=MeasureTopic.PRODUCT, unit=MetricUnit.PERCENT, labels=("disk",)
-    ),
-    "product.outbox_age": AlertMeasure(topic=MeasureTopic.PRODUCT, unit=SECONDS, labels=()),
+    "controllers.unhealthy": _measure(MeasureTopic.CONTROLLERS, MetricUnit.FLAG, "controller"),
+    "controllers.lag": _measure(MeasureTopic.CONTROLLERS, SECONDS, "controller"),
+    "product.disk_free": _measure(MeasureTopic.PRODUCT, MetricUnit.PERCENT, "disk"),
+    "product.outbox_age": _measure(MeasureTopic.PRODUCT, SECONDS),
     # Of the claim that has waited longest.
-    "queues.wait": AlertMeasure(topic=MeasureTopic.QUEUES, unit=SECONDS, labels=("queue",)),
-    "queues.waiting": AlertMeasure(
-        topic=MeasureTopic.QUEUES, unit=MetricUnit.COUNT, labels=("queue",)
-    ),
+    "queues.wait": _measure(MeasureTopic.QUEUES, SECONDS, "queue"),
+    "queues.waiting": _measure(MeasureTopic.QUEUES, MetricUnit.COUNT, "queue"),
     # Of the calls of the last ten minutes those that a server's error ended.
-    "deployments.failure_share": AlertMeasure(
-        topic=MeasureTopic.DEPLOYMENTS, unit=MetricUnit.PERCENT, labels=("deployment", "team")
+    "deployments.failure_share": _measure(
+        MeasureTopic.DEPLOYMENTS, MetricUnit.PERCENT, "deployment", "team"
     ),
 }
 

@@ -56,11 +56,24 @@ class Reason(str):
         return _rebuild, (self.code, self.template, dict(self.params))
 
 
-class FieldRefused(Exception):
+class ReasonedError(Exception):
+    """An error whose message is a reason.
+
+    ``ReasonedError("node.not_found", "there is no node {node}", node=name)`` has that ``Reason`` as its message; a
+    message without a template stays as it is.
+    """
+
+    def __init__(self, message: str, template: str = "", /, **params: Parameter) -> None:
+        super().__init__(Reason(message, template, **params) if template else message)
+
+
+class FieldRefused(ReasonedError):
     """A request is refused; ``field`` names the invalid value, or is empty."""
 
-    def __init__(self, message: str, *, field: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, template: str = "", /, *, field: str = "", **params: Parameter
+    ) -> None:
+        super().__init__(message, template, **params)
         self.field = field
 
 

@@ -179,7 +179,7 @@ class SignalOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSignal:
-    """A signal. Signals with equal ``key`` belong to the same fault, active or ended."""
+    """A signal. Those of one origin, card or node, and code belong to the same fault, active or ended."""
 
     origin: SignalOrigin
     #: Uid of the cluster, and the node's name there.
@@ -197,7 +197,3 @@ class FaultSignal:
     message: str = ""
     #: Vendor of the code; empty for general codes.
     vendor: str = ""
-
-    @property
-    def key(self) -> tuple[str, str, int | None, str, str]:
-        return (self.cluster, self.node, self.index, self.origin, self.code)

@@ -126,6 +126,8 @@ class NodeObservation:
     proved: bool | None = None
     #: A user released it meanwhile, which takes precedence.
     returned: bool = False
+    #: What was observed, for display.
+    message: str = ""
 
 
 def next_maintenance_nodes(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any, Self
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.faults import DurationEscalation, FaultLevel, RepeatRule
@@ -73,6 +74,35 @@ class DecisionPolicy:
     #: Score from which crashed jobs make a target suspicious (``suspicions``), in jobs that failed only there.
     suspicion: float = 2.0
     suspicion_within: timedelta = timedelta(hours=24)
+
+    def as_settings(self) -> dict[str, float]:
+        """Each setting as a number: durations in seconds."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value.total_seconds() if isinstance(value, timedelta) else value
+            for name, value in values.items()
+        }
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, float]) -> Self:
+        """The inverse of ``as_settings``; missing settings have their default, unknown ones are ignored."""
+        given = {_RENAMED_SETTINGS.get(name, name): value for name, value in settings.items()}
+        changes: dict[str, Any] = {
+            field.name: timedelta(seconds=given[field.name])
+            if isinstance(field.default, timedelta)
+            else given[field.name]
+            for field in fields(cls)
+            if field.name in given
+        }
+        return cls(**changes)
+
+
+#: Settings of version 0.1.0 that are stored → their present names.
+_RENAMED_SETTINGS: Mapping[str, str] = {
+    "repeats": "min_occurrences",
+    "repeats_within": "occurrences_within",
+    "silent_after": "heartbeat_timeout",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -268,76 +268,54 @@ class LoggedCrash:
     fault: str = ""
 
 
-def _build_crash_signature(
-    code: str, blame: CrashOrigin, pattern: str, *, vendor: str = ""
-) -> CrashSignature:
-    compiled = re.compile(pattern, re.IGNORECASE)
-    return CrashSignature(code=code, blame=blame, pattern=compiled, vendor=vendor)
-
-
 #: ``NVRM: Xid (PCI:0000:3b:00): 79, …``, as the driver writes it, or just ``Xid 79``.
 _XID: Final = r"\bxid\b[^\d\n]{0,40}?(?:\([^)\n]*\):?\s*)?"
-#: In the order of their weight among those of the same blame, the weakest first.
-SIGNATURES: Final = (
-    # Of the program. A device-side assertion is an index out of range or a label that there is none of.
-    _build_crash_signature(
-        "out-of-memory", CrashOrigin.PROGRAM, r"outofmemoryerror|out of memory\b"
+#: Code and pattern by blame; in the order of their weight among those of the same blame, the weakest first.
+_PATTERNS: Final[Mapping[CrashOrigin, tuple[tuple[str, str], ...]]] = {
+    CrashOrigin.PROGRAM: (
+        ("out-of-memory", r"outofmemoryerror|out of memory\b"),
+        # An index out of range or a label that there is none of.
+        ("device-assert", r"device-side assert triggered"),
+        ("no-space", r"no space left on device"),
     ),
-    _build_crash_signature("device-assert", CrashOrigin.PROGRAM, r"device-side assert triggered"),
-    _build_crash_signature("no-space", CrashOrigin.PROGRAM, r"no space left on device"),
     # A collective gives up when one member is late: for a broken link, a slow card, or because its program died.
-    _build_crash_signature(
-        "nccl-timeout", CrashOrigin.UNCLEAR, r"watchdog caught collective operation timeout"
-    ),
-    _build_crash_signature(
-        "nccl-error",
-        CrashOrigin.UNCLEAR,
-        r"\bnccl (?:error|warn).*|ncclSystemError|ncclRemoteError",
-    ),
-    _build_crash_signature(
-        "hccl-timeout", CrashOrigin.UNCLEAR, r"\bhccl.*(?:time ?out|notify wait)"
-    ),
-    # Codes of CANN: a letter for the kind of error, another for the module (I: collectives, J: their transport).
-    _build_crash_signature("cann", CrashOrigin.UNCLEAR, r"\b(E[IJ]\d{4})\b"),
-    _build_crash_signature(
-        "cuda-illegal-access", CrashOrigin.UNCLEAR, r"an illegal memory access was encountered"
-    ),
-    _build_crash_signature("xid", CrashOrigin.UNCLEAR, rf"{_XID}(\d{{1,4}})\b", vendor="nvidia"),
-    _build_crash_signature(
-        "nan",
-        CrashOrigin.UNCLEAR,
-        r"\bloss(?:'|\")?\s*[:=]\s*nan\b|nan (?:or inf )?(?:found|detected) in",
+    CrashOrigin.UNCLEAR: (
+        ("nccl-timeout", r"watchdog caught collective operation timeout"),
+        ("nccl-error", r"\bnccl (?:error|warn).*|ncclSystemError|ncclRemoteError"),
+        ("hccl-timeout", r"\bhccl.*(?:time ?out|notify wait)"),
+        # CANN: a letter for the kind of error, another for the module (I: collectives, J: their transport).
+        ("cann", r"\b(E[IJ]\d{4})\b"),
+        ("cuda-illegal-access", r"an illegal memory access was encountered"),
+        ("xid", rf"{_XID}(\d{{1,4}})\b"),
+        ("nan", r"\bloss(?:'|\")?\s*[:=]\s*nan\b|nan (?:or inf )?(?:found|detected) in"),
     ),
     # Of the card, its links or its node.
-    _build_crash_signature(
-        "nvlink", CrashOrigin.HARDWARE, r"nvlink (?:error|failure)|uncorrectable nvlink error"
+    CrashOrigin.HARDWARE: (
+        ("nvlink", r"nvlink (?:error|failure)|uncorrectable nvlink error"),
+        ("launch-failure", r"unspecified launch failure|hardware stack error"),
+        ("npu-error", r"\b(?:hbm|aicore|ai core).*(?:ecc|multi.?bit|hardware).*(?:error|fault)"),
+        ("bus-error", r"\bbus error\b|\bSIGBUS\b"),
+        ("ecc", r"uncorrectable ecc error|ecc error encountered"),
+        ("device-lost", r"device (?:is )?lost|no longer (?:connected|available) on the bus"),
+        ("off-the-bus", r"fallen off the bus"),
+        # After these the driver requires a reset or service; the others end a program, often by its own fault.
+        (
+            "xid",
+            rf"{_XID}(46|48|54|62|64|74|79|95|1(?:09|10|19|20|36|4[03-9]|5[0568]|6[02]))\b",
+        ),
     ),
-    _build_crash_signature(
-        "launch-failure", CrashOrigin.HARDWARE, r"unspecified launch failure|hardware stack error"
-    ),
-    _build_crash_signature(
-        "npu-error",
-        CrashOrigin.HARDWARE,
-        r"\b(?:hbm|aicore|ai core).*(?:ecc|multi.?bit|hardware).*(?:error|fault)",
-    ),
-    _build_crash_signature("bus-error", CrashOrigin.HARDWARE, r"\bbus error\b|\bSIGBUS\b"),
-    _build_crash_signature(
-        "ecc", CrashOrigin.HARDWARE, r"uncorrectable ecc error|ecc error encountered"
-    ),
-    _build_crash_signature(
-        "device-lost",
-        CrashOrigin.HARDWARE,
-        r"device (?:is )?lost|no longer (?:connected|available) on the bus",
-    ),
-    _build_crash_signature("off-the-bus", CrashOrigin.HARDWARE, r"fallen off the bus"),
-    # Codes after which the driver requires a reset or service; the others end a program, often by its own
-    # fault.
-    _build_crash_signature(
-        "xid",
-        CrashOrigin.HARDWARE,
-        rf"{_XID}(46|48|54|62|64|74|79|95|1(?:09|10|19|20|36|4[03-9]|5[0568]|6[02]))\b",
-        vendor="nvidia",
-    ),
+}
+#: Vendor of the codes that a signature captures.
+_VENDORS: Final = {"xid": "nvidia"}
+SIGNATURES: Final = tuple(
+    CrashSignature(
+        code=code,
+        blame=blame,
+        pattern=re.compile(pattern, re.IGNORECASE),
+        vendor=_VENDORS.get(code, ""),
+    )
+    for blame, patterns in _PATTERNS.items()
+    for code, pattern in patterns
 )
 _STRENGTH: Final = {CrashOrigin.UNCLEAR: 0, CrashOrigin.HARDWARE: 1, CrashOrigin.PROGRAM: 2}
 

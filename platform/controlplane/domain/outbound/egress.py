@@ -31,7 +31,7 @@ from ipaddress import (
 )
 from urllib.parse import urlsplit
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -46,11 +46,11 @@ _HOST_PATTERN = re.compile(r"[a-z0-9_.*-]+")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f\\]")
 
 
-class EgressRefused(Exception):
+class EgressRefused(ReasonedError):
     """The egress policy refuses the call; the message says what to change."""
 
 
-class EgressMisconfigured(ValueError):
+class EgressMisconfigured(ReasonedError, ValueError):
     """An entry of the allow-list or of the deny-list is neither a host pattern nor a network."""
 
 
@@ -92,50 +92,39 @@ def parse_target(url: str) -> EgressTarget:
     """
     if len(url) > LONGEST_URL:
         raise EgressRefused(
-            Reason(
-                "egress.url.too_long",
-                "the URL has {length} characters; at most {limit} are allowed",
-                length=len(url),
-                limit=LONGEST_URL,
-            )
+            "egress.url.too_long",
+            "the URL has {length} characters; at most {limit} are allowed",
+            length=len(url),
+            limit=LONGEST_URL,
         )
     if _UNPRINTABLE.search(url):
         raise EgressRefused(
-            Reason(
-                "egress.url.character_not_allowed",
-                "the URL contains a space, a backslash or a control character",
-            )
+            "egress.url.character_not_allowed",
+            "the URL contains a space, a backslash or a control character",
         )
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
         raise EgressRefused(
-            Reason("egress.url.invalid", "the URL is not valid: {error}", error=str(error))
+            "egress.url.invalid", "the URL is not valid: {error}", error=str(error)
         ) from None
     if parts.scheme not in DEFAULT_PORTS or not host:
         raise EgressRefused(
-            Reason(
-                "egress.url.incomplete",
-                "enter the full URL, for example https://hooks.example.com/ninefold",
-            )
+            "egress.url.incomplete",
+            "enter the full URL, for example https://hooks.example.com/ninefold",
         )
     if "@" in parts.netloc:
         raise EgressRefused(
-            Reason(
-                "egress.url.credentials_not_allowed",
-                "the URL contains a user name or a password; credentials in URLs are not supported",
-            )
+            "egress.url.credentials_not_allowed",
+            "the URL contains a user name or a password; credentials in URLs are not supported",
         )
     if port == 0:
-        raise EgressRefused(Reason("egress.port.zero", "port 0 is not a valid port"))
+        raise EgressRefused("egress.port.zero", "port 0 is not a valid port")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if not path.isascii():
         raise EgressRefused(
-            Reason(
-                "egress.url.not_ascii",
-                "percent-encode the non-ASCII characters in the path of the URL",
-            )
+            "egress.url.not_ascii", "percent-encode the non-ASCII characters in the path of the URL"
         )
     return EgressTarget(
         scheme=parts.scheme,
@@ -182,16 +171,14 @@ def _normalize_host(host: str) -> str:
     labels = plain.split(".")
     if len(plain) > _LONGEST_HOST or not all(_LABEL.fullmatch(label) for label in labels):
         raise EgressRefused(
-            Reason("egress.host.invalid", "{host} is not a valid host name", host=repr(host))
+            "egress.host.invalid", "{host} is not a valid host name", host=repr(host)
         )
     if re.fullmatch(r"\d+|0x[0-9a-f]*", labels[-1]):
         # Resolvers read 127.1 and 0x7f000001 as addresses.
         raise EgressRefused(
-            Reason(
-                "egress.host.unusual_address",
-                "{host} is neither a host name nor an IP address in standard notation",
-                host=repr(host),
-            )
+            "egress.host.unusual_address",
+            "{host} is neither a host name nor an IP address in standard notation",
+            host=repr(host),
         )
     return plain
 
@@ -326,11 +313,9 @@ class EgressPolicy:
         unknown = sorted(set(schemes) - set(DEFAULT_PORTS))
         if unknown:
             raise EgressMisconfigured(
-                Reason(
-                    "egress.scheme.unknown",
-                    "{scheme} is not a supported scheme; use https or http",
-                    scheme=repr(unknown[0]),
-                )
+                "egress.scheme.unknown",
+                "{scheme} is not a supported scheme; use https or http",
+                scheme=repr(unknown[0]),
             )
         allowed, denied = (
             tuple(map(_parse_allowlist_entry, allow)),
@@ -353,30 +338,24 @@ class EgressPolicy:
         host = target.host
         if target.scheme not in self.schemes:
             raise EgressRefused(
-                Reason(
-                    "egress.scheme.not_allowed",
-                    "the scheme {scheme} is not allowed; allowed are {schemes}",
-                    schemes=_join_names(self.schemes),
-                    scheme=target.scheme,
-                )
+                "egress.scheme.not_allowed",
+                "the scheme {scheme} is not allowed; allowed are {schemes}",
+                schemes=_join_names(self.schemes),
+                scheme=target.scheme,
             )
         if target.port not in self.ports:
             ports = " or ".join(map(str, sorted(self.ports)))
             raise EgressRefused(
-                Reason(
-                    "egress.port.not_allowed",
-                    "port {port} is not allowed; allowed are {ports}",
-                    port=target.port,
-                    ports=ports,
-                )
+                "egress.port.not_allowed",
+                "port {port} is not allowed; allowed are {ports}",
+                port=target.port,
+                ports=ports,
             )
         if any(_host_matches(host, pattern) for pattern in self.denied_hosts):
             raise EgressRefused(
-                Reason(
-                    "egress.host.denied",
-                    "{host} is not allowed: it is listed in NINEFOLD_EGRESS_DENY",
-                    host=host,
-                )
+                "egress.host.denied",
+                "{host} is not allowed: it is listed in NINEFOLD_EGRESS_DENY",
+                host=host,
             )
         literal = target.literal
         if literal is not None:
@@ -385,13 +364,11 @@ class EgressPolicy:
                 return
         if self.allowed_hosts and not any(_host_matches(host, one) for one in self.allowed_hosts):
             raise EgressRefused(
-                Reason(
-                    "egress.host.not_allowed",
-                    "{host} is not allowed: it is not listed in {setting}; an administrator "
-                    "of the company can add it",
-                    host=host,
-                    setting=self.allowed_by,
-                )
+                "egress.host.not_allowed",
+                "{host} is not allowed: it is not listed in {setting}; an administrator "
+                "of the company can add it",
+                host=host,
+                setting=self.allowed_by,
             )
 
     def check_address(self, address: Address, *, host: str) -> None:
@@ -406,12 +383,10 @@ class EgressPolicy:
         for end in ends:
             if _any_contains(self.denied_networks, end):
                 raise EgressRefused(
-                    Reason(
-                        "egress.address.denied",
-                        "{host} is not allowed: its address {address} is in NINEFOLD_EGRESS_DENY",
-                        host=host,
-                        address=str(end),
-                    )
+                    "egress.address.denied",
+                    "{host} is not allowed: its address {address} is in NINEFOLD_EGRESS_DENY",
+                    host=host,
+                    address=str(end),
                 )
         if _any_contains(self.allowed_networks, ends[0]):
             return
@@ -419,15 +394,13 @@ class EgressPolicy:
             purpose = special_purpose(end)
             if purpose and not _any_contains(self.allowed_networks, end):
                 raise EgressRefused(
-                    Reason(
-                        "egress.address.not_public",
-                        "{host} is not allowed: it resolves to {address}, which is {purpose}; an "
-                        "administrator of the company can allow the network in {setting}",
-                        host=host,
-                        address=str(end),
-                        purpose=purpose,
-                        setting=self.allowed_by,
-                    )
+                    "egress.address.not_public",
+                    "{host} is not allowed: it resolves to {address}, which is {purpose}; an "
+                    "administrator of the company can allow the network in {setting}",
+                    host=host,
+                    address=str(end),
+                    purpose=purpose,
+                    setting=self.allowed_by,
                 )
 
 
@@ -438,13 +411,11 @@ def _parse_allowlist_entry(text: str) -> str | Network:
     except ValueError as error:
         if "/" in entry or not _HOST_PATTERN.fullmatch(entry) or entry.strip("*.") == "":
             raise EgressMisconfigured(
-                Reason(
-                    "egress.allowlist.invalid_entry",
-                    "{entry} is neither a host pattern such as *.example.com nor a network "
-                    "such as 10.1.0.0/16: {error}",
-                    entry=repr(text),
-                    error=str(error),
-                )
+                "egress.allowlist.invalid_entry",
+                "{entry} is neither a host pattern such as *.example.com nor a network "
+                "such as 10.1.0.0/16: {error}",
+                entry=repr(text),
+                error=str(error),
             ) from None
     return entry
 
