@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from controlplane.domain.common.reasons import Reason, join_reasons
@@ -100,6 +101,45 @@ class SpecField:
     #: Null is allowed; ``help`` says what it means.
     optional: bool = False
     fields: tuple[SpecField, ...] = ()
+
+
+def _spec_field(
+    name: str,
+    label: str,
+    help_text: str,
+    *,
+    kind: FieldKind,
+    default: Any = REQUIRED,
+    within: tuple[float | None, float | None] = (None, None),
+    optional: bool = False,
+    **more: Any,
+) -> SpecField:
+    """A field of that kind.
+
+    :param within: the least and the most value.
+    :param optional: null is allowed; so it is if the default is null.
+    """
+    return SpecField(
+        name=name,
+        label=label,
+        help=help_text,
+        kind=kind,
+        default=default,
+        least=within[0],
+        most=within[1],
+        optional=optional or default is None,
+        **more,
+    )
+
+
+integer_field = partial(_spec_field, kind=FieldKind.INTEGER)
+number_field = partial(_spec_field, kind=FieldKind.NUMBER)
+text_field = partial(_spec_field, kind=FieldKind.TEXT)
+choice_field = partial(_spec_field, kind=FieldKind.CHOICE)
+choices_field = partial(_spec_field, kind=FieldKind.CHOICES)
+texts_field = partial(_spec_field, kind=FieldKind.TEXTS)
+variables_field = partial(_spec_field, kind=FieldKind.VARIABLES)
+group_field = partial(_spec_field, kind=FieldKind.GROUP)
 
 
 def check_fields(fields: Sequence[SpecField], spec: Mapping[str, Any]) -> tuple[FieldFinding, ...]:
