@@ -47,7 +47,7 @@ _PLACEHOLDER = re.compile(r"\{[a-z_]+\}")
 #: The class itself, and errors like it, also build reasons from any code.
 _GENERIC = frozenset(
     {
-        "platform/controlplane/ports/clusters.py",
+        "platform/controlplane/domain/common/spec_fields.py",
         "platform/controlplane/domain/common/reasons.py",
         "platform/controlplane/persistence/reasons.py",
     }
@@ -89,7 +89,7 @@ def collect_codes() -> CollectedCodes:
                     for line, text in plain_messages(tree)
                 ]
             for call in calls(tree):
-                if name in _GENERIC and not isinstance(call.args[0], ast.Constant):
+                if name in _GENERIC and not isinstance(call.args[-2], ast.Constant):
                     continue
                 if problem := read_call(call, found):
                     found.violations.append(f"{name}:{call.lineno}: {problem}")
@@ -97,7 +97,7 @@ def collect_codes() -> CollectedCodes:
 
 
 def calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """Calls of ``Reason``, and of exceptions that build their reason themselves."""
+    """Calls of ``Reason``, and of exceptions and functions that build their reason themselves."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (
             ast.unparse(node.func) == "Reason" or _is_coded_error(node)
@@ -106,14 +106,14 @@ def calls(tree: ast.AST) -> Iterator[ast.Call]:
 
 
 def _is_coded_error(call: ast.Call) -> bool:
-    """Whether a class is called with a code and a template."""
-    first = call.args[0] if len(call.args) > 1 else None
+    """Whether a class, or ``field_finding``, is called with a code and a template as its last positions."""
+    code = call.args[-2] if len(call.args) > 1 else None
     return (
         isinstance(call.func, ast.Name)
-        and call.func.id[0].isupper()
-        and isinstance(first, ast.Constant)
-        and "." in str(first.value)
-        and bool(_CODE.fullmatch(str(first.value)))
+        and (call.func.id[0].isupper() or call.func.id == "field_finding")
+        and isinstance(code, ast.Constant)
+        and "." in str(code.value)
+        and bool(_CODE.fullmatch(str(code.value)))
     )
 
 
@@ -156,13 +156,15 @@ def plain_messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def read_call(call: ast.Call, found: CollectedCodes) -> str | None:
     """Add the call's code and template; return what is wrong with it."""
+    # A class or function that builds its reason itself may take something before it.
+    positional = call.args if ast.unparse(call.func) == "Reason" else call.args[-2:]
     literals = [
         argument.value
-        for argument in call.args
+        for argument in positional
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
     ]
     names = {keyword.arg for keyword in call.keywords if keyword.arg}
-    if len(literals) != len(call.args) or len(literals) != 2 or len(names) != len(call.keywords):
+    if len(literals) != len(positional) or len(literals) != 2 or len(names) != len(call.keywords):
         return "a reason takes a literal code, a literal template and named parameters"
     code, template = literals
     if not _CODE.fullmatch(code):

@@ -26,7 +26,6 @@ from apps.models.selectors.storage import (
     artifact_store,
     parse_json_or_none,
 )
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import BlobMissing
 
 #: Bytes. Larger versions are not compared row by row.
@@ -201,12 +200,10 @@ def dataset_rows(
     with stream:
         if not 0 <= offset <= size:
             raise ArtifactFileMissing(
-                Reason(
-                    "dataset.offset.out_of_range",
-                    "offset {offset} is out of range; the split has {size} bytes",
-                    size=size,
-                    offset=offset,
-                )
+                "dataset.offset.out_of_range",
+                "offset {offset} is out of range; the split has {size} bytes",
+                size=size,
+                offset=offset,
             )
         stream.seek(offset)
         for line in _read_lines(stream):

@@ -32,7 +32,7 @@ from apps.models.selectors.storage import (
     storage_usage_of_team,
 )
 from apps.models.selectors.storage_consumers import storage_consumers
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import MODEL, ModelEvent
 from controlplane.domain.storage.team_storage import (
@@ -50,7 +50,7 @@ File = tuple[str, str, int]
 _CHUNK = 1 << 20
 
 
-class RegistrationRefused(Exception):
+class RegistrationRefused(ReasonedError):
     """The output or upload cannot be registered; the message says why."""
 
 
@@ -116,11 +116,9 @@ def code_archive_name(filename: str) -> str:
         if lowered.endswith(ending):
             return name
     raise RegistrationRefused(
-        Reason(
-            "code_archive.format.not_supported",
-            "{filename} is not a supported archive; upload .tar.gz, .tar or .zip",
-            filename=repr(filename),
-        )
+        "code_archive.format.not_supported",
+        "{filename} is not a supported archive; upload .tar.gz, .tar or .zip",
+        filename=repr(filename),
     )
 
 

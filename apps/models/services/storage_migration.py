@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from apps.models.selectors.storage import digests_referenced
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.persistence.advisory_locks import AdvisoryLock, session_lock
 from controlplane.ports.artifacts import ArtifactError, ArtifactStore, StorageUnavailable
 
 _CHUNK = 1 << 20
 
 
-class MigrationBusy(Exception):
+class MigrationBusy(ReasonedError):
     """Garbage collection, a backup or another migration is active."""
 
 
@@ -57,11 +57,9 @@ def artifacts_migrate(
     with session_lock(AdvisoryLock.COLLECT_GARBAGE) as acquired:
         if not acquired:
             raise MigrationBusy(
-                Reason(
-                    "artifact.migration.busy",
-                    "garbage collection, a backup or another migration is active; try again when "
-                    "it has ended",
-                )
+                "artifact.migration.busy",
+                "garbage collection, a backup or another migration is active; try again when "
+                "it has ended",
             )
         return _migrate(
             source, target, dry_run=dry_run, verify=verify, workers=workers, report=report

@@ -29,7 +29,7 @@ from apps.workflows import selectors
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
 from apps.workflows.selectors import engine_task
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.pipelines.lifecycle import (
@@ -106,10 +106,7 @@ def pipeline_check(request: PipelineRequest, *, team: Team) -> tuple[FieldFindin
     findings: list[FieldFinding] = []
     if not request.name.strip():
         findings.append(
-            FieldFinding(
-                field="name",
-                message=Reason("pipeline.name.missing", "enter a name for the pipeline"),
-            )
+            field_finding("name", "pipeline.name.missing", "enter a name for the pipeline")
         )
     if refusal := step_order_error(request.kinds):
         findings.append(FieldFinding(field="steps", message=refusal))
@@ -156,31 +153,31 @@ def _measured_metrics(step: StepRequest) -> list[str] | None:
 def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[FieldFinding]:
     name = step.deployment_name
     if not name:
-        yield FieldFinding(
-            field="deployment_name",
-            message=Reason("pipeline.deployment.name_missing", "enter a name for the deployment"),
+        yield field_finding(
+            "deployment_name", "pipeline.deployment.name_missing", "enter a name for the deployment"
         )
         return
     found = Deployment.objects.filter(name=name, deleted_at=None).first()
     if found is None:
         return
     if found.team_id != team.pk:
-        message = Reason(
+        yield field_finding(
+            "deployment_name",
             "deployment.name.already_exists",
             "{name} is already in use; model names are unique across the company, choose another",
             name=repr(name),
         )
-        yield FieldFinding(field="deployment_name", message=message)
     elif not DEPLOYMENT.allows(DeploymentState(found.state), DeploymentEvent.CHANGE):
-        message = Reason(
+        yield field_finding(
+            "deployment_name",
             "pipeline.deployment.not_running",
             "deployment {deployment} is {state}; start it first, or choose another name",
             deployment=name,
             state=found.state,
         )
-        yield FieldFinding(field="deployment_name", message=message)
     elif step.replicas not in (None, found.replica_count):
-        message = Reason(
+        yield field_finding(
+            "replicas",
             "pipeline.deployment.replicas_mismatch",
             "the number of replicas must be {expected}, the current number of replicas "
             "of deployment {deployment}, got {value}; a pipeline does not scale an "
@@ -189,7 +186,6 @@ def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[FieldFind
             deployment=name,
             value=step.replicas,
         )
-        yield FieldFinding(field="replicas", message=message)
 
 
 def default_replicas(step: StepRequest) -> int:

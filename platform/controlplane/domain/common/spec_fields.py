@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason, join_reasons
+from controlplane.domain.common.reasons import Parameter, Reason, join_reasons
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Variables that steer the loader, the interpreter or the product itself.
@@ -37,6 +37,11 @@ class FieldFinding:
     field: str
     #: What was wrong with which value, and what would be right.
     message: str
+
+
+def field_finding(field: str, code: str, template: str, /, **params: Parameter) -> FieldFinding:
+    """The finding with that reason as its message."""
+    return FieldFinding(field=field, message=Reason(code, template, **params))
 
 
 def describe_findings(findings: Iterable[FieldFinding]) -> str:
@@ -274,42 +279,36 @@ def _check_group(
     known = {field.name for field in fields}
     for name in spec:
         if name not in known:
-            yield FieldFinding(
-                field=f"{prefix}{name}",
-                message=Reason(
-                    "spec.field.unknown",
-                    "unknown field {prefix}{field}; known are {fields}",
-                    prefix=prefix,
-                    field=name,
-                    fields=", ".join(sorted(known)),
-                ),
+            yield field_finding(
+                f"{prefix}{name}",
+                "spec.field.unknown",
+                "unknown field {prefix}{field}; known are {fields}",
+                prefix=prefix,
+                field=name,
+                fields=", ".join(sorted(known)),
             )
     for field in fields:
         at = prefix + field.name
         if field.name not in spec:
             if isinstance(field.default, RequiredField) and field.kind is not FieldKind.GROUP:
-                yield FieldFinding(
+                yield field_finding(
+                    at,
+                    "spec.field.required",
+                    "{field} is required: {help}",
                     field=at,
-                    message=Reason(
-                        "spec.field.required",
-                        "{field} is required: {help}",
-                        field=at,
-                        help=field.help,
-                    ),
+                    help=field.help,
                 )
         elif field.kind is FieldKind.GROUP:
             value = spec[field.name]
             if isinstance(value, Mapping):
                 yield from _check_group(field.fields, value, prefix=f"{at}.")
             elif value is not None:
-                yield FieldFinding(
+                yield field_finding(
+                    at,
+                    "spec.field.not_an_object",
+                    "{field} must be an object, got {value}",
                     field=at,
-                    message=Reason(
-                        "spec.field.not_an_object",
-                        "{field} must be an object, got {value}",
-                        field=at,
-                        value=repr(value),
-                    ),
+                    value=repr(value),
                 )
         elif wrong := _value_error(field, spec[field.name], at=at):
             yield FieldFinding(field=at, message=wrong)

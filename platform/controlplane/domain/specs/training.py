@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import (
     FieldFinding,
     choice_field,
     choices_field,
+    field_finding,
     group_field,
     integer_field,
     number_field,
@@ -414,19 +414,17 @@ def check_grpo_batches(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
     step = spec["batch_size"] * spec["gradient_accumulation"]
     group = spec["grpo"]["generations"]
     if step % group:
-        yield FieldFinding(
-            field="batch_size",
-            message=Reason(
-                "spec.batch_size.not_a_multiple_of_generations",
-                "batch_size × gradient_accumulation must be a multiple of grpo.generations, which is "
-                "{generations}, got {batch_size} × {accumulation} = {step}; the next multiple is "
-                "{multiple}",
-                generations=group,
-                batch_size=spec["batch_size"],
-                accumulation=spec["gradient_accumulation"],
-                step=step,
-                multiple=-(-step // group) * group,
-            ),
+        yield field_finding(
+            "batch_size",
+            "spec.batch_size.not_a_multiple_of_generations",
+            "batch_size × gradient_accumulation must be a multiple of grpo.generations, which is "
+            "{generations}, got {batch_size} × {accumulation} = {step}; the next multiple is "
+            "{multiple}",
+            generations=group,
+            batch_size=spec["batch_size"],
+            accumulation=spec["gradient_accumulation"],
+            step=step,
+            multiple=-(-step // group) * group,
         )
 
 
