@@ -108,17 +108,21 @@ def _spec_values(job: Job) -> dict[str, Any]:
         "chip": " / ".join(job.chips),
         "cards": GangShape.from_json(job.shape).cards,
         "engine": job.engine,
-        **_flatten_spec(job.spec),
+        **{
+            name: ", ".join(map(str, value)) if isinstance(value, list) else value
+            for name, value in flatten_spec(job.spec).items()
+        },
     }
 
 
-def _flatten_spec(spec: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten_spec(spec: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values of the spec by name; fields of a group have its name as prefix."""
     rows: dict[str, Any] = {}
     for name, value in spec.items():
         if isinstance(value, Mapping):
-            rows |= _flatten_spec(value, f"{prefix}{name} ")
+            rows |= flatten_spec(value, f"{prefix}{name} ")
         else:
-            rows[prefix + name] = ", ".join(map(str, value)) if isinstance(value, list) else value
+            rows[prefix + name] = value
     return rows
 
 

@@ -36,19 +36,11 @@ MAX_POINTS = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricPoint:
-    step: int
-    at: datetime
-    #: As reported: ``loss``, ``tokens_per_second`` …
-    values: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptCurve:
     """The points of one attempt by step, evenly thinned out."""
 
     attempt: Attempt
-    points: list[MetricPoint] = field(default_factory=list)
+    points: list[ProgressPoint] = field(default_factory=list)
 
 
 def job_curve_points(job: Job, *, after: int = -1) -> list[dict[str, Any]]:
@@ -76,7 +68,7 @@ def attempt_curves(jobs: Sequence[Job], *, max_points: int = MAX_POINTS) -> list
     stride = max((-(-attempt.reported // max_points) for attempt in attempts), default=1)
     points = ProgressPoint.objects.filter(attempt__in=curves)
     for point in _thin_out_points(stride, points).order_by("attempt_id", "step"):
-        curves[point.attempt_id].points.append(_metric_point(point))
+        curves[point.attempt_id].points.append(point)
     return list(curves.values())
 
 
@@ -117,12 +109,8 @@ def attempt_curves_since(job: Job, *, attempt: int, step: int) -> list[AttemptCu
     curves: dict[int, AttemptCurve] = {}
     for row in rows:
         curve = curves.setdefault(row.attempt_id, AttemptCurve(attempt=row.attempt))
-        curve.points.append(_metric_point(row))
+        curve.points.append(row)
     return list(curves.values())
-
-
-def _metric_point(row: ProgressPoint) -> MetricPoint:
-    return MetricPoint(step=row.step, at=row.at, values=row.values)
 
 
 #: Tokens to which examples are truncated by default.

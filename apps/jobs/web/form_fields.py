@@ -38,41 +38,33 @@ def disabled_choice_label(choice: Any, reason: str) -> str:
     }
 
 
-def _disabled_option(option: dict[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
-    """The option, disabled if there is a reason and it is not selected."""
-    reason = reasons.get(str(option["value"]))
-    if not reason:
-        return option
-    label = disabled_choice_label(option["label"], reason)
-    attributes = option["attrs"] if option["selected"] else {**option["attrs"], "disabled": True}
-    return {**option, "label": label, "attrs": attributes}
+class _DisabledChoices(forms.widgets.ChoiceWidget):
+    """Disables the choices that have one of the ``reasons``, unless they are selected."""
+
+    reasons: Mapping[str, str] = {}
+
+    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option = super().create_option(*args, **kwargs)
+        reason = self.reasons.get(str(option["value"]))
+        if not reason:
+            return option
+        label = disabled_choice_label(option["label"], reason)
+        attributes = (
+            option["attrs"] if option["selected"] else {**option["attrs"], "disabled": True}
+        )
+        return {**option, "label": label, "attrs": attributes}
 
 
-class SelectWithDisabledChoices(forms.Select):
+class SelectWithDisabledChoices(_DisabledChoices, forms.Select):
     """A select box; ``reasons`` are those of disabled choices."""
 
-    reasons: Mapping[str, str] = {}
 
-    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
-
-
-class RadiosWithDisabledChoices(forms.RadioSelect):
+class RadiosWithDisabledChoices(_DisabledChoices, forms.RadioSelect):
     """Radio buttons; ``reasons`` are those of disabled choices."""
 
-    reasons: Mapping[str, str] = {}
 
-    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
-
-
-class CheckboxesWithDisabledChoices(forms.CheckboxSelectMultiple):
+class CheckboxesWithDisabledChoices(_DisabledChoices, forms.CheckboxSelectMultiple):
     """Check boxes; ``reasons`` are those of disabled choices."""
-
-    reasons: Mapping[str, str] = {}
-
-    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
 
 
 def disable_choices(field: forms.Field, reasons: Mapping[str, str]) -> None:
@@ -80,10 +72,7 @@ def disable_choices(field: forms.Field, reasons: Mapping[str, str]) -> None:
 
     :raises TypeError: if the field's widget cannot show reasons.
     """
-    if not isinstance(
-        field.widget,
-        SelectWithDisabledChoices | RadiosWithDisabledChoices | CheckboxesWithDisabledChoices,
-    ):
+    if not isinstance(field.widget, _DisabledChoices):
         raise TypeError(
             f"a {type(field.widget).__name__} shows no reasons; use a SelectWithDisabledChoices"
         )
@@ -105,10 +94,7 @@ def form_choice_states(form: forms.Form) -> dict[str, Any]:
     """
     offered: dict[str, Any] = {}
     for name, field in form.fields.items():
-        if isinstance(
-            field.widget,
-            SelectWithDisabledChoices | RadiosWithDisabledChoices | CheckboxesWithDisabledChoices,
-        ):
+        if isinstance(field.widget, _DisabledChoices):
             offered[name] = [
                 {
                     "value": str(option.data["value"]),
@@ -374,10 +360,7 @@ def apply_field_limits(
 ) -> None:
     """Disable choices or the whole field by its limits, with the reasons."""
     reasons = unavailable_choice_reasons(limits, spec_field)
-    if isinstance(
-        field.widget,
-        SelectWithDisabledChoices | RadiosWithDisabledChoices | CheckboxesWithDisabledChoices,
-    ):
+    if isinstance(field.widget, _DisabledChoices):
         field.widget.reasons = reasons
         return
     whole = next(

@@ -24,6 +24,7 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
+from apps.jobs.selectors.job_comparison import flatten_spec
 from apps.jobs.selectors.job_history import (
     AttemptTimeline,
     attempt_timelines,
@@ -206,7 +207,7 @@ def _spec_context(
     request: AuthenticatedRequest, found: Job, _attempts: list[Attempt]
 ) -> dict[str, Any]:
     return {
-        "spec": flattened_spec_rows(found.spec),
+        "spec": sorted(flatten_spec(found.spec).items()),
         "secret_variables": found.secret_variables.all(),
         "spec_json": spec_json(found),
         "call": curl_command(found, url=request.build_absolute_uri("/api/v1/jobs")),
@@ -379,17 +380,6 @@ def attempt_tracks(runs: Sequence[AttemptTimeline], *, at: datetime) -> list[Att
             )
         )
     return tracks
-
-
-def flattened_spec_rows(spec: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Names and values of the spec; fields of a group have its name as prefix."""
-    rows: list[tuple[str, Any]] = []
-    for name, value in sorted(spec.items()):
-        if isinstance(value, Mapping):
-            rows += flattened_spec_rows(value, f"{prefix}{name} ")
-        else:
-            rows.append((prefix + name, value))
-    return rows
 
 
 def job_request_body(job: Job) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from django.utils.translation import pgettext_lazy
 
 from apps.accounts.models import User
 from apps.fleet import selectors as fleet
+from apps.jobs.selectors.job_comparison import flatten_spec
 from apps.jobs.services import default_engine_for_task
 from apps.jobs.web.forms import QueuedWorkloadForm, number_field, same_names
-from apps.jobs.web.job_page import flattened_spec_rows
 from apps.models import selectors as models
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.workflows.models import Pipeline, Step
@@ -505,7 +505,7 @@ def format_settings(spec: Mapping[str, Any]) -> tuple[LabelledValue, ...]:
     """The fields of a spec; nested fields have the name of their group as prefix."""
     return tuple(
         LabelledValue(name=humanized(name), value=_format_setting(value))
-        for name, value in flattened_spec_rows(spec)
+        for name, value in sorted(flatten_spec(spec).items())
     )
 
 
