@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -356,9 +356,9 @@ def retention_rules_by_team() -> tuple[dict[str, RetentionRules], RetentionRules
     default = RetentionRules()
     for row in RetentionRule.objects.select_related("team"):
         if row.team is None:
-            default = retention_rules_from_row(row)
+            default = _retention_rules_from_row(row)
         else:
-            own[row.team.uid] = retention_rules_from_row(row)
+            own[row.team.uid] = _retention_rules_from_row(row)
     return own, default
 
 
@@ -373,14 +373,8 @@ def retention_rules_visible(user: accounts.RequestUser) -> QuerySet[RetentionRul
     return rows.select_related("team").order_by(F("team__name").asc(nulls_first=True), "pk")
 
 
-def retention_rules_from_row(row: RetentionRule) -> RetentionRules:
-    return RetentionRules(
-        enabled=row.enabled,
-        keep_versions=row.keep_versions,
-        checkpoint_days=row.checkpoint_days,
-        failed_days=row.failed_days,
-        log_days=row.log_days,
-    )
+def _retention_rules_from_row(row: RetentionRule) -> RetentionRules:
+    return RetentionRules(**{each.name: getattr(row, each.name) for each in fields(RetentionRules)})
 
 
 def checkpoint_retention(*, default: timedelta) -> tuple[dict[int, timedelta], timedelta]:

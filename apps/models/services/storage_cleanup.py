@@ -249,10 +249,7 @@ def retention_preview(*, team: Team | None, rules: RetentionRules, at: datetime)
     def concerned(item: RetentionItem) -> bool:
         return item.team not in own if team is None else item.team == team.uid
 
-    return RetentionPlan(
-        removals=tuple(one for one in found.removals if concerned(one.item)),
-        spared=tuple(item for item in found.spared if concerned(item)),
-    )
+    return found.restricted(concerned)
 
 
 def run_retention(*, at: datetime) -> StorageRun | None:

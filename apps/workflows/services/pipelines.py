@@ -82,6 +82,10 @@ class StepRequest:
         return default_engine_for_task(engine_task(self.kind), chips=self.chips)
 
 
+#: Fields of a step that are those of its request.
+_COPIED = ("kind", "cards", "dataset_version", "output_name", "deployment_name")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRequest:
     """The steps and the input of the first."""
@@ -243,17 +247,9 @@ def _deployment_configuration(step: StepRequest, version: ModelVersion) -> Revis
 
 def step_request(step: Step) -> StepRequest:
     """The request of a step, for another submission."""
+    copied = {name: getattr(step, name) for name in (*_COPIED, "engine", "spec", "replicas")}
     return StepRequest(
-        kind=StepKind(step.kind),
-        engine=step.engine,
-        spec=step.spec,
-        chips=tuple(step.chips),
-        cards=step.cards,
-        dataset_version=step.dataset_version,
-        output_name=step.output_name,
-        deployment_name=step.deployment_name,
-        replicas=step.replicas,
-        gate=step.condition,
+        **{**copied, "kind": StepKind(step.kind)}, chips=tuple(step.chips), gate=step.condition
     )
 
 
@@ -304,16 +300,12 @@ def pipeline_submit(*, actor: User, team: Team, request: PipelineRequest) -> Pip
     )
     for number, step in enumerate(request.steps, start=1):
         Step.objects.create(
+            **{name: getattr(step, name) for name in _COPIED},
             pipeline=pipeline,
             number=number,
-            kind=step.kind,
             engine=step.chosen_engine,
             spec=dict(step.spec),
             chips=list(step.chips),
-            cards=step.cards,
-            dataset_version=step.dataset_version,
-            output_name=step.output_name,
-            deployment_name=step.deployment_name,
             replicas=default_replicas(step),
             gate=step.gate.as_json() if step.gate else None,
         )
