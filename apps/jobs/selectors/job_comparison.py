@@ -58,7 +58,7 @@ class JobMetricComparison:
         if (
             len(known) < 2
             or self.name in _NOT_RANKED
-            or math.isclose(*_min_and_max(known), rel_tol=_TIE_TOLERANCE)
+            or math.isclose(min(known), max(known), rel_tol=_TIE_TOLERANCE)
         ):
             return frozenset()
         lower_is_better = any(part in self.name for part in _LOWER_IS_BETTER)
@@ -218,10 +218,6 @@ def _evaluation_metrics(jobs: Sequence[Job]) -> dict[str, dict[str, float | None
         for uid in {row.job_uid, created.get(row.model_version_id, "")} & set(uids):
             columns.setdefault(uid, {}).update(metrics)
     return columns
-
-
-def _min_and_max(values: Sequence[float]) -> tuple[float, float]:
-    return min(values), max(values)
 
 
 def _parse_number(value: Any) -> float | None:

@@ -129,15 +129,14 @@ def interchangeable_chip_count(requested: Sequence[str], chips: Sequence[str]) -
     """
     if requested[0] not in {*CHIP_GROUPS, *_known_slice_profiles()}:
         return 1
-    known = (adapter_registry.chip_by_name(name) for name in chips)
-    equal = takewhile(
-        lambda chip: chip is not None and _is_interchangeable_in_group(requested[0], chip), known
-    )
+
+    def is_interchangeable(chip: Chip | None) -> bool:
+        if chip is None or chip.kind is ChipKind.CPU:
+            return False
+        return _is_chip_in_group(requested[0], chip)
+
+    equal = takewhile(is_interchangeable, map(adapter_registry.chip_by_name, chips))
     return max(1, sum(1 for _ in equal))
-
-
-def _is_interchangeable_in_group(group: str, chip: Chip) -> bool:
-    return _is_chip_in_group(group, chip) and chip.kind is not ChipKind.CPU
 
 
 def _fleet_chips_of_group(

@@ -54,16 +54,6 @@ from controlplane.web.pages import PageTab, is_htmx_fragment_request, render_pag
 from controlplane.web.reasons import render_reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobActionRefusals:
-    """For each action on the job, why it is refused; empty if it is allowed."""
-
-    cancel: str
-    retry: str
-    clone: str
-    compare: str
-
-
 @login_required
 def job_detail(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``overview``, ``log``, ``events``, ``spec`` or ``rendered``."""
@@ -123,7 +113,8 @@ def _cluster_tab(attempts: list[Attempt], *, href: str, current: bool) -> list[P
     return [PageTab(label=_("Cluster objects"), href=href, current=current)]
 
 
-def _action_refusals(request: AuthenticatedRequest, found: Job) -> JobActionRefusals:
+def _action_refusals(request: AuthenticatedRequest, found: Job) -> dict[str, str]:
+    """For each action on the job, why it is refused; empty if it is allowed."""
     state = JobState(found.state)
     role = ""
     if not roles_grant(accounts.roles_of(request.user, found.team), Permission.RUN):
@@ -143,9 +134,12 @@ def _action_refusals(request: AuthenticatedRequest, found: Job) -> JobActionRefu
         )
     if found.kind == JobKind.SCRIPT:
         compare = _("Script jobs report no metrics to compare.")
-    return JobActionRefusals(
-        cancel=role or cancel, retry=role or retry, clone=role, compare=compare
-    )
+    return {
+        "cancel": role or cancel,
+        "retry": role or retry,
+        "clone": role,
+        "compare": compare,
+    }
 
 
 def _overview_context(

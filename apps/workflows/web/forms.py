@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar
 
 from django import forms
@@ -446,7 +447,7 @@ class PipelineForm:
                 self.head.add_findings([finding])
             elif PipelineSharedForm.finding_fields.get(field, field) not in self.head.fields:
                 included[int(section) - 1].add_findings([replace(finding, field=field)])
-            elif finding.message not in _form_error_messages(self.head):
+            elif finding.message not in map(str, chain(*self.head.errors.values())):
                 self.head.add_findings([replace(finding, field=field)])
 
     def errors_by_field(self) -> Iterator[tuple[str, Any, list[str]]]:
@@ -457,10 +458,6 @@ class PipelineForm:
                 if not label and isinstance(form, StepForm):
                     label = form.title
                 yield form.add_prefix(name), label, [str(error) for error in errors]
-
-
-def _form_error_messages(form: StyledForm) -> set[str]:
-    return {str(error) for errors in form.errors.values() for error in errors}
 
 
 def form_supports_pipeline(pipeline: Pipeline) -> bool:

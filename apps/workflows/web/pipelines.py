@@ -86,16 +86,6 @@ def pipelines(request: AuthenticatedRequest) -> HttpResponseBase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineActions:
-    """Per action, why it is not available now; empty if it is."""
-
-    cancel: str
-    retry: str
-    clone: str
-    override: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStepRow:
     step: Step
     settings: tuple[LabelledValue, ...]
@@ -159,7 +149,8 @@ def _find_retry_step(found: Pipeline, steps: list[Step]) -> Step | None:
 
 def _pipeline_actions(
     request: AuthenticatedRequest, found: Pipeline, steps: list[Step]
-) -> PipelineActions:
+) -> dict[str, str]:
+    """Per action, why it is not available now; empty if it is."""
     role = cancel = retry = override = ""
     held = accounts.roles_of(request.user, found.team)
     if not all(
@@ -183,9 +174,12 @@ def _pipeline_actions(
         if form_supports_pipeline(found)
         else _("The form does not support the steps of this pipeline. Submit it with REST.")
     )
-    return PipelineActions(
-        cancel=role or cancel, retry=role or retry, clone=role or clone, override=role or override
-    )
+    return {
+        "cancel": role or cancel,
+        "retry": role or retry,
+        "clone": role or clone,
+        "override": role or override,
+    }
 
 
 def _runnable_pipeline(request: AuthenticatedRequest, uid: str) -> Pipeline:
