@@ -106,7 +106,6 @@ def pipeline_events(pipeline: Pipeline) -> list[PipelineTransition | StepTransit
 
 
 def engine_task(kind: StepKind) -> EngineTask:
-    """The engine task of a step of that kind."""
     return EngineTask.SERVE if kind is StepKind.DEPLOY else EngineTask(kind.value)
 
 

@@ -78,8 +78,6 @@ class EngineFieldRestriction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTaskSupport:
-    """Support of one task by an engine."""
-
     task: EngineTask
     runs: tuple[EngineSupport, ...]
     does_not_run: tuple[EngineSupport, ...]
@@ -92,7 +90,6 @@ class EngineTaskSupport:
 
 
 def installed_engine_descriptions() -> list[EngineDescription]:
-    """All installed engines."""
     return [_describe_engine(ports.engine_by_name(name)) for name in ports.engine_names()]
 
 

@@ -17,8 +17,6 @@ from controlplane.persistence.models import Transition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStateInterval:
-    """An interval that an attempt spent in one state."""
-
     attempt: int
     state: str
     started_at: datetime

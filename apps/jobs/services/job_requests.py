@@ -51,8 +51,6 @@ class SpecRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """The values of a job to submit."""
-
     kind: JobKind
     name: str
     spec: Mapping[str, Any]

@@ -143,7 +143,6 @@ class JobForm(QueuedWorkloadForm):
                 self.initial.pop(name, None)
 
     def engine_name(self) -> str:
-        """The engine of the job."""
         return DEFAULT_ENGINE
 
     def _selected_values(self) -> Mapping[str, Any]:

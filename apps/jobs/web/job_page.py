@@ -254,7 +254,6 @@ def job_files(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 def job_output_file_download(
     request: AuthenticatedRequest, uid: str, path: str
 ) -> HttpResponseBase:
-    """Download of one output file."""
     job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     artifact = _output_artifact(job)
     if artifact is None:
@@ -331,8 +330,6 @@ class TimelineSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptTrack:
-    """The timeline of one attempt."""
-
     number: int
     segments: tuple[TimelineSegment, ...]
     #: Empty while the attempt has not ended.

@@ -176,7 +176,6 @@ class QuantizeForm(GuidedJobForm):
 
 
 def _reasons_by_choice(limits: tuple[FieldLimit, ...], field: str) -> dict[str, str]:
-    """Reasons by value of that field."""
     return {
         value: limit.reason for limit in limits if limit.field == field for value in limit.values
     }

@@ -251,5 +251,4 @@ FIELDS: Mapping[str, Promise] = {
 
 
 def support_display_state(status: SupportLevel) -> str:
-    """Display state of a support status."""
     return "unsaid" if status is SupportLevel.UNKNOWN else status.value

@@ -41,7 +41,6 @@ from controlplane.web.reasons import render_reason
 
 @login_required
 def model_file_download(request: AuthenticatedRequest, uid: str, path: str) -> HttpResponseBase:
-    """Download one file of the version."""
     version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
     if version.artifact is None:
         raise Http404(f"{version} has no files: it is {version.state}")

@@ -59,8 +59,6 @@ _MAX_JOB_NAME_LENGTH = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRequest:
-    """A requested step."""
-
     kind: StepKind
     #: Empty: the product chooses.
     engine: str = ""
@@ -254,7 +252,6 @@ def step_request(step: Step) -> StepRequest:
 
 
 def step_job_request(step: Step, *, pipeline: Pipeline, version: ModelVersion) -> JobRequest:
-    """The job request of the step."""
     ending = f" · {step.number} {step.kind}"
     name = pipeline.name[: _MAX_JOB_NAME_LENGTH - len(ending)] + ending
     return job_request_of_step_request(
@@ -277,7 +274,6 @@ def steps_require_permissions(user: RequestUser, kinds: Sequence[StepKind], *, t
 
 
 def step_kinds(pipeline: Pipeline) -> list[StepKind]:
-    """The kinds of the steps, in order."""
     return [StepKind(step.kind) for step in pipeline.steps.all()]
 
 

@@ -78,8 +78,6 @@ class TextDecodingFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedFile:
-    """An opened file."""
-
     format: FileFormat
     #: (line number from 1, text with its line feed). Raises :class:`TextDecodingFailed`.
     lines: Iterator[tuple[int, str]]

@@ -121,8 +121,6 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledRetry:
-    """One automatic retry."""
-
     #: From 1 up to ``max_retries``.
     number: int
     cause: RetryCause

@@ -429,7 +429,6 @@ def check_grpo_batches(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
 
 
 def default_learning_rate(*, objective: str, method: str) -> float:
-    """The default learning rate."""
     if method == "full" and objective in OBJECTIVE_RATES:
         return OBJECTIVE_RATES[objective]
     return LEARNING_RATES[method]
