@@ -38,10 +38,8 @@ ENGLISH = "en"
 TRANSLATIONS = ("zh_Hans",)
 SOURCES = ("apps/**/*.py", "platform/**/*.py")
 #: Fields whose labels and help are on forms; pages translate them with gettext.
-FORM_TABLES = (*SERVE, *FINETUNE, *retries.FIELDS)
+FORM_TABLES = (*SERVE, *FINETUNE, *EVALUATE, *QUANTIZE, *SCRIPT, *retries.FIELDS)
 QUEUE_TABLES = (*QUEUE_FIELDS.values(), *QUOTA_FIELDS.values())
-#: Fields whose labels alone are on pages: in the restrictions of an engine.
-LABEL_TABLES = (*EVALUATE, *QUANTIZE, *SCRIPT)
 _CODE = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+){1,3}|list")
 _PLACEHOLDER = re.compile(r"\{[a-z_]+\}")
 #: The class itself, and errors like it, also build reasons from any code.
@@ -215,7 +213,6 @@ def table_texts() -> frozenset[str]:
     """The texts of tables that pages show."""
     texts = {text for field in _with_subfields(FORM_TABLES) for text in (field.label, field.help)}
     texts.update(text for each in QUEUE_TABLES for text in (each.label, each.help))
-    texts.update(field.label for field in _with_subfields(LABEL_TABLES))
     texts.update(faults.REMEDIES.values())
     texts.update(rule.title for rule in DEFAULTS)
     for plugin in adapter_registry.chip_plugins().values():

@@ -27,6 +27,7 @@ from apps.quotas import selectors as quotas
 from apps.quotas.models import PriorityClass
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.spec_fields import FieldKind, FieldLimit, SpecField
+from controlplane.domain.datasets.splits import Split
 from controlplane.web.reasons import render_reason
 
 
@@ -261,6 +262,9 @@ CHOICE_LABELS: Mapping[str, Any] = {
     "auto": _("automatic"),
     "on": _("on"),
     "off": _("off"),
+    "w8a8-smoothquant": _("8-bit weights and activations (SmoothQuant): half the size"),
+    "w4a16-awq": _("4-bit weights (AWQ): a quarter of the size"),
+    "fp8-dynamic": _("8-bit floats (FP8): half the size, no calibration"),
     "cosine": _("cosine"),
     "linear": _("linear"),
     "constant": _("constant"),
@@ -271,8 +275,14 @@ CHOICE_LABELS: Mapping[str, Any] = {
     "environment_error": _("environment error"),
     "user_error": _("user error"),
 }
+METRIC_LABELS: Mapping[str, Promise] = {
+    "exact_match": _("exact match: share of answers that equal the expected answer"),
+    "label_accuracy": _("label accuracy: share of correct labels"),
+    "perplexity": _("perplexity of the expected answers; lower is better"),
+}
+SPLIT_CHOICES = [(split.value, split.value) for split in Split]
 #: Shown as radio buttons, because other fields depend on them.
-_RADIOS = frozenset({"objective", "method"})
+_RADIOS = frozenset({"objective", "method", "scheme"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,11 +328,13 @@ def form_field_of_spec_field(field: SpecField) -> forms.Field:
     if field.kind is FieldKind.NUMBER:
         # ``any`` keeps browsers from refusing 1e-5.
         return forms.FloatField(widget=forms.NumberInput(attrs={"step": "any"}), **shared)
-    choices = [(choice, CHOICE_LABELS.get(choice, choice)) for choice in field.choices]
-    if field.kind is FieldKind.CHOICE:
+    labels = METRIC_LABELS if field.name == "metrics" else CHOICE_LABELS
+    choices = [(choice, labels.get(choice, choice)) for choice in field.choices]
+    is_split = field.name.endswith("split") and not field.optional
+    if field.kind is FieldKind.CHOICE or is_split:
         radios = RadiosWithDisabledChoices(attrs={"class": "form-check-input"})
         widget = radios if field.name in _RADIOS else SelectWithDisabledChoices()
-        return forms.ChoiceField(choices=choices, widget=widget, **shared)
+        return forms.ChoiceField(choices=choices or SPLIT_CHOICES, widget=widget, **shared)
     if field.kind is FieldKind.CHOICES:
         return forms.MultipleChoiceField(
             choices=choices, widget=CheckboxesWithDisabledChoices(), **shared
@@ -333,9 +345,11 @@ def form_field_of_spec_field(field: SpecField) -> forms.Field:
 
 
 def show_default(field: forms.Field, value: Any) -> None:
-    """Show the default: as the selected choice, or as the placeholder of a number."""
+    """Show the default: as the selected choice, or as the placeholder of a number or of names."""
     if isinstance(field, forms.ChoiceField):
         field.initial = value
+    elif isinstance(field, CommaSeparatedField) and value:
+        field.widget.attrs["placeholder"] = field.prepare_value(value)
     elif isinstance(value, int | float):
         field.widget.attrs["placeholder"] = f"{value:g}" if value.__class__ is float else value
 

@@ -21,14 +21,14 @@ from apps.accounts.models import User
 from apps.fleet import selectors as fleet
 from apps.jobs.selectors.job_comparison import flatten_spec
 from apps.jobs.services import default_engine_for_task
-from apps.jobs.web.forms import QueuedWorkloadForm, number_field, same_names
+from apps.jobs.web.form_fields import CHOICE_LABELS, METRIC_LABELS, SPLIT_CHOICES, show_default
+from apps.jobs.web.forms import QueuedWorkloadForm
 from apps.models import selectors as models
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.selectors import engine_task
 from apps.workflows.services import PipelineRequest, StepRequest
 from controlplane.domain.common.spec_fields import FieldFinding, value_at_path
-from controlplane.domain.datasets.splits import Split
 from controlplane.domain.pipelines.lifecycle import (
     ACCEPTED,
     MODEL_PRODUCING_KINDS,
@@ -42,20 +42,10 @@ from controlplane.web.forms import StyledForm, row_choice_field
 from controlplane.web.templatetags.ninefold import humanized, number
 
 _MAX_SLUG_LENGTH = 80
-_METRIC_LABELS: Mapping[str, Promise] = {
-    "exact_match": _("exact match: share of answers that equal the expected answer"),
-    "label_accuracy": _("label accuracy: share of correct labels"),
-    "perplexity": _("perplexity of the expected answers; lower is better"),
-}
 _GATE_LABELS: Mapping[str, Promise] = {
     "exact_match": _("exact match of at least"),
     "label_accuracy": _("label accuracy of at least"),
     "perplexity": _("perplexity of at most"),
-}
-_SCHEME_LABELS: Mapping[str, Promise] = {
-    "w8a8-smoothquant": _("8 bits (SmoothQuant)"),
-    "w4a16-awq": _("4-bit weights (AWQ)"),
-    "fp8-dynamic": _("8-bit floats (FP8)"),
 }
 _FAILURE_ACTIONS: Sequence[tuple[str, Any]] = (
     (GateFailureAction.STOP.value, _("wait for approval")),
@@ -69,6 +59,19 @@ class LabelledValue:
 
     name: str
     value: str
+
+
+def same_names(*names: str) -> dict[str, str]:
+    """Fields of a form that are called as the fields of the spec are."""
+    return {name: name for name in names}
+
+
+def number_field(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:
+    """A number that the engine validates. ``step=any`` keeps browsers from refusing 1e-5."""
+    if whole:
+        return forms.IntegerField(label=label, required=False, help_text=help_text)
+    widget = forms.NumberInput(attrs={"step": "any"})
+    return forms.FloatField(label=label, required=False, help_text=help_text, widget=widget)
 
 
 def _failure_action_field() -> forms.ChoiceField:
@@ -102,11 +105,7 @@ class StepForm(StyledForm):
         task = engine_task(self.kind)
         defaults = adapter_registry.engine_by_name(name).normalise(task, {})
         for field, path in self.spec_fields.items():
-            value = value_at_path(defaults, path)
-            if isinstance(self.fields[field], forms.ChoiceField):
-                self.fields[field].initial = value
-            elif isinstance(value, int | float):
-                self.fields[field].widget.attrs["placeholder"] = f"{value:g}"
+            show_default(self.fields[field], value_at_path(defaults, path))
 
     def full_clean(self) -> None:
         """Ignore errors of a step that is not included."""
@@ -203,13 +202,13 @@ class EvaluateStepForm(StepForm):
 
     metrics = forms.MultipleChoiceField(
         label=_("Metrics"),
-        choices=[(name, _METRIC_LABELS[name]) for name in METRICS],
+        choices=list(METRIC_LABELS.items()),
         widget=forms.CheckboxSelectMultiple,
         required=False,
     )
     split = forms.ChoiceField(
         label=_("Dataset split"),
-        choices=[(split.value, split.value) for split in Split],
+        choices=SPLIT_CHOICES,
         required=False,
     )
     limit = number_field(_("Max examples"), whole=True, help_text=_("Empty: all examples."))
@@ -258,7 +257,7 @@ class QuantizeStepForm(StepForm):
 
     scheme = forms.ChoiceField(
         label=_("Quantization scheme"),
-        choices=[(name, _SCHEME_LABELS[name]) for name in SCHEMES],
+        choices=[(name, CHOICE_LABELS[name]) for name in SCHEMES],
         required=False,
     )
     output_name = forms.SlugField(
