@@ -50,6 +50,8 @@ _GENERIC = frozenset(
         "platform/controlplane/persistence/reasons.py",
     }
 )
+#: Functions whose last positions are a code and a template.
+_CODED_FUNCTIONS = frozenset({"field_finding", "_config_refusal", "self._add_finding"})
 
 
 @dataclass(slots=True)
@@ -104,11 +106,11 @@ def calls(tree: ast.AST) -> Iterator[ast.Call]:
 
 
 def _is_coded_error(call: ast.Call) -> bool:
-    """Whether a class, or ``field_finding``, is called with a code and a template as its last positions."""
+    """Whether a class or a function like ``field_finding`` is called with a code and a template at the end."""
     code = call.args[-2] if len(call.args) > 1 else None
+    name = ast.unparse(call.func)
     return (
-        isinstance(call.func, ast.Name)
-        and (call.func.id[0].isupper() or call.func.id == "field_finding")
+        (name in _CODED_FUNCTIONS or (name.isidentifier() and name[0].isupper()))
         and isinstance(code, ast.Constant)
         and "." in str(code.value)
         and bool(_CODE.fullmatch(str(code.value)))
