@@ -114,7 +114,7 @@ def attempt_curves_since(job: Job, *, attempt: int, step: int) -> list[AttemptCu
 
 
 #: Tokens to which examples are truncated by default.
-_LONGEST_BY_DEFAULT = 2048
+LONGEST_BY_DEFAULT = 2048
 
 
 def attempt_utilization(attempt: Attempt) -> ModelFlopsUtilization | None:
@@ -183,11 +183,16 @@ def _reported_throughput(attempt: Attempt) -> float | None:
 def _median_example_tokens(job: Job) -> int:
     """Tokens of a median example, at most."""
     context = job.model_version.context_length if job.model_version else 0
-    limit = job.spec.get("max_length") or min(context or _LONGEST_BY_DEFAULT, _LONGEST_BY_DEFAULT)
+    limit = job.spec.get("max_length") or min(context or LONGEST_BY_DEFAULT, LONGEST_BY_DEFAULT)
     statistics = job.dataset_version.statistics if job.dataset_version else {}
-    parts = ("prompt_characters", "answer_characters")
-    median = sum(int(statistics.get(part, {}).get("p50", 0)) for part in parts)
+    median = example_characters(statistics, "p50")
     return min(limit, median) if median else int(limit)
+
+
+def example_characters(statistics: Mapping[str, Any], percentile: str) -> int:
+    """Characters of prompt and answer together."""
+    parts = ("prompt_characters", "answer_characters")
+    return sum(int(statistics.get(part, {}).get(percentile, 0)) for part in parts)
 
 
 def _computation_dtype(spec: Mapping[str, Any], chip: Chip) -> Dtype:
