@@ -151,7 +151,15 @@ class StepForm(StyledForm):
         )
 
     def gate(self) -> Gate | None:
-        return None
+        """The gate behind the step; only some kinds of steps have the fields of one."""
+        values = self.cleaned_data
+        if not values.get("metric"):
+            return None
+        return Gate(
+            metric=values["metric"],
+            threshold=values.get("threshold"),
+            otherwise=GateFailureAction(values["otherwise"] or GateFailureAction.STOP),
+        )
 
     @classmethod
     def form_initial(cls, step: Step) -> dict[str, Any]:
@@ -234,16 +242,6 @@ class EvaluateStepForm(StepForm):
             spec["metrics"] = [*metrics, metric]
         return spec
 
-    def gate(self) -> Gate | None:
-        values = self.cleaned_data
-        if not values["metric"]:
-            return None
-        return Gate(
-            metric=values["metric"],
-            threshold=values["threshold"],
-            otherwise=GateFailureAction(values["otherwise"] or GateFailureAction.STOP),
-        )
-
 
 class QuantizeStepForm(StepForm):
     kind = StepKind.QUANTIZE
@@ -274,15 +272,6 @@ class QuantizeStepForm(StepForm):
         initial=ACCEPTED,
     )
     otherwise = _failure_action_field()
-
-    def gate(self) -> Gate | None:
-        values = self.cleaned_data
-        if not values["metric"]:
-            return None
-        return Gate(
-            metric=ACCEPTED,
-            otherwise=GateFailureAction(values["otherwise"] or GateFailureAction.STOP),
-        )
 
     def step(self, head: Mapping[str, Any], *, model_name: str) -> StepRequest:
         bits = (self.cleaned_data.get("scheme") or SCHEMES[0]).partition("-")[0]
@@ -333,21 +322,13 @@ class DeployStepForm(StepForm):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormSection:
-    """One section of the form: its prefix and its class."""
-
-    prefix: str
-    form: type[StepForm]
-
-
-#: In step order.
-FORM_SECTIONS = (
-    FormSection(prefix="tune", form=FinetuneStepForm),
-    FormSection(prefix="measure", form=EvaluateStepForm),
-    FormSection(prefix="shrink", form=QuantizeStepForm),
-    FormSection(prefix="again", form=EvaluateStepForm),
-    FormSection(prefix="serve", form=DeployStepForm),
+#: Prefix and form of each section, in step order.
+FORM_SECTIONS: tuple[tuple[str, type[StepForm]], ...] = (
+    ("tune", FinetuneStepForm),
+    ("measure", EvaluateStepForm),
+    ("shrink", QuantizeStepForm),
+    ("again", EvaluateStepForm),
+    ("serve", DeployStepForm),
 )
 
 
@@ -407,8 +388,8 @@ class PipelineForm:
         self.is_bound = data is not None
         self.head = PipelineSharedForm(data, user=user, initial=dict(known.get("", {})))
         self.sections: list[StepForm] = [
-            section.form(data, prefix=section.prefix, initial=dict(known.get(section.prefix, {})))
-            for section in FORM_SECTIONS
+            form(data, prefix=prefix, initial=dict(known.get(prefix, {})))
+            for prefix, form in FORM_SECTIONS
         ]
 
     def is_valid(self) -> bool:
@@ -467,9 +448,9 @@ def form_supports_pipeline(pipeline: Pipeline) -> bool:
 def _steps_by_form_section(steps: list[Step]) -> tuple[dict[str, Step], list[Step]]:
     """The steps by section prefix, and the steps without a section."""
     left, found = list(steps), {}
-    for section in FORM_SECTIONS:
-        if left and left[0].kind == section.form.kind:
-            found[section.prefix] = left.pop(0)
+    for prefix, form in FORM_SECTIONS:
+        if left and left[0].kind == form.kind:
+            found[prefix] = left.pop(0)
     return found, left
 
 
@@ -489,10 +470,8 @@ def pipeline_form_initial(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
     return {
         "": head,
         **{
-            section.prefix: section.form.form_initial(placed[section.prefix])
-            if section.prefix in placed
-            else {"wanted": False}
-            for section in FORM_SECTIONS
+            prefix: form.form_initial(placed[prefix]) if prefix in placed else {"wanted": False}
+            for prefix, form in FORM_SECTIONS
         },
     }
 
