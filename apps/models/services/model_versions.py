@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
@@ -354,12 +354,6 @@ def model_version_retry(*, version: ModelVersion, actor: User, at: datetime) -> 
 
 class GateOverrideRefused(ReasonedError):
     """The gate cannot be overridden; the message says why."""
-
-
-class GateOverride(Protocol):
-    """``model_version_accept`` or ``model_version_reject``."""
-
-    def __call__(self, *, version: ModelVersion, actor: User, reason: str) -> ModelVersion: ...
 
 
 @transaction.atomic

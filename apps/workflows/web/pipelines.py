@@ -36,7 +36,7 @@ from controlplane.domain.common.permissions import roles_grant
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.pipelines.lifecycle import PipelineState, permissions_for_steps
 from controlplane.web.forms import has_only_required_errors
-from controlplane.web.pages import PageTab, render_page, row_action_view, run_action
+from controlplane.web.pages import PageTab, render_page, row_action_view
 from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import ListTable, TableColumn
 from controlplane.web.templatetags.ninefold import filesize, humanized, number
@@ -204,21 +204,16 @@ def pipeline_retry(request: AuthenticatedRequest, found: Pipeline) -> str:
     return _("The pipeline was resumed.")
 
 
-@login_required
-@require_POST
-def pipeline_approve_anyway(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+@row_action_view(
+    load=_runnable_pipeline,
+    page="pipeline",
+    refusals=(IllegalTransition, SpecRefused, GateOverrideRefused),
+)
+def pipeline_approve_anyway(request: AuthenticatedRequest, found: Pipeline) -> str:
     """Override the missed gate, with a recorded reason."""
-    found = _runnable_pipeline(request, uid)
     reason = request.POST.get("reason", "")
-    return run_action(
-        request,
-        lambda: services.gate_override(
-            pipeline=found, actor=request.user, reason=reason, at=timezone.now()
-        ),
-        back=reverse("pipeline", args=[uid]),
-        done=_("The gate was approved and the pipeline was resumed."),
-        refusals=(IllegalTransition, SpecRefused, GateOverrideRefused),
-    )
+    services.gate_override(pipeline=found, actor=request.user, reason=reason, at=timezone.now())
+    return _("The gate was approved and the pipeline was resumed.")
 
 
 def _pipeline_form(request: AuthenticatedRequest) -> PipelineForm:
