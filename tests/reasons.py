@@ -38,20 +38,20 @@ ENGLISH = "en"
 TRANSLATIONS = ("zh_Hans",)
 SOURCES = ("apps/**/*.py", "platform/**/*.py")
 #: Fields whose labels and help are on forms; pages translate them with gettext.
-FORM_TABLES = (*SERVE, *FINETUNE, *retries.FIELDS)
+FORM_TABLES = (*SERVE, *FINETUNE, *EVALUATE, *QUANTIZE, *SCRIPT, *retries.FIELDS)
 QUEUE_TABLES = (*QUEUE_FIELDS.values(), *QUOTA_FIELDS.values())
-#: Fields whose labels alone are on pages: in the restrictions of an engine.
-LABEL_TABLES = (*EVALUATE, *QUANTIZE, *SCRIPT)
 _CODE = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+){1,3}|list")
 _PLACEHOLDER = re.compile(r"\{[a-z_]+\}")
 #: The class itself, and errors like it, also build reasons from any code.
 _GENERIC = frozenset(
     {
-        "platform/controlplane/ports/clusters.py",
+        "platform/controlplane/domain/common/spec_fields.py",
         "platform/controlplane/domain/common/reasons.py",
         "platform/controlplane/persistence/reasons.py",
     }
 )
+#: Functions whose last positions are a code and a template.
+_CODED_FUNCTIONS = frozenset({"field_finding", "_config_refusal", "self._add_finding"})
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ def collect_codes() -> CollectedCodes:
                     for line, text in plain_messages(tree)
                 ]
             for call in calls(tree):
-                if name in _GENERIC and not isinstance(call.args[0], ast.Constant):
+                if name in _GENERIC and not isinstance(call.args[-2], ast.Constant):
                     continue
                 if problem := read_call(call, found):
                     found.violations.append(f"{name}:{call.lineno}: {problem}")
@@ -97,7 +97,7 @@ def collect_codes() -> CollectedCodes:
 
 
 def calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """Calls of ``Reason``, and of exceptions that build their reason themselves."""
+    """Calls of ``Reason``, and of exceptions and functions that build their reason themselves."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (
             ast.unparse(node.func) == "Reason" or _is_coded_error(node)
@@ -106,14 +106,14 @@ def calls(tree: ast.AST) -> Iterator[ast.Call]:
 
 
 def _is_coded_error(call: ast.Call) -> bool:
-    """Whether a class is called with a code and a template."""
-    first = call.args[0] if len(call.args) > 1 else None
+    """Whether a class or a function like ``field_finding`` is called with a code and a template at the end."""
+    code = call.args[-2] if len(call.args) > 1 else None
+    name = ast.unparse(call.func)
     return (
-        isinstance(call.func, ast.Name)
-        and call.func.id[0].isupper()
-        and isinstance(first, ast.Constant)
-        and "." in str(first.value)
-        and bool(_CODE.fullmatch(str(first.value)))
+        (name in _CODED_FUNCTIONS or (name.isidentifier() and name[0].isupper()))
+        and isinstance(code, ast.Constant)
+        and "." in str(code.value)
+        and bool(_CODE.fullmatch(str(code.value)))
     )
 
 
@@ -156,13 +156,15 @@ def plain_messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def read_call(call: ast.Call, found: CollectedCodes) -> str | None:
     """Add the call's code and template; return what is wrong with it."""
+    # A class or function that builds its reason itself may take something before it.
+    positional = call.args if ast.unparse(call.func) == "Reason" else call.args[-2:]
     literals = [
         argument.value
-        for argument in call.args
+        for argument in positional
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
     ]
     names = {keyword.arg for keyword in call.keywords if keyword.arg}
-    if len(literals) != len(call.args) or len(literals) != 2 or len(names) != len(call.keywords):
+    if len(literals) != len(positional) or len(literals) != 2 or len(names) != len(call.keywords):
         return "a reason takes a literal code, a literal template and named parameters"
     code, template = literals
     if not _CODE.fullmatch(code):
@@ -216,7 +218,6 @@ def table_texts() -> frozenset[str]:
     """The texts of tables that pages show."""
     texts = {text for field in _with_subfields(FORM_TABLES) for text in (field.label, field.help)}
     texts.update(text for each in QUEUE_TABLES for text in (each.label, each.help))
-    texts.update(field.label for field in _with_subfields(LABEL_TABLES))
     texts.update(faults.REMEDIES.values())
     texts.update(rule.title for rule in DEFAULTS)
     for plugin in adapter_registry.chip_plugins().values():

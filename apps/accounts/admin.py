@@ -8,7 +8,8 @@ choices and detail URLs alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin, messages
@@ -20,6 +21,7 @@ from django.forms import ModelChoiceField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
@@ -38,6 +40,7 @@ from apps.accounts.models import (
     User,
 )
 from controlplane.domain.common.permissions import Permission, roles_grant
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import (
     BaseInline,
     BaseUserAdmin,
@@ -189,6 +192,28 @@ class ScopedAdmin(UndeletableAdmin[Row]):
 
 class ScopedReadOnlyAdmin(ReadOnlyAdmin[Row], ScopedAdmin[Row]):
     """Rows that only services and controllers write, limited to what the user can see."""
+
+    def apply_to_each(
+        self,
+        request: HttpRequest,
+        rows: Iterable[Row],
+        action: Callable[[Row, User, datetime], object],
+        *,
+        done: str,
+        refusals: tuple[type[Exception], ...] = (IllegalTransition,),
+    ) -> None:
+        """Apply the action to each row; one that refuses it does not affect the others.
+
+        :param done: what is said of a row after its name, such as "is being cancelled."
+        """
+        for row in rows:
+            try:
+                if isinstance(request.user, User):
+                    action(row, request.user, timezone.now())
+            except refusals as refusal:
+                messages.error(request, f"{row}: {refusal}")
+            else:
+                messages.success(request, f"{row}: {done}")
 
 
 class ScopedTransitionAdmin(TransitionAdmin[Row], ScopedAdmin[Row]):

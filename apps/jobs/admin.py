@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 
 from apps.accounts.admin import ScopedReadOnlyAdmin, ScopedTransitionAdmin
-from apps.accounts.models import User
 from apps.jobs import models, services
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shorten_digest
@@ -26,25 +24,22 @@ class JobAdmin(ScopedReadOnlyAdmin[models.Job]):
 
     @admin.action(description="Cancel the selected jobs", permissions=["operate"])
     def cancel(self, request: HttpRequest, jobs: QuerySet[models.Job]) -> None:
-        for job in jobs:
-            try:
-                if isinstance(request.user, User):
-                    services.job_cancel(job=job, actor=request.user, at=timezone.now())
-            except IllegalTransition as refusal:
-                messages.error(request, f"{job}: {refusal}")
-            else:
-                messages.success(request, f"{job}: is being cancelled.")
+        self.apply_to_each(
+            request,
+            jobs,
+            lambda job, actor, at: services.job_cancel(job=job, actor=actor, at=at),
+            done="is being cancelled.",
+        )
 
     @admin.action(description="Retry the selected jobs", permissions=["operate"])
     def retry(self, request: HttpRequest, jobs: QuerySet[models.Job]) -> None:
-        for job in jobs:
-            try:
-                if isinstance(request.user, User):
-                    services.job_retry(job=job, actor=request.user, at=timezone.now())
-            except (IllegalTransition, services.SpecRefused) as refusal:
-                messages.error(request, f"{job}: {refusal}")
-            else:
-                messages.success(request, f"{job}: waits for cards again.")
+        self.apply_to_each(
+            request,
+            jobs,
+            lambda job, actor, at: services.job_retry(job=job, actor=actor, at=at),
+            done="waits for cards again.",
+            refusals=(IllegalTransition, services.SpecRefused),
+        )
 
 
 @admin.register(models.Attempt)

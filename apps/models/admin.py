@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 
 from apps.accounts.admin import AuditedAdmin, ScopedReadOnlyAdmin, ScopedTransitionAdmin
-from apps.accounts.models import User
 from apps.models import models
 from apps.models.services import model_versions
 from controlplane.domain.common.resources import format_bytes
-from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shorten_digest
 
 
@@ -109,16 +106,14 @@ class ModelVersionAdmin(ScopedReadOnlyAdmin[models.ModelVersion]):
 
     @admin.action(description="Try the selected imports again", permissions=["operate"])
     def retry(self, request: HttpRequest, rows: QuerySet[models.ModelVersion]) -> None:
-        for version in rows.select_related("line__team"):
-            try:
-                if isinstance(request.user, User):
-                    model_versions.model_version_retry(
-                        version=version, actor=request.user, at=timezone.now()
-                    )
-            except IllegalTransition as refusal:
-                messages.error(request, f"{version}: {refusal}")
-            else:
-                messages.success(request, f"{version}: its import is tried again.")
+        self.apply_to_each(
+            request,
+            rows.select_related("line__team"),
+            lambda version, actor, at: model_versions.model_version_retry(
+                version=version, actor=actor, at=at
+            ),
+            done="its import is tried again.",
+        )
 
 
 @admin.register(models.Evaluation)

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from apps.models.models import ModelVersion
 from apps.models.selectors.model_versions import due_hub_imports
 from apps.models.services import hub_imports, model_versions
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.registry.versions import ModelRefused, ModelState
 from controlplane.domain.storage.team_storage import StorageQuotaExceeded
@@ -75,10 +74,7 @@ def _lease_heartbeat(lease: LeaderLease) -> Callable[[], None]:
             return
         if not lease.renew(ttl=LEASE_TTL):
             raise LeaseLost(
-                Reason(
-                    "model_import.lease.lost",
-                    "another worker has the lease of the model imports",
-                )
+                "model_import.lease.lost", "another worker has the lease of the model imports"
             )
         renewed = time.monotonic()
 

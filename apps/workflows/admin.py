@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 
 from apps.accounts.admin import ScopedReadOnlyAdmin, ScopedTransitionAdmin
-from apps.accounts.models import User
 from apps.workflows import services
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
-from controlplane.domain.common.state_machine import IllegalTransition
 
 
 @admin.register(Pipeline)
@@ -28,27 +23,21 @@ class PipelineAdmin(ScopedReadOnlyAdmin[Pipeline]):
 
     @admin.action(description="Cancel the selected pipelines", permissions=["operate"])
     def cancel(self, request: HttpRequest, pipelines: QuerySet[Pipeline]) -> None:
-        self._apply_to_each(request, pipelines, services.pipeline_cancel, "is being cancelled.")
+        self.apply_to_each(
+            request,
+            pipelines,
+            lambda row, actor, at: services.pipeline_cancel(pipeline=row, actor=actor, at=at),
+            done="is being cancelled.",
+        )
 
     @admin.action(description="Retry the selected pipelines", permissions=["operate"])
     def retry(self, request: HttpRequest, pipelines: QuerySet[Pipeline]) -> None:
-        self._apply_to_each(request, pipelines, services.pipeline_retry, "goes on.")
-
-    def _apply_to_each(
-        self,
-        request: HttpRequest,
-        pipelines: QuerySet[Pipeline],
-        action: Callable[..., object],
-        done: str,
-    ) -> None:
-        for pipeline in pipelines:
-            try:
-                if isinstance(request.user, User):
-                    action(pipeline=pipeline, actor=request.user, at=timezone.now())
-            except IllegalTransition as refusal:
-                messages.error(request, f"{pipeline}: {refusal}")
-            else:
-                messages.success(request, f"{pipeline}: {done}")
+        self.apply_to_each(
+            request,
+            pipelines,
+            lambda row, actor, at: services.pipeline_retry(pipeline=row, actor=actor, at=at),
+            done="goes on.",
+        )
 
 
 @admin.register(Step)

@@ -399,8 +399,7 @@ class PipelineEventViewSet(rest.PartsViewSet[PipelineTransition]):
     )
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         pipeline = self.visible_wholes().get(uid=self.whole_uid)
-        transitions = [event.transition for event in selectors.pipeline_events(pipeline)]
-        return Response(self.get_serializer(transitions, many=True).data)
+        return Response(self.get_serializer(selectors.pipeline_events(pipeline), many=True).data)
 
 
 router = SimpleRouter(trailing_slash=False)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from django.db.models import F, IntegerField, Prefetch, QuerySet, Value
 
 from apps.accounts import selectors as accounts
 from apps.models.models import ModelVersion
-from apps.models.selectors.storage_consumers import ReferencingConsumer, StorageHold
+from apps.models.selectors.storage_consumers import StorageConsumer, StorageHold
 from apps.serving.models import Deployment
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
 from controlplane.domain.common.reasons import Reason
@@ -85,21 +83,6 @@ def pipeline_can_be_retried(pipeline: Pipeline) -> bool:
     return pipeline.state in (PipelineState.FAILED, PipelineState.CANCELLED)
 
 
-class PipelineEventSubject(StrEnum):
-    """What an event happened to."""
-
-    PIPELINE = "pipeline"
-    STEP = "step"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineHistoryEvent:
-    transition: PipelineTransition | StepTransition
-    subject: PipelineEventSubject
-    #: The step's number; None for the pipeline itself.
-    step: int | None = None
-
-
 def pipeline_transitions(
     pipelines: QuerySet[Pipeline],
 ) -> tuple[QuerySet[PipelineTransition], QuerySet[StepTransition]]:
@@ -112,33 +95,17 @@ def pipeline_transitions(
     )
 
 
-def pipeline_events(pipeline: Pipeline) -> list[PipelineHistoryEvent]:
-    """Transitions of the pipeline and of its steps, newest first."""
-    own, of_steps = pipeline_transitions(Pipeline.objects.filter(pk=pipeline.pk))
-    events = [
-        PipelineHistoryEvent(transition=transition, subject=PipelineEventSubject.PIPELINE)
-        for transition in own.order_by("-id")[:EVENTS_SHOWN]
-    ]
-    events += [
-        PipelineHistoryEvent(
-            transition=transition, subject=PipelineEventSubject.STEP, step=transition.entity.number
-        )
-        for transition in of_steps.order_by("-id")[:EVENTS_SHOWN]
-    ]
+def pipeline_events(pipeline: Pipeline) -> list[PipelineTransition | StepTransition]:
+    """Transitions of the pipeline and of its steps, newest first, each with ``step`` as above."""
+    shown: list[PipelineTransition | StepTransition] = []
+    for rows in pipeline_transitions(Pipeline.objects.filter(pk=pipeline.pk)):
+        shown += rows.order_by("-id")[:EVENTS_SHOWN]
     # At the same instant, the transition of the step precedes that of the pipeline.
-    events.sort(
-        key=lambda event: (
-            event.transition.at,
-            event.subject is PipelineEventSubject.PIPELINE,
-            event.transition.pk,
-        ),
-        reverse=True,
-    )
-    return events[:EVENTS_SHOWN]
+    shown.sort(key=lambda row: (row.at, isinstance(row, PipelineTransition), row.pk), reverse=True)
+    return shown[:EVENTS_SHOWN]
 
 
 def engine_task(kind: StepKind) -> EngineTask:
-    """The engine task of a step of that kind."""
     return EngineTask.SERVE if kind is StepKind.DEPLOY else EngineTask(kind.value)
 
 
@@ -152,10 +119,8 @@ _READ_ARTIFACTS = (
 )
 
 
-class WorkflowStorageConsumer(ReferencingConsumer):
-    """Implements ``apps.models.selectors.storage_consumers.StorageConsumer``.
-
-    A pipeline stores nothing itself: outputs of steps are stored by their jobs. It holds the inputs of later
+class WorkflowStorageConsumer(StorageConsumer):
+    """A pipeline stores nothing itself: outputs of steps are stored by their jobs. It holds the inputs of later
     steps, which no job reads yet.
     """
 

@@ -14,24 +14,6 @@ from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FieldDescription:
-    """One field of an engine's spec, for forms and the API."""
-
-    name: str
-    label: str
-    help: str
-    kind: str
-    #: Whether it has no default.
-    required: bool
-    default: Any
-    least: float | None
-    most: float | None
-    choices: tuple[str, ...]
-    #: Fields of a group.
-    fields: tuple[FieldDescription, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineDescription:
     name: str
     title: str
@@ -50,7 +32,8 @@ class EngineDescription:
     chips: Mapping[str, tuple[str, ...]]
     remarks: tuple[str, ...]
     sources: tuple[str, ...]
-    tasks: dict[str, tuple[FieldDescription, ...]]
+    #: Fields of the spec by task, as ``EngineFieldSerializer`` of the API has them.
+    tasks: dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +61,6 @@ class EngineFieldRestriction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTaskSupport:
-    """Support of one task by an engine."""
-
     task: EngineTask
     runs: tuple[EngineSupport, ...]
     does_not_run: tuple[EngineSupport, ...]
@@ -92,7 +73,6 @@ class EngineTaskSupport:
 
 
 def installed_engine_descriptions() -> list[EngineDescription]:
-    """All installed engines."""
     return [_describe_engine(ports.engine_by_name(name)) for name in ports.engine_names()]
 
 
@@ -206,20 +186,15 @@ def _field_label_path(table: Sequence[SpecField], path: str) -> tuple[str, ...]:
 
 def _describe_fields(
     fields: Sequence[SpecField], defaults: Mapping[str, Any]
-) -> tuple[FieldDescription, ...]:
-    return tuple(
-        FieldDescription(
-            name=field.name,
-            label=field.label,
-            help=field.help,
-            kind=str(field.kind),
+) -> list[dict[str, Any]]:
+    copied = ("name", "label", "help", "kind", "least", "most", "choices")
+    return [
+        {
+            **{name: getattr(field, name) for name in copied},
             # ``normalise`` sets every field that has a default.
-            required=field.name not in defaults,
-            default=defaults.get(field.name),
-            least=field.least,
-            most=field.most,
-            choices=field.choices,
-            fields=_describe_fields(field.fields, defaults.get(field.name) or {}),
-        )
+            "required": field.name not in defaults,
+            "default": defaults.get(field.name),
+            "fields": _describe_fields(field.fields, defaults.get(field.name) or {}),
+        }
         for field in fields
-    )
+    ]

@@ -11,6 +11,7 @@ from django.db.models import Max, Min
 from apps.accounts.models import User
 from apps.jobs.models import Attempt
 from apps.jobs.selectors.jobs import jobs_visible
+from apps.jobs.selectors.progress import LONGEST_BY_DEFAULT, example_characters
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.models.selectors.sizing import architecture_of
 from apps.quotas import selectors as quotas
@@ -28,8 +29,6 @@ from controlplane.ports import adapter_registry as ports
 MAX_RUNS = 10
 #: Models of one architecture count as similar if their numbers of parameters are within this factor.
 _SIMILAR_SIZE_FACTOR = 1.5
-#: Tokens to which the trainer truncates examples by default.
-_LONGEST_BY_DEFAULT = 2048
 #: Number of parameters above which the trainer recomputes activations on accelerators by default.
 _RECOMPUTED_ABOVE = 1_000_000_000
 #: Tokens that a chat template adds to an example.
@@ -83,7 +82,7 @@ def finetune_estimate(plan: FinetunePlan, *, user: User) -> FinetuneEstimate:
         duration=training_performance.training_duration(
             training,
             parameters=plan.version.parameters,
-            row_characters=_median_example_characters(plan.dataset.statistics),
+            row_characters=example_characters(plan.dataset.statistics, "p50"),
             runs=_measured_runs(plan, user=user),
         ),
         place=quotas.queue_position(queue=plan.queue, chips=(plan.chip,)),
@@ -151,20 +150,10 @@ def _parallel_plan_of_finetune(plan: FinetunePlan) -> ParallelPlan:
 
 def _longest_example_tokens(plan: FinetunePlan) -> int:
     """Tokens of the longest example, which has at most as many tokens as characters."""
-    context = plan.version.context_length or _LONGEST_BY_DEFAULT
-    limit = plan.spec["max_length"] or min(context, _LONGEST_BY_DEFAULT)
-    longest = _example_characters(plan.dataset.statistics, "most")
+    context = plan.version.context_length or LONGEST_BY_DEFAULT
+    limit = plan.spec["max_length"] or min(context, LONGEST_BY_DEFAULT)
+    longest = example_characters(plan.dataset.statistics, "most")
     return min(limit, longest + _TEMPLATE_TOKENS) if longest else limit
-
-
-def _median_example_characters(statistics: Mapping[str, Any]) -> int:
-    return _example_characters(statistics, "p50")
-
-
-def _example_characters(statistics: Mapping[str, Any], percentile: str) -> int:
-    """Characters of prompt and answer together."""
-    parts = ("prompt_characters", "answer_characters")
-    return sum(int(statistics.get(part, {}).get(percentile, 0)) for part in parts)
 
 
 def _measured_runs(plan: FinetunePlan, *, user: User) -> list[training_performance.MeasuredRun]:
@@ -215,7 +204,7 @@ def _measured_run(attempt: Any) -> training_performance.MeasuredRun | None:
     return training_performance.MeasuredRun(
         parameters=job.model_version.parameters,
         rows=rows,
-        row_characters=_median_example_characters(job.dataset_version.statistics),
+        row_characters=example_characters(job.dataset_version.statistics, "p50"),
         seconds=seconds,
         overhead_seconds=overhead,
     )

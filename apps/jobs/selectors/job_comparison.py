@@ -58,7 +58,7 @@ class JobMetricComparison:
         if (
             len(known) < 2
             or self.name in _NOT_RANKED
-            or math.isclose(*_min_and_max(known), rel_tol=_TIE_TOLERANCE)
+            or math.isclose(min(known), max(known), rel_tol=_TIE_TOLERANCE)
         ):
             return frozenset()
         lower_is_better = any(part in self.name for part in _LOWER_IS_BETTER)
@@ -108,17 +108,21 @@ def _spec_values(job: Job) -> dict[str, Any]:
         "chip": " / ".join(job.chips),
         "cards": GangShape.from_json(job.shape).cards,
         "engine": job.engine,
-        **_flatten_spec(job.spec),
+        **{
+            name: ", ".join(map(str, value)) if isinstance(value, list) else value
+            for name, value in flatten_spec(job.spec).items()
+        },
     }
 
 
-def _flatten_spec(spec: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten_spec(spec: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values of the spec by name; fields of a group have its name as prefix."""
     rows: dict[str, Any] = {}
     for name, value in spec.items():
         if isinstance(value, Mapping):
-            rows |= _flatten_spec(value, f"{prefix}{name} ")
+            rows |= flatten_spec(value, f"{prefix}{name} ")
         else:
-            rows[prefix + name] = ", ".join(map(str, value)) if isinstance(value, list) else value
+            rows[prefix + name] = value
     return rows
 
 
@@ -214,10 +218,6 @@ def _evaluation_metrics(jobs: Sequence[Job]) -> dict[str, dict[str, float | None
         for uid in {row.job_uid, created.get(row.model_version_id, "")} & set(uids):
             columns.setdefault(uid, {}).update(metrics)
     return columns
-
-
-def _min_and_max(values: Sequence[float]) -> tuple[float, float]:
-    return min(values), max(values)
 
 
 def _parse_number(value: Any) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,12 +12,11 @@ from apps.jobs.models import Attempt, AttemptTransition, Job
 from apps.jobs.selectors.jobs import OWNER_KIND
 from apps.quotas.models import ClaimTransition
 from controlplane.domain.jobs.lifecycle import ENDED_ATTEMPT_STATES, AttemptState
+from controlplane.persistence.models import Transition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStateInterval:
-    """An interval that an attempt spent in one state."""
-
     attempt: int
     state: str
     started_at: datetime
@@ -115,43 +114,34 @@ def _attempt_timeline(
 
 def job_history(job: Job, attempts: Sequence[Attempt]) -> list[HistoryEvent]:
     """State transitions of the job, its attempts and their claims, the newest first."""
-    events = [*_job_events(job), *_attempt_events(attempts), *_claim_events(attempts)]
+    by_key = {attempt.pk: attempt.number for attempt in attempts}
+    by_uid = {attempt.uid: attempt.number for attempt in attempts}
+    of_claims = ClaimTransition.objects.filter(
+        entity__owner_kind=OWNER_KIND, entity__owner_uid__in=by_uid
+    ).select_related("entity")
+    newest = ("-at", "-id")
+    events = [
+        *(_event(each, HistorySubject.JOB) for each in job.transitions.order_by(*newest)),
+        *(
+            _event(each, HistorySubject.ATTEMPT, attempt=by_key[each.entity_id])
+            for each in AttemptTransition.objects.filter(entity__in=attempts).order_by(*newest)
+        ),
+        *(
+            _event(each, HistorySubject.CLAIM, attempt=by_uid[each.entity.owner_uid])
+            for each in of_claims.order_by(*newest)
+        ),
+    ]
     return sorted(events, key=lambda event: event.at, reverse=True)
 
 
-def _job_events(job: Job) -> Iterator[HistoryEvent]:
-    for transition in job.transitions.order_by("-at", "-id"):
-        yield HistoryEvent(
-            at=transition.at,
-            subject=HistorySubject.JOB,
-            state=transition.to_state,
-            reason=transition.reason,
-            actor=transition.actor,
-        )
-
-
-def _attempt_events(attempts: Sequence[Attempt]) -> Iterator[HistoryEvent]:
-    numbers = {attempt.pk: attempt.number for attempt in attempts}
-    for transition in AttemptTransition.objects.filter(entity__in=attempts).order_by("-at", "-id"):
-        yield HistoryEvent(
-            at=transition.at,
-            subject=HistorySubject.ATTEMPT,
-            state=transition.to_state,
-            reason=transition.reason,
-            attempt=numbers[transition.entity_id],
-        )
-
-
-def _claim_events(attempts: Sequence[Attempt]) -> Iterator[HistoryEvent]:
-    numbers = {attempt.uid: attempt.number for attempt in attempts}
-    transitions = ClaimTransition.objects.filter(
-        entity__owner_kind=OWNER_KIND, entity__owner_uid__in=numbers
-    ).select_related("entity")
-    for transition in transitions.order_by("-at", "-id"):
-        yield HistoryEvent(
-            at=transition.at,
-            subject=HistorySubject.CLAIM,
-            state=transition.to_state,
-            reason=transition.reason,
-            attempt=numbers[transition.entity.owner_uid],
-        )
+def _event(
+    transition: Transition, subject: HistorySubject, *, attempt: int | None = None
+) -> HistoryEvent:
+    return HistoryEvent(
+        at=transition.at,
+        subject=subject,
+        state=transition.to_state,
+        reason=transition.reason,
+        actor=transition.actor if subject is HistorySubject.JOB else "",
+        attempt=attempt,
+    )

@@ -36,19 +36,11 @@ MAX_POINTS = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricPoint:
-    step: int
-    at: datetime
-    #: As reported: ``loss``, ``tokens_per_second`` …
-    values: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptCurve:
     """The points of one attempt by step, evenly thinned out."""
 
     attempt: Attempt
-    points: list[MetricPoint] = field(default_factory=list)
+    points: list[ProgressPoint] = field(default_factory=list)
 
 
 def job_curve_points(job: Job, *, after: int = -1) -> list[dict[str, Any]]:
@@ -76,7 +68,7 @@ def attempt_curves(jobs: Sequence[Job], *, max_points: int = MAX_POINTS) -> list
     stride = max((-(-attempt.reported // max_points) for attempt in attempts), default=1)
     points = ProgressPoint.objects.filter(attempt__in=curves)
     for point in _thin_out_points(stride, points).order_by("attempt_id", "step"):
-        curves[point.attempt_id].points.append(_metric_point(point))
+        curves[point.attempt_id].points.append(point)
     return list(curves.values())
 
 
@@ -117,16 +109,12 @@ def attempt_curves_since(job: Job, *, attempt: int, step: int) -> list[AttemptCu
     curves: dict[int, AttemptCurve] = {}
     for row in rows:
         curve = curves.setdefault(row.attempt_id, AttemptCurve(attempt=row.attempt))
-        curve.points.append(_metric_point(row))
+        curve.points.append(row)
     return list(curves.values())
 
 
-def _metric_point(row: ProgressPoint) -> MetricPoint:
-    return MetricPoint(step=row.step, at=row.at, values=row.values)
-
-
 #: Tokens to which examples are truncated by default.
-_LONGEST_BY_DEFAULT = 2048
+LONGEST_BY_DEFAULT = 2048
 
 
 def attempt_utilization(attempt: Attempt) -> ModelFlopsUtilization | None:
@@ -195,11 +183,16 @@ def _reported_throughput(attempt: Attempt) -> float | None:
 def _median_example_tokens(job: Job) -> int:
     """Tokens of a median example, at most."""
     context = job.model_version.context_length if job.model_version else 0
-    limit = job.spec.get("max_length") or min(context or _LONGEST_BY_DEFAULT, _LONGEST_BY_DEFAULT)
+    limit = job.spec.get("max_length") or min(context or LONGEST_BY_DEFAULT, LONGEST_BY_DEFAULT)
     statistics = job.dataset_version.statistics if job.dataset_version else {}
-    parts = ("prompt_characters", "answer_characters")
-    median = sum(int(statistics.get(part, {}).get("p50", 0)) for part in parts)
+    median = example_characters(statistics, "p50")
     return min(limit, median) if median else int(limit)
+
+
+def example_characters(statistics: Mapping[str, Any], percentile: str) -> int:
+    """Characters of prompt and answer together."""
+    parts = ("prompt_characters", "answer_characters")
+    return sum(int(statistics.get(part, {}).get(percentile, 0)) for part in parts)
 
 
 def _computation_dtype(spec: Mapping[str, Any], chip: Chip) -> Dtype:

@@ -37,7 +37,7 @@ from apps.jobs.models import (
 )
 from apps.models import selectors as registry_selectors
 from apps.quotas import services as quotas
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.common.resources import GIB, format_bytes
 from controlplane.domain.jobs.lifecycle import ATTEMPT, AttemptState
 from controlplane.persistence.advisory_locks import AdvisoryLock, session_lock
@@ -69,7 +69,7 @@ LARGEST_STEP = 2**31 - 1
 METRICS = ("loss", "eval_loss", "learning_rate", "tokens_per_second")
 
 
-class ReportRefused(Exception):
+class ReportRefused(ReasonedError):
     """The report is invalid; the message says why."""
 
 
@@ -104,10 +104,8 @@ def attempt_progress_store(
         step = values.pop("step", None)
         if not _is_step(step):
             raise ReportRefused(
-                Reason(
-                    "attempt.progress.invalid_step",
-                    "each point must have a whole, non-negative number as its step",
-                )
+                "attempt.progress.invalid_step",
+                "each point must have a whole, non-negative number as its step",
             )
         _check_metrics(values)
         _merge_point(rows, fresh, attempt, step, values, at)
@@ -162,12 +160,10 @@ def _check_metrics(values: Mapping[str, Any]) -> None:
         value = values.get(name)
         if value is not None and not _is_finite_number(value):
             raise ReportRefused(
-                Reason(
-                    "attempt.metric.not_a_number",
-                    "{metric} must be a number or null, got {value}",
-                    metric=name,
-                    value=repr(str(value)[:40]),
-                )
+                "attempt.metric.not_a_number",
+                "{metric} must be a number or null, got {value}",
+                metric=name,
+                value=repr(str(value)[:40]),
             )
 
 
@@ -208,12 +204,10 @@ def attempt_file_receive(
         raise
     except ArtifactError as error:
         raise ReportRefused(
-            Reason(
-                "attempt.output.upload_incomplete",
-                "the upload of {path} is incomplete: {error}",
-                path=repr(path),
-                error=str(error),
-            )
+            "attempt.output.upload_incomplete",
+            "the upload of {path} is incomplete: {error}",
+            path=repr(path),
+            error=str(error),
         ) from None
     attempt_upload_record(attempt=attempt, path=path, digest=blob.digest, size=blob.size)
     return blob
@@ -224,13 +218,11 @@ def check_output_path(path: str) -> None:
     plain = path.isprintable() and "\\" not in path and len(path) <= MAX_OUTPUT_PATH_LENGTH
     if not plain or any(part in ("", ".", "..") for part in path.split("/")):
         raise ReportRefused(
-            Reason(
-                "attempt.output.invalid_path",
-                'a file path must be relative, without "..", and have at most {limit} '
-                "characters; got {path}",
-                limit=MAX_OUTPUT_PATH_LENGTH,
-                path=repr(path),
-            )
+            "attempt.output.invalid_path",
+            'a file path must be relative, without "..", and have at most {limit} '
+            "characters; got {path}",
+            limit=MAX_OUTPUT_PATH_LENGTH,
+            path=repr(path),
         )
 
 
@@ -243,15 +235,13 @@ def check_output_size(*, attempt: Attempt, path: str, size: int) -> None:
     others += attempt.checkpoints.aggregate(total=Sum("size"))["total"] or 0
     if others + size > MAX_OUTPUT_BYTES:
         raise ReportRefused(
-            Reason(
-                "attempt.output.too_large",
-                "the output files of a job attempt have a limit of {limit}; {path} has {size}, the others "
-                "have {others}",
-                limit=format_bytes(MAX_OUTPUT_BYTES),
-                path=repr(path),
-                size=format_bytes(size),
-                others=format_bytes(others),
-            )
+            "attempt.output.too_large",
+            "the output files of a job attempt have a limit of {limit}; {path} has {size}, the others "
+            "have {others}",
+            limit=format_bytes(MAX_OUTPUT_BYTES),
+            path=repr(path),
+            size=format_bytes(size),
+            others=format_bytes(others),
         )
 
 
@@ -284,19 +274,15 @@ def _check_listed_files(
         blob = uploaded.get(file["path"])
         if blob is None:
             raise ReportRefused(
-                Reason(
-                    "attempt.manifest.file_missing",
-                    "the manifest lists {path}, which was not uploaded",
-                    path=repr(file["path"]),
-                )
+                "attempt.manifest.file_missing",
+                "the manifest lists {path}, which was not uploaded",
+                path=repr(file["path"]),
             )
         if blob != _listed_blob(file):
             raise ReportRefused(
-                Reason(
-                    "attempt.manifest.digest_mismatch",
-                    "the content of {path} differs from the manifest",
-                    path=repr(file["path"]),
-                )
+                "attempt.manifest.digest_mismatch",
+                "the content of {path} differs from the manifest",
+                path=repr(file["path"]),
             )
 
 
@@ -401,7 +387,7 @@ _ABORTS_PER_RUN = 200
 CONCURRENT_VERIFICATIONS = 4
 
 
-class UploadVerificationBusy(Exception):
+class UploadVerificationBusy(ReasonedError):
     """Another verification has the attempt's turn; the request succeeds later."""
 
 
@@ -467,11 +453,9 @@ def _upload_row_create(
         earlier.delete()
     if attempt.unfinished_uploads.count() >= MAX_UNFINISHED_UPLOADS:
         raise ReportRefused(
-            Reason(
-                "attempt.upload.too_many",
-                "the job attempt has {count} unfinished uploads, which is the limit; complete one first",
-                count=MAX_UNFINISHED_UPLOADS,
-            )
+            "attempt.upload.too_many",
+            "the job attempt has {count} unfinished uploads, which is the limit; complete one first",
+            count=MAX_UNFINISHED_UPLOADS,
         )
     check_output_size(attempt=attempt, path=path, size=size)
     row = attempt.unfinished_uploads.create(path=path, sha256=sha256, size=size, started_at=at)
@@ -514,10 +498,8 @@ def attempt_direct_upload_complete(*, attempt: Attempt, upload: str) -> tuple[st
     with session_lock(AdvisoryLock.VERIFY_UPLOAD, turn) as acquired:
         if not acquired:
             raise UploadVerificationBusy(
-                Reason(
-                    "attempt.upload.verification_busy",
-                    "another upload is verified now; repeat the request",
-                )
+                "attempt.upload.verification_busy",
+                "another upload is verified now; repeat the request",
             )
         path, reference = content["path"], content["reference"]
         announced = Blob(digest=f"sha256:{content['sha256']}", size=content["size"])
@@ -556,8 +538,6 @@ def _content_of(upload: str) -> dict[str, Any]:
 
 def _unknown_upload() -> ReportRefused:
     return ReportRefused(
-        Reason(
-            "attempt.upload.unknown",
-            "the upload does not belong to this job attempt or has expired; start the upload again",
-        )
+        "attempt.upload.unknown",
+        "the upload does not belong to this job attempt or has expired; start the upload again",
     )

@@ -49,8 +49,6 @@ from controlplane.ports.clusters import ExitCause
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptTermination:
-    """The end of one attempt."""
-
     attempt: Attempt
     reason: str
     #: Changed fields of the spec for the next attempt, where the job is requeued.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from controlplane.domain.common.spec_fields import (
     FieldKind,
     describe_findings,
     device_variable_error,
+    field_finding,
     variable_name_error,
 )
 from controlplane.domain.datasets.schemas import Schema
@@ -50,8 +51,6 @@ class SpecRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """The values of a job to submit."""
-
     kind: JobKind
     name: str
     spec: Mapping[str, Any]
@@ -155,17 +154,18 @@ def _model_facts(request: JobRequest) -> ModelFacts | None:
     return registry_selectors.engine_model_facts(version) if version else None
 
 
-def check_engine_supports_job(request: JobRequest) -> list[FieldFinding]:
+def check_engine_supports_job(request: JobRequest) -> Iterator[FieldFinding]:
     """Check that the engine exists and supports the kind of job."""
     names = adapter_registry.engine_names()
     if request.engine not in names:
-        message = Reason(
+        yield field_finding(
+            "engine",
             "job.engine.not_found",
             "engine {engine} does not exist; use {engines}",
             engine=repr(request.engine),
             engines=", ".join(names),
         )
-        return [FieldFinding(field="engine", message=message)]
+        return
     engine = adapter_registry.engine_by_name(request.engine)
     if EngineTask(request.kind) not in engine.tasks:
         does = ", ".join(sorted(engine.tasks))
@@ -174,7 +174,8 @@ def check_engine_supports_job(request: JobRequest) -> list[FieldFinding]:
             for name in names
             if EngineTask(request.kind) in adapter_registry.engine_by_name(name).tasks
         ]
-        message = Reason(
+        yield field_finding(
+            "engine",
             "job.engine.kind_not_supported",
             "{engine} does not support {kind}; it supports {kinds}; use {engines}",
             engine=request.engine,
@@ -182,44 +183,33 @@ def check_engine_supports_job(request: JobRequest) -> list[FieldFinding]:
             kinds=does,
             engines=", ".join(able) or "another engine",
         )
-        return [FieldFinding(field="engine", message=message)]
-    return []
 
 
-def _check_requested_resources(request: JobRequest, chips: Sequence[Chip]) -> list[FieldFinding]:
-    findings = []
+def _check_requested_resources(
+    request: JobRequest, chips: Sequence[Chip]
+) -> Iterator[FieldFinding]:
     if not 1 <= request.cards <= MOST_CARDS:
-        findings.append(
-            FieldFinding(
-                field="cards",
-                message=Reason(
-                    "spec.value.out_of_range",
-                    "the value must be 1 to {limit}, got {value}",
-                    limit=MOST_CARDS,
-                    value=request.cards,
-                ),
-            )
+        yield field_finding(
+            "cards",
+            "spec.value.out_of_range",
+            "the value must be 1 to {limit}, got {value}",
+            limit=MOST_CARDS,
+            value=request.cards,
         )
     else:
         _, cards = replica_and_card_counts(chips, request.cards)
         beyond = (chip for chip in chips if 0 < chip.cards_per_node < cards)
-        findings += [
+        wrong = [
             finding for chip in beyond for finding in parallelism.check_card_count(cards, chip=chip)
         ]
-        wrong = (check_cards_per_node(chip, cards) for chip in chips) if not findings else ()
-        findings += [finding for finding in wrong if finding]
+        yield from wrong or filter(None, (check_cards_per_node(chip, cards) for chip in chips))
     if request.memory < 0:
-        findings.append(
-            FieldFinding(
-                field="memory",
-                message=Reason(
-                    "spec.value.negative",
-                    "the value must not be negative, got {value}",
-                    value=request.memory,
-                ),
-            )
+        yield field_finding(
+            "memory",
+            "spec.value.negative",
+            "the value must not be negative, got {value}",
+            value=request.memory,
         )
-    return findings
 
 
 def _check_environment_variables(
@@ -247,101 +237,76 @@ def _check_container_support(engine: Engine, chips: Sequence[Chip]) -> list[Fiel
         return []
     without = [(chip, fleet.clusters_without_images(chip.name)) for chip in chips]
     return [
-        FieldFinding(
-            field="engine",
-            message=Reason(
-                "job.engine.containers_not_supported",
-                "{engine} requires a container image, and the clusters with {chip} do "
-                "not run containers ({clusters}); choose another engine, or check the "
-                "rendered launch",
-                engine=engine.profile().title,
-                chip=chip.label,
-                clusters=", ".join(clusters),
-            ),
+        field_finding(
+            "engine",
+            "job.engine.containers_not_supported",
+            "{engine} requires a container image, and the clusters with {chip} do "
+            "not run containers ({clusters}); choose another engine, or check the "
+            "rendered launch",
+            engine=engine.profile().title,
+            chip=chip.label,
+            clusters=", ".join(clusters),
         )
         for chip, clusters in without
         if clusters
     ]
 
 
-def _check_inputs(request: JobRequest) -> list[FieldFinding]:
-    findings = []
+def _check_inputs(request: JobRequest) -> Iterator[FieldFinding]:
     if not request.name.strip():
-        findings.append(
-            FieldFinding(
-                field="name", message=Reason("job.name.missing", "enter a name for the job")
-            )
-        )
+        yield field_finding("name", "job.name.missing", "enter a name for the job")
     if request.kind in (JobKind.FINETUNE, JobKind.EVALUATE, JobKind.QUANTIZE):
         if request.model_version is None:
-            findings.append(
-                FieldFinding(
-                    field="model_version",
-                    message=Reason("job.model_version.missing", "choose a model version"),
-                )
+            yield field_finding(
+                "model_version", "job.model_version.missing", "choose a model version"
             )
         elif request.model_version.state != ModelState.READY:
-            findings.append(
-                FieldFinding(
-                    field="model_version",
-                    message=Reason(
-                        "model_version.state.not_ready",
-                        "{version} is {state}, not ready",
-                        version=str(request.model_version),
-                        state=request.model_version.state,
-                    ),
-                )
+            yield field_finding(
+                "model_version",
+                "model_version.state.not_ready",
+                "{version} is {state}, not ready",
+                version=str(request.model_version),
+                state=request.model_version.state,
             )
         if request.dataset_version is None:
-            findings.append(
-                FieldFinding(
-                    field="dataset_version",
-                    message=Reason("job.dataset_version.missing", "choose a dataset version"),
-                )
+            yield field_finding(
+                "dataset_version", "job.dataset_version.missing", "choose a dataset version"
             )
         elif not request.dataset_version.artifact.usable:
-            message = Reason(
+            yield field_finding(
+                "dataset_version",
                 "job.dataset_version.deleted",
                 "{version} has been deleted; choose another dataset version",
                 version=str(request.dataset_version),
             )
-            findings.append(FieldFinding(field="dataset_version", message=message))
     if request.kind in (JobKind.FINETUNE, JobKind.QUANTIZE) and not request.output_name:
-        findings.append(
-            FieldFinding(
-                field="output_name",
-                message=Reason(
-                    "job.output_name.missing",
-                    "enter the name of the model that the new version belongs to",
-                ),
-            )
+        yield field_finding(
+            "output_name",
+            "job.output_name.missing",
+            "enter the name of the model that the new version belongs to",
         )
     measures = request.kind in (JobKind.EVALUATE, JobKind.QUANTIZE)
     if measures and request.dataset_version is not None:
-        findings += _check_splits(request, request.dataset_version)
+        yield from _check_splits(request, request.dataset_version)
     if request.kind is JobKind.FINETUNE and request.dataset_version is not None:
         rows = request.dataset_version.statistics.get("rows_by_split", {})
         if not rows.get("train"):
-            findings.append(
-                FieldFinding(
-                    field="dataset_version",
-                    message=Reason(
-                        "job.dataset_version.no_training_examples",
-                        "{version} has no training examples",
-                        version=str(request.dataset_version),
-                    ),
-                )
+            yield field_finding(
+                "dataset_version",
+                "job.dataset_version.no_training_examples",
+                "{version} has no training examples",
+                version=str(request.dataset_version),
             )
-        findings += _check_dataset_schema(request, request.dataset_version)
-    return findings
+        yield from _check_dataset_schema(request, request.dataset_version)
 
 
-def _check_dataset_schema(request: JobRequest, dataset: DatasetVersion) -> list[FieldFinding]:
+def _check_dataset_schema(request: JobRequest, dataset: DatasetVersion) -> Iterator[FieldFinding]:
     """Check that the schema of the dataset suits the training objective."""
     objective = request.spec.get("objective", "sft")
     schema = dataset.statistics.get("schema", "")
     if objective == "dpo" and schema != Schema.PREFERENCE:
-        message = Reason(
+        yield field_finding(
+            "dataset_version",
             "job.dataset_version.dpo_columns_missing",
             "{version} has examples of type {schema}; dpo requires examples with "
             "prompt, chosen and rejected",
@@ -349,16 +314,14 @@ def _check_dataset_schema(request: JobRequest, dataset: DatasetVersion) -> list[
             schema=schema or UNKNOWN,
         )
     elif objective in ("sft", "grpo") and schema == Schema.TEXT:
-        message = Reason(
+        yield field_finding(
+            "dataset_version",
             "job.dataset_version.answers_missing",
             "{version} has plain text without answers; {objective} requires examples "
             "with a prompt and an answer",
             version=str(dataset),
             objective=objective,
         )
-    else:
-        return []
-    return [FieldFinding(field="dataset_version", message=message)]
 
 
 def deleted_input_findings(job: Job) -> tuple[FieldFinding, ...]:
@@ -390,30 +353,28 @@ def deleted_input_findings(job: Job) -> tuple[FieldFinding, ...]:
     )
 
 
-def _check_splits(request: JobRequest, dataset: DatasetVersion) -> list[FieldFinding]:
+def _check_splits(request: JobRequest, dataset: DatasetVersion) -> Iterator[FieldFinding]:
     """Check that the dataset has rows in the requested splits, before the job waits for cards."""
     if request.engine not in adapter_registry.engine_names():
-        return []
+        return
     engine, task = adapter_registry.engine_by_name(request.engine), EngineTask(request.kind)
     if task not in engine.tasks:
-        return []
+        return
     spec = engine.normalise(task, request.spec)
     names = ["split"]
     if is_calibrated(spec.get("scheme")):
         names.append("calibration_split")
     rows = dataset.statistics.get("rows_by_split", {})
     filled = ", ".join(name for name, count in rows.items() if count)
-    findings = []
     for name in names:
         split = spec.get(name)
         # A value that is not a string is refused by the engine's own check.
         if isinstance(split, str) and not rows.get(split):
-            message = Reason(
+            yield field_finding(
+                name,
                 "job.dataset_version.split_empty",
                 "{version} has no examples in the split {split}; it has {splits}",
                 version=str(dataset),
                 split=repr(split),
                 splits=filled,
             )
-            findings.append(FieldFinding(field=name, message=message))
-    return findings

@@ -17,7 +17,7 @@ from apps.jobs.models import Attempt, AttemptCheckpoint, AttemptUpload, Job
 from apps.jobs.services.attempt_reports import CHECKPOINT_UPLOADS
 from apps.models.models import StorageMeasure
 from apps.models.selectors import artifact_store
-from apps.models.selectors.storage_consumers import StorageHold
+from apps.models.selectors.storage_consumers import StorageConsumer, StorageHold
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.lifecycle import (
     ENDED_ATTEMPT_STATES,
@@ -47,8 +47,8 @@ _ITEM_COLUMNS = (
 )
 
 
-class JobStorage:
-    """Implements ``apps.models.selectors.storage_consumers.StorageConsumer``."""
+class JobStorage(StorageConsumer):
+    """Working folders, uploads, checkpoints and logs of attempts, and the inputs of jobs."""
 
     def digests(self) -> Iterator[str]:
         # Before checkpoints: uploads become checkpoints, never the reverse.

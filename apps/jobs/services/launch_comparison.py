@@ -19,8 +19,7 @@ from apps.jobs.services.resource_resolution import replica_and_card_counts
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import BlobMissing
@@ -98,7 +97,7 @@ def compare_launches_of_request(
 
     :raises SpecRefused: if there is no such engine, or it does not support the kind of job.
     """
-    if findings := check_engine_supports_job(request):
+    if findings := tuple(check_engine_supports_job(request)):
         raise SpecRefused(findings)
     return _compare_launches(
         adapter_registry.engine_by_name(request.engine),
@@ -170,10 +169,13 @@ def _preview_launch(
     try:
         launch = engine.render(request)
     except ValueError as refusal:
-        message = Reason(
-            "launch.preview.refused", "{chip}: {reason}", chip=chip.name, reason=str(refusal)
+        finding = field_finding(
+            "chips",
+            "launch.preview.refused",
+            "{chip}: {reason}",
+            chip=chip.name,
+            reason=str(refusal),
         )
-        finding = FieldFinding(field="chips", message=message)
         return _LaunchPreview(chip=chip, findings=(finding,), spec=spec)
     return _LaunchPreview(chip=chip, spec=spec, launch=launch)
 

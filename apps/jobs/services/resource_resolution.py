@@ -21,7 +21,12 @@ from controlplane.domain.architectures import Architecture, ConfigRefused, parse
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import format_bytes
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, check_limits
+from controlplane.domain.common.spec_fields import (
+    FieldFinding,
+    FieldLimit,
+    check_limits,
+    field_finding,
+)
 from controlplane.domain.jobs import parallelism
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.ports import adapter_registry
@@ -50,35 +55,27 @@ def expand_chip_names(
         free = quotas.count_free_cards()
     free = free or {}
     chosen: dict[str, Chip] = {}
-    findings = []
+    refusals: list[str] = []
     if not requested:
-        findings.append(
-            _resource_finding(
-                message=Reason("job.chips.missing", "choose at least one acceptable chip")
-            )
-        )
+        refusals.append(Reason("job.chips.missing", "choose at least one acceptable chip"))
     for group in requested:
         if group in groups:
             found = _fleet_chips_of_group(group, engine=engine, task=task, free=free)
             if not found:
-                text = _no_chip_message(group, engine=engine, task=task, free=free)
-                findings.append(_resource_finding(message=text))
+                refusals.append(_no_chip_message(group, engine=engine, task=task, free=free))
             chosen |= {chip.name: chip for chip in found}
             continue
         chip = adapter_registry.chip_by_name(group)
         if chip is None:
             whole = (one.name for one in adapter_registry.all_chips().values() if not one.slice_of)
             known = ", ".join((*CHIP_GROUPS, *whole, *sorted(_known_slice_profiles())))
-            findings.append(
-                _resource_finding(
-                    message=Reason(
-                        "job.chip.unknown",
-                        "unknown chip {chip}; choose one of {chips}",
-                        chip=repr(group),
-                        chips=known,
-                    )
-                )
+            message = Reason(
+                "job.chip.unknown",
+                "unknown chip {chip}; choose one of {chips}",
+                chip=repr(group),
+                chips=known,
             )
+            refusals.append(message)
         elif reason := engine.unsupported_reason(task, chip):
             message = Reason(
                 "job.engine.chip_not_supported",
@@ -88,10 +85,11 @@ def expand_chip_names(
                 chip=chip.name,
                 reason=reason,
             )
-            findings.append(_resource_finding(message=message))
+            refusals.append(message)
         else:
             chosen[chip.name] = chip
-    return tuple(chosen.values()), tuple(findings)
+    findings = tuple(FieldFinding(field="chips", message=message) for message in refusals)
+    return tuple(chosen.values()), findings
 
 
 def default_engine_for_task(task: EngineTask, *, chips: Sequence[str]) -> str:
@@ -131,15 +129,14 @@ def interchangeable_chip_count(requested: Sequence[str], chips: Sequence[str]) -
     """
     if requested[0] not in {*CHIP_GROUPS, *_known_slice_profiles()}:
         return 1
-    known = (adapter_registry.chip_by_name(name) for name in chips)
-    equal = takewhile(
-        lambda chip: chip is not None and _is_interchangeable_in_group(requested[0], chip), known
-    )
+
+    def is_interchangeable(chip: Chip | None) -> bool:
+        if chip is None or chip.kind is ChipKind.CPU:
+            return False
+        return _is_chip_in_group(requested[0], chip)
+
+    equal = takewhile(is_interchangeable, map(adapter_registry.chip_by_name, chips))
     return max(1, sum(1 for _ in equal))
-
-
-def _is_interchangeable_in_group(group: str, chip: Chip) -> bool:
-    return _is_chip_in_group(group, chip) and chip.kind is not ChipKind.CPU
 
 
 def _fleet_chips_of_group(
@@ -201,10 +198,6 @@ def _known_slice_profiles() -> frozenset[str]:
     return frozenset(
         chip.slice_profile for chip in adapter_registry.all_chips().values() if chip.slice_of
     )
-
-
-def _resource_finding(*, message: str) -> FieldFinding:
-    return FieldFinding(field="chips", message=message)
 
 
 #: Tokens to which engines truncate examples by default.
@@ -311,17 +304,15 @@ def _no_parallel_plan_finding(
 ) -> FieldFinding:
     plan = ParallelPlan(data=request.cards)
     reasons = [finding.message for finding in _plan_findings(plan, request, architecture)]
-    return FieldFinding(
-        field="cards",
-        message=Reason(
-            "job.parallelism.impossible",
-            "{engine} cannot distribute {model} over {cards} cards of {chip}: {reasons}",
-            engine=request.engine.name,
-            model=request.model.name,
-            cards=request.cards,
-            chip=request.chips[0].label,
-            reasons=reasons,
-        ),
+    return field_finding(
+        "cards",
+        "job.parallelism.impossible",
+        "{engine} cannot distribute {model} over {cards} cards of {chip}: {reasons}",
+        engine=request.engine.name,
+        model=request.model.name,
+        cards=request.cards,
+        chip=request.chips[0].label,
+        reasons=reasons,
     )
 
 
@@ -340,18 +331,16 @@ def _oversized_weights_finding(
         advice = f"{enough.cards} cards would be enough with batch_size 1 and recompute on"
     else:
         advice = "train an adapter (method lora), or take another engine or chip"
-    return FieldFinding(
-        field="cards",
-        message=Reason(
-            "job.memory.weights_too_large",
-            "the weights alone require {weights} on each of {cards} cards of {chip}, "
-            "which have {memory} of memory; {advice}",
-            weights=format_bytes(weights),
-            cards=request.cards,
-            chip=small.label,
-            memory=format_bytes(small.memory),
-            advice=advice,
-        ),
+    return field_finding(
+        "cards",
+        "job.memory.weights_too_large",
+        "the weights alone require {weights} on each of {cards} cards of {chip}, "
+        "which have {memory} of memory; {advice}",
+        weights=format_bytes(weights),
+        cards=request.cards,
+        chip=small.label,
+        memory=format_bytes(small.memory),
+        advice=advice,
     )
 
 

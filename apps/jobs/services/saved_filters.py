@@ -7,13 +7,13 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.jobs.models import SavedFilter
 from controlplane.domain.common.name_validation import InvalidName, normalize_name
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 
 #: Per user.
 MAX_SAVED_FILTERS = 30
 
 
-class FilterRefused(Exception):
+class FilterRefused(ReasonedError):
     """The filter cannot be stored; the message says why."""
 
 
@@ -26,26 +26,20 @@ def saved_filter_save(*, owner: User, name: str, query: str) -> SavedFilter:
     name = _validated_name(name)
     if not query:
         raise FilterRefused(
-            Reason(
-                "saved_filter.conditions.missing",
-                "the list is not filtered; set a filter, then save it",
-            )
+            "saved_filter.conditions.missing",
+            "the list is not filtered; set a filter, then save it",
         )
     if len(query) > SavedFilter.MAX_QUERY_LENGTH:
         raise FilterRefused(
-            Reason(
-                "saved_filter.conditions.too_long",
-                "the filter is too long to be saved; use fewer conditions",
-            )
+            "saved_filter.conditions.too_long",
+            "the filter is too long to be saved; use fewer conditions",
         )
     known = SavedFilter.objects.filter(owner=owner)
     if known.exclude(name=name).count() >= MAX_SAVED_FILTERS:
         raise FilterRefused(
-            Reason(
-                "saved_filter.limit.reached",
-                "you already have {limit} saved filters, the maximum; delete one first",
-                limit=MAX_SAVED_FILTERS,
-            )
+            "saved_filter.limit.reached",
+            "you already have {limit} saved filters, the maximum; delete one first",
+            limit=MAX_SAVED_FILTERS,
         )
     saved, _created = known.update_or_create(
         name=name, defaults={"query": query}, create_defaults={"owner": owner, "query": query}
@@ -60,11 +54,9 @@ def saved_filter_rename(*, saved: SavedFilter, name: str) -> None:
     others = SavedFilter.objects.filter(owner=saved.owner_id, name=name).exclude(pk=saved.pk)
     if others.exists():
         raise FilterRefused(
-            Reason(
-                "saved_filter.name.already_exists",
-                "you already have a filter named {name}; choose another name",
-                name=name,
-            )
+            "saved_filter.name.already_exists",
+            "you already have a filter named {name}; choose another name",
+            name=name,
         )
     SavedFilter.objects.filter(pk=saved.pk).update(name=name)
 
@@ -85,11 +77,9 @@ def _validated_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > SavedFilter.MAX_NAME_LENGTH:
         raise FilterRefused(
-            Reason(
-                "saved_filter.name.invalid",
-                "enter a filter name of 1 to {limit} characters",
-                limit=SavedFilter.MAX_NAME_LENGTH,
-            )
+            "saved_filter.name.invalid",
+            "enter a filter name of 1 to {limit} characters",
+            limit=SavedFilter.MAX_NAME_LENGTH,
         )
     try:
         return normalize_name(name)

@@ -13,6 +13,7 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import (
     FieldFinding,
     device_variable_error,
+    field_finding,
     variable_name_error,
 )
 from controlplane.domain.jobs.lifecycle import JobState
@@ -74,13 +75,11 @@ def secret_variables_missing(job: Job) -> tuple[FieldFinding, ...]:
     """One finding for each variable whose value has been deleted since submission."""
     deleted = job.secret_variables.filter(value=None).values_list("name", flat=True)
     return tuple(
-        FieldFinding(
-            field=FIELD,
-            message=Reason(
-                "job.secret_variable.deleted",
-                "the value of {name} has been deleted; clone the job and enter it again",
-                name=name,
-            ),
+        field_finding(
+            FIELD,
+            "job.secret_variable.deleted",
+            "the value of {name} has been deleted; clone the job and enter it again",
+            name=name,
         )
         for name in deleted
     )

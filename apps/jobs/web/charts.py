@@ -13,12 +13,13 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs import selectors
-from apps.jobs.models import Attempt, Job
+from apps.jobs.models import Job
 from apps.jobs.selectors.job_comparison import (
     MAX_COMPARED,
     comparable_jobs,
@@ -29,7 +30,6 @@ from apps.jobs.selectors.job_comparison import (
 )
 from apps.jobs.selectors.progress import (
     AttemptCurve,
-    MetricPoint,
     attempt_curves,
     attempt_curves_since,
     attempt_starts,
@@ -131,21 +131,12 @@ def job_compare_curve(request: AuthenticatedRequest) -> HttpResponse:
 
 
 def _job_chart_series(name: str, curve: AttemptCurve, *, metric: str, by: str) -> dict[str, Any]:
-    points = [point for point in curve.points if metric in point.values]
-    return {
-        "name": name,
-        "kind": "line",
-        "x": [_chart_x_value(point, curve.attempt, by=by) for point in points],
-        "y": [point.values[metric] for point in points],
-    }
-
-
-def _chart_x_value(point: MetricPoint, attempt: Attempt, *, by: str) -> float:
-    """The step, or minutes since the start of the attempt."""
-    if by != "time":
-        return point.step
-    began = attempt.started_at or attempt.created_at
-    return round((point.at - began).total_seconds() / 60, 3)
+    series = {"name": name, "kind": "line", **curve_metric_points(curve, metric)}
+    if by == "time":
+        began = curve.attempt.started_at or curve.attempt.created_at
+        points = [point for point in curve.points if metric in point.values]
+        series["x"] = [round((point.at - began).total_seconds() / 60, 3) for point in points]
+    return series
 
 
 def _metric_label(name: str) -> str:
@@ -209,34 +200,27 @@ _MAX_CHECKPOINTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobChartLine:
-    """A metric that a chart shows for each attempt."""
-
-    metric: str
-    name: str
-    kind: str = "line"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobChart:
-    lines: tuple[JobChartLine, ...]
-    label: str
-    unit: str = ""
+    #: Metric, label and kind of each line.
+    lines: tuple[tuple[str, Promise, str], ...]
+    label: Promise
+    unit: Promise | str = ""
 
 
-def _find_chart(name: str) -> JobChart:
-    if name == "loss":
-        return JobChart(
-            lines=(
-                JobChartLine(metric="loss", name=_("training loss")),
-                JobChartLine(metric="eval_loss", name=_("validation loss"), kind="markers"),
-            ),
-            label=_("loss"),
-        )
-    if name == "throughput":
-        lines = (JobChartLine(metric="tokens_per_second", name=_("tokens")),)
-        return JobChart(lines=lines, label=_("throughput"), unit=_("tokens/s"))
-    raise Http404(f"there is no chart {name}")
+_CHARTS: Mapping[str, JobChart] = {
+    "loss": JobChart(
+        lines=(
+            ("loss", lazy("training loss"), "line"),
+            ("eval_loss", lazy("validation loss"), "markers"),
+        ),
+        label=lazy("loss"),
+    ),
+    "throughput": JobChart(
+        lines=(("tokens_per_second", lazy("tokens"), "line"),),
+        label=lazy("throughput"),
+        unit=lazy("tokens/s"),
+    ),
+}
 
 
 @login_required
@@ -247,7 +231,8 @@ def job_curve(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespon
         integer_parameter(request, "attempt", default=0),
         integer_parameter(request, "step", default=0),
     )
-    drawn = _find_chart(chart)
+    if (drawn := _CHARTS.get(chart)) is None:
+        raise Http404(f"there is no chart {chart}")
     curves = (
         attempt_curves_since(job, attempt=attempt, step=step) if attempt else attempt_curves([job])
     )
@@ -255,8 +240,8 @@ def job_curve(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespon
     at = (curves[-1].attempt.number, curves[-1].points[-1].step) if curves else (attempt, step)
     body: dict[str, Any] = {
         "x": {"label": _("step")},
-        "y": {"label": drawn.label, "unit": drawn.unit},
-        "series": [one for curve in curves for one in _attempt_series(curve, drawn.lines)],
+        "y": {"label": str(drawn.label), "unit": str(drawn.unit)},
+        "series": [one for curve in curves for one in _attempt_series(curve, drawn)],
         "ended": job.state in ENDED_JOB_STATES,
         "more": f"{reverse('job-curve', args=[uid, chart])}?attempt={at[0]}&step={at[1]}",
     }
@@ -266,24 +251,20 @@ def job_curve(request: AuthenticatedRequest, uid: str, chart: str) -> HttpRespon
     return JsonResponse(body)
 
 
-def _attempt_series(curve: AttemptCurve, lines: Iterable[JobChartLine]) -> list[dict[str, Any]]:
+def _attempt_series(curve: AttemptCurve, chart: JobChart) -> list[dict[str, Any]]:
     """The attempt's lines. Those of the first attempt have no number, so that they keep their names."""
     number = curve.attempt.number
     return [
         {
-            "name": _chart_series_name(line.name, number),
-            "kind": line.kind,
-            **curve_metric_points(curve, line.metric),
+            "name": str(label)
+            if number == 1
+            else _("%(line)s, attempt %(number)d") % {"line": label, "number": number},
+            "kind": kind,
+            **curve_metric_points(curve, metric),
         }
-        for line in lines
-        if any(line.metric in point.values for point in curve.points)
+        for metric, label, kind in chart.lines
+        if any(metric in point.values for point in curve.points)
     ]
-
-
-def _chart_series_name(name: str, number: int) -> str:
-    if number == 1:
-        return name
-    return _("%(line)s, attempt %(number)d") % {"line": name, "number": number}
 
 
 def curve_metric_points(curve: AttemptCurve, metric: str) -> dict[str, list[Any]]:

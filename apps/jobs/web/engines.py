@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -17,7 +16,6 @@ from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.jobs import selectors
 from apps.jobs.selectors.engines import (
-    EngineDescription,
     EngineFieldRestriction,
     EngineSupport,
     EngineTaskSupport,
@@ -67,26 +65,15 @@ METRIC_LABELS: Mapping[str, Promise] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineRow:
-    """A row of the list of engines."""
-
-    engine: EngineDescription
-    tasks: tuple[Promise | str, ...]
-    flags: Promise
-    #: Number of chips that it supports for any task.
-    chips: int
-
-
 @login_required
 def engine_list(request: AuthenticatedRequest) -> HttpResponse:
     rows = [
-        EngineRow(
-            engine=engine,
-            tasks=tuple(TASK_LABELS.get(task, task) for task in engine.tasks),
-            flags=FLAG_LABELS[engine.flags][0],
-            chips=len({chip for chips in engine.chips.values() for chip in chips}),
-        )
+        {
+            "engine": engine,
+            "tasks": [TASK_LABELS.get(task, task) for task in engine.tasks],
+            "flags": FLAG_LABELS[engine.flags][0],
+            "chips": len({chip for chips in engine.chips.values() for chip in chips}),
+        }
         for engine in selectors.installed_engine_descriptions()
     ]
     return render(request, "jobs/engines.html", {"rows": rows})
@@ -141,7 +128,10 @@ def _support_context(
         "image": support.image.replace("{version}", version),
         "reason": render_reason(support.reason),
         "in_fleet": [chip.label for chip in support.chips if chip.name in in_fleet],
-        "run_on_hardware": any(_has_run_on(chip) for chip in support.chips),
+        "run_on_hardware": any(
+            adapter_registry.plugin_of_chip(chip).profile().run_on_hardware
+            for chip in support.chips
+        ),
     }
 
 
@@ -156,8 +146,3 @@ def _restriction_context(restriction: EngineFieldRestriction) -> dict[str, Any]:
 
 def _chip_labels(chips: Sequence[Chip]) -> str:
     return ", ".join(chip.label for chip in chips)
-
-
-def _has_run_on(chip: Chip) -> bool:
-    """Whether Ninefold workloads have been run on such a card."""
-    return adapter_registry.plugin_of_chip(chip).profile().run_on_hardware

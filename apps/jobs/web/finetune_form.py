@@ -12,20 +12,16 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.db.models import QuerySet
-from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.models import Team, User
 from apps.jobs.models import Job
 from apps.jobs.selectors.finetune_estimates import FinetuneEstimate, FinetunePlan, finetune_estimate
-from apps.jobs.services import DEFAULT_ENGINE, ResolvedRequest
+from apps.jobs.services import ResolvedRequest
 from apps.jobs.web.form_fields import (
     SelectWithDisabledChoices,
-    SpecFormField,
-    apply_field_limits,
     flatten_fields,
-    form_field_of_spec_field,
     set_choices,
 )
 from apps.jobs.web.forms import RETRY_NAMES, GuidedJobForm
@@ -33,10 +29,10 @@ from apps.models import selectors as models
 from apps.models.models import ModelVersion
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
-from controlplane.domain.common.spec_fields import FieldKind, value_at_path
+from controlplane.domain.common.spec_fields import FieldKind
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.ports import adapter_registry
-from controlplane.ports.engines import Engine, EngineTask
+from controlplane.ports.engines import EngineTask
 
 #: Groups that apply to some methods or objectives only; for others they are left out of the spec.
 _USED_BY: Mapping[str, tuple[str, frozenset[str]]] = {
@@ -56,18 +52,10 @@ class FieldGroup:
     fields: tuple[forms.BoundField, ...]
 
 
-def finetune_engines() -> tuple[Engine, ...]:
-    """Installed engines that support fine-tuning, the default engine first."""
-    engines = (adapter_registry.engine_by_name(name) for name in adapter_registry.engine_names())
-    found = [engine for engine in engines if EngineTask.FINETUNE in engine.tasks]
-    return tuple(sorted(found, key=lambda engine: (engine.name != DEFAULT_ENGINE, engine.name)))
-
-
 class FinetuneForm(GuidedJobForm):
     kind = JobKind.FINETUNE
     finding_fields: ClassVar[Mapping[str, str]] = {
-        "chips": "chip",
-        "model": "model_version",
+        **GuidedJobForm.finding_fields,
         "parallel": "parallel_data",
     }
     field_order = ("team", "model_version", "dataset_version", "output_name")
@@ -78,7 +66,6 @@ class FinetuneForm(GuidedJobForm):
         "resources": ("engine", "chip", "cards", "queue", "priority"),
     }
 
-    engine = forms.ChoiceField(label=_("Engine"), widget=SelectWithDisabledChoices, required=False)
     queue = forms.ChoiceField(label=_("Queue"), required=False, widget=SelectWithDisabledChoices)
 
     @staticmethod
@@ -86,51 +73,11 @@ class FinetuneForm(GuidedJobForm):
         """Versions without quantized weights, which cannot be trained."""
         return versions.filter(scheme="")
 
-    @cached_property
-    def engine_fields(self) -> tuple[SpecFormField, ...]:
-        """Fields of the selected engine."""
-        return tuple(
-            flatten_fields(
-                adapter_registry.engine_by_name(self.engine_name()).fields(EngineTask.FINETUNE)
-            )
-        )
-
-    def paths(self) -> Mapping[str, str]:
-        return {each.name: each.path for each in self.engine_fields}
-
-    def engine_name(self) -> str:
-        """The selected engine, or the default engine."""
-        selected = self.chosen("engine")
-        known = [engine.name for engine in finetune_engines()]
-        return selected if selected in known else known[0]
-
     def _add_fields(self, user: User) -> None:
-        for each in self.engine_fields:
-            field = form_field_of_spec_field(each.field)
-            self.dress(field)
-            self.fields[each.name] = field
+        super()._add_fields(user)
         names = dict.fromkeys(queue.name for queue in quotas.queues_visible(user))
         queues = [("", _("default queue of the team")), *((name, name) for name in names)]
         set_choices(self.choice("queue"), queues, reasons={})
-        self._disable_unavailable(user)
-
-    def _disable_unavailable(self, user: User) -> None:
-        """Disable values that the selected engine, chip or model does not support, with the reason."""
-        engine, task = adapter_registry.engine_by_name(self.engine_name()), EngineTask.FINETUNE
-        chip = adapter_registry.chip_by_name(self.preferred_chip())
-        limits = engine.limits(task, chip=chip, model=self._model_facts(user))
-        for each in self.engine_fields:
-            apply_field_limits(self.fields[each.name], each, limits)
-        chips = self.fleet_chips.choices(chosen=self.chosen("chip"))
-        reasons = self.fleet_chips.reasons(dict(chips), engine=engine, task=task)
-        set_choices(self.choice("chip"), chips, reasons=reasons)
-        engines = finetune_engines()
-        titles = [(each.name, each.profile().title) for each in engines]
-        against = (
-            {each.name: each.unsupported_reason(task, chip) for each in engines} if chip else {}
-        )
-        set_choices(self.choice("engine"), titles, reasons=against)
-        self.fields["engine"].initial = engine.name
 
     def _suggested_output_name(self, user: User) -> str:
         """Name of the output model, suggested from the dataset in the URL."""
@@ -142,15 +89,6 @@ class FinetuneForm(GuidedJobForm):
     @property
     def resource_fields(self) -> list[forms.BoundField]:
         return self.step_fields("resources")
-
-    @property
-    def more_fields(self) -> list[forms.BoundField]:
-        in_steps = {name for names in self.steps.values() for name in names}
-        return [self[each.name] for each in self.engine_fields if each.name not in in_steps] + [
-            self["name"],
-            self["secret_variables"],
-            *(self[name] for name in RETRY_NAMES),
-        ]
 
     @property
     def more_groups(self) -> list[FieldGroup]:
@@ -215,16 +153,7 @@ class FinetuneForm(GuidedJobForm):
 
     @classmethod
     def initial_values_of_job(cls, job: Job) -> dict[str, Any]:
-        values = {
-            **super().initial_values_of_job(job),
-            "engine": job.engine,
-            "queue": job.queue.name,
-        }
-        for each in flatten_fields(
-            adapter_registry.engine_by_name(job.engine).fields(EngineTask.FINETUNE)
-        ):
-            values[each.name] = value_at_path(job.spec, each.path)
-        return values
+        return {**super().initial_values_of_job(job), "queue": job.queue.name}
 
     def default_name(self) -> str:
         return f"fine-tune {self.cleaned_data['output_name']}"

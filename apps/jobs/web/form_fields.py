@@ -27,6 +27,7 @@ from apps.quotas import selectors as quotas
 from apps.quotas.models import PriorityClass
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.spec_fields import FieldKind, FieldLimit, SpecField
+from controlplane.domain.datasets.splits import Split
 from controlplane.web.reasons import render_reason
 
 
@@ -38,41 +39,33 @@ def disabled_choice_label(choice: Any, reason: str) -> str:
     }
 
 
-def _disabled_option(option: dict[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
-    """The option, disabled if there is a reason and it is not selected."""
-    reason = reasons.get(str(option["value"]))
-    if not reason:
-        return option
-    label = disabled_choice_label(option["label"], reason)
-    attributes = option["attrs"] if option["selected"] else {**option["attrs"], "disabled": True}
-    return {**option, "label": label, "attrs": attributes}
+class _DisabledChoices(forms.widgets.ChoiceWidget):
+    """Disables the choices that have one of the ``reasons``, unless they are selected."""
+
+    reasons: Mapping[str, str] = {}
+
+    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option = super().create_option(*args, **kwargs)
+        reason = self.reasons.get(str(option["value"]))
+        if not reason:
+            return option
+        label = disabled_choice_label(option["label"], reason)
+        attributes = (
+            option["attrs"] if option["selected"] else {**option["attrs"], "disabled": True}
+        )
+        return {**option, "label": label, "attrs": attributes}
 
 
-class SelectWithDisabledChoices(forms.Select):
+class SelectWithDisabledChoices(_DisabledChoices, forms.Select):
     """A select box; ``reasons`` are those of disabled choices."""
 
-    reasons: Mapping[str, str] = {}
 
-    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
-
-
-class RadiosWithDisabledChoices(forms.RadioSelect):
+class RadiosWithDisabledChoices(_DisabledChoices, forms.RadioSelect):
     """Radio buttons; ``reasons`` are those of disabled choices."""
 
-    reasons: Mapping[str, str] = {}
 
-    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
-
-
-class CheckboxesWithDisabledChoices(forms.CheckboxSelectMultiple):
+class CheckboxesWithDisabledChoices(_DisabledChoices, forms.CheckboxSelectMultiple):
     """Check boxes; ``reasons`` are those of disabled choices."""
-
-    reasons: Mapping[str, str] = {}
-
-    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return _disabled_option(super().create_option(*args, **kwargs), self.reasons)
 
 
 def disable_choices(field: forms.Field, reasons: Mapping[str, str]) -> None:
@@ -80,10 +73,7 @@ def disable_choices(field: forms.Field, reasons: Mapping[str, str]) -> None:
 
     :raises TypeError: if the field's widget cannot show reasons.
     """
-    if not isinstance(
-        field.widget,
-        SelectWithDisabledChoices | RadiosWithDisabledChoices | CheckboxesWithDisabledChoices,
-    ):
+    if not isinstance(field.widget, _DisabledChoices):
         raise TypeError(
             f"a {type(field.widget).__name__} shows no reasons; use a SelectWithDisabledChoices"
         )
@@ -105,10 +95,7 @@ def form_choice_states(form: forms.Form) -> dict[str, Any]:
     """
     offered: dict[str, Any] = {}
     for name, field in form.fields.items():
-        if isinstance(
-            field.widget,
-            SelectWithDisabledChoices | RadiosWithDisabledChoices | CheckboxesWithDisabledChoices,
-        ):
+        if isinstance(field.widget, _DisabledChoices):
             offered[name] = [
                 {
                     "value": str(option.data["value"]),
@@ -275,6 +262,9 @@ CHOICE_LABELS: Mapping[str, Any] = {
     "auto": _("automatic"),
     "on": _("on"),
     "off": _("off"),
+    "w8a8-smoothquant": _("8-bit weights and activations (SmoothQuant): half the size"),
+    "w4a16-awq": _("4-bit weights (AWQ): a quarter of the size"),
+    "fp8-dynamic": _("8-bit floats (FP8): half the size, no calibration"),
     "cosine": _("cosine"),
     "linear": _("linear"),
     "constant": _("constant"),
@@ -285,8 +275,14 @@ CHOICE_LABELS: Mapping[str, Any] = {
     "environment_error": _("environment error"),
     "user_error": _("user error"),
 }
+METRIC_LABELS: Mapping[str, Promise] = {
+    "exact_match": _("exact match: share of answers that equal the expected answer"),
+    "label_accuracy": _("label accuracy: share of correct labels"),
+    "perplexity": _("perplexity of the expected answers; lower is better"),
+}
+SPLIT_CHOICES = [(split.value, split.value) for split in Split]
 #: Shown as radio buttons, because other fields depend on them.
-_RADIOS = frozenset({"objective", "method"})
+_RADIOS = frozenset({"objective", "method", "scheme"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,11 +328,13 @@ def form_field_of_spec_field(field: SpecField) -> forms.Field:
     if field.kind is FieldKind.NUMBER:
         # ``any`` keeps browsers from refusing 1e-5.
         return forms.FloatField(widget=forms.NumberInput(attrs={"step": "any"}), **shared)
-    choices = [(choice, CHOICE_LABELS.get(choice, choice)) for choice in field.choices]
-    if field.kind is FieldKind.CHOICE:
+    labels = METRIC_LABELS if field.name == "metrics" else CHOICE_LABELS
+    choices = [(choice, labels.get(choice, choice)) for choice in field.choices]
+    is_split = field.name.endswith("split") and not field.optional
+    if field.kind is FieldKind.CHOICE or is_split:
         radios = RadiosWithDisabledChoices(attrs={"class": "form-check-input"})
         widget = radios if field.name in _RADIOS else SelectWithDisabledChoices()
-        return forms.ChoiceField(choices=choices, widget=widget, **shared)
+        return forms.ChoiceField(choices=choices or SPLIT_CHOICES, widget=widget, **shared)
     if field.kind is FieldKind.CHOICES:
         return forms.MultipleChoiceField(
             choices=choices, widget=CheckboxesWithDisabledChoices(), **shared
@@ -347,9 +345,11 @@ def form_field_of_spec_field(field: SpecField) -> forms.Field:
 
 
 def show_default(field: forms.Field, value: Any) -> None:
-    """Show the default: as the selected choice, or as the placeholder of a number."""
+    """Show the default: as the selected choice, or as the placeholder of a number or of names."""
     if isinstance(field, forms.ChoiceField):
         field.initial = value
+    elif isinstance(field, CommaSeparatedField) and value:
+        field.widget.attrs["placeholder"] = field.prepare_value(value)
     elif isinstance(value, int | float):
         field.widget.attrs["placeholder"] = f"{value:g}" if value.__class__ is float else value
 
@@ -374,10 +374,7 @@ def apply_field_limits(
 ) -> None:
     """Disable choices or the whole field by its limits, with the reasons."""
     reasons = unavailable_choice_reasons(limits, spec_field)
-    if isinstance(
-        field.widget,
-        SelectWithDisabledChoices | RadiosWithDisabledChoices | CheckboxesWithDisabledChoices,
-    ):
+    if isinstance(field.widget, _DisabledChoices):
         field.widget.reasons = reasons
         return
     whole = next(

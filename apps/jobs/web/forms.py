@@ -27,8 +27,10 @@ from apps.jobs.web.form_fields import (
     SecretVariablesField,
     SelectWithDisabledChoices,
     SpecFormField,
+    apply_field_limits,
     flatten_fields,
     form_field_of_spec_field,
+    set_choices,
     show_default,
 )
 from apps.models import selectors as models
@@ -36,14 +38,13 @@ from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from controlplane.domain.common.spec_fields import set_value_at_path, value_at_path
-from controlplane.domain.datasets.splits import Split
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.registry.versions import ModelState
 from controlplane.domain.specs.evaluation import default_evaluation_split, recommended_metrics
 from controlplane.ports import adapter_registry
-from controlplane.ports.engines import EngineTask, ModelFacts
+from controlplane.ports.engines import Engine, EngineTask, ModelFacts
 from controlplane.web.forms import row_choice_field
 
 
@@ -73,12 +74,23 @@ RETRY_FIELDS: tuple[SpecFormField, ...] = tuple(flatten_fields(retries.FIELDS, f
 RETRY_NAMES = tuple(each.name for each in RETRY_FIELDS)
 
 
+def spec_form_fields(kind: JobKind, *, engine: str) -> tuple[SpecFormField, ...]:
+    """Fields of the engine's spec for that kind of job."""
+    fields = adapter_registry.engine_by_name(engine).fields(EngineTask(kind))
+    return tuple(flatten_fields(fields))
+
+
+def engines_for_task(task: EngineTask) -> tuple[Engine, ...]:
+    """Installed engines that support the task, the default engine first."""
+    engines = map(adapter_registry.engine_by_name, adapter_registry.engine_names())
+    found = (engine for engine in engines if task in engine.tasks)
+    return tuple(sorted(found, key=lambda engine: (engine.name != DEFAULT_ENGINE, engine.name)))
+
+
 class JobForm(QueuedWorkloadForm):
-    """Base form of all kinds of jobs."""
+    """Base form of all kinds of jobs; fields of the spec come from the table of the engine."""
 
     kind: ClassVar[JobKind]
-    #: Form field → dotted path in the spec.
-    spec_fields: ClassVar[Mapping[str, str]] = {}
     finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip"}
 
     name = forms.CharField(label=_("Job name"), max_length=120, required=False)
@@ -96,6 +108,7 @@ class JobForm(QueuedWorkloadForm):
         if isinstance(priority, PriorityField):
             priority.offer(user=user, chosen=self.chosen("priority"))
         self._add_fields(user)
+        self.order_fields(self.field_order)
         self._add_retry_fields()
         self._show_defaults(user)
 
@@ -115,12 +128,16 @@ class JobForm(QueuedWorkloadForm):
     def fleet_chips(self) -> FleetChipChoices:
         return FleetChipChoices.load()
 
-    def paths(self) -> Mapping[str, str]:
-        """Form field → dotted path in the spec."""
-        return self.spec_fields
+    @cached_property
+    def engine_fields(self) -> tuple[SpecFormField, ...]:
+        """Fields of the spec; those that the form does not declare itself are added to it."""
+        return spec_form_fields(self.kind, engine=self.engine_name())
 
     def _add_fields(self, user: User) -> None:
-        """Add fields that depend on the selected engine."""
+        for each in self.engine_fields:
+            if each.name not in self.fields:
+                self.fields[each.name] = form_field_of_spec_field(each.field)
+                self.dress(self.fields[each.name])
 
     def _add_retry_fields(self) -> None:
         for each in RETRY_FIELDS:
@@ -134,16 +151,14 @@ class JobForm(QueuedWorkloadForm):
         engine, task = adapter_registry.engine_by_name(self.engine_name()), EngineTask(self.kind)
         recommended = engine.recommended_values(task, model=self._model_facts(user))
         defaults = engine.normalise(task, {**recommended, **self._selected_values()})
-        for name, path in self.paths().items():
-            value = value_at_path(defaults, path)
-            field = self.fields[name]
-            show_default(field, value)
+        for each in self.engine_fields:
+            field = self.fields[each.name]
+            show_default(field, value_at_path(defaults, each.path))
             # A null of a cloned job means the default as well.
-            if isinstance(field, forms.ChoiceField) and self.initial.get(name) is None:
-                self.initial.pop(name, None)
+            if isinstance(field, forms.ChoiceField) and self.initial.get(each.name) is None:
+                self.initial.pop(each.name, None)
 
     def engine_name(self) -> str:
-        """The engine of the job."""
         return DEFAULT_ENGINE
 
     def _selected_values(self) -> Mapping[str, Any]:
@@ -161,10 +176,10 @@ class JobForm(QueuedWorkloadForm):
     def spec(self) -> dict[str, Any]:
         """The filled fields as the engine's spec."""
         spec: dict[str, Any] = {}
-        for name, path in self.paths().items():
-            value = self.cleaned_data.get(name)
+        for each in self.engine_fields:
+            value = self.cleaned_data.get(each.name)
             if value not in (None, "", []):
-                set_value_at_path(spec, path, value)
+                set_value_at_path(spec, each.path, value)
         return spec
 
     def retry_policy(self) -> dict[str, Any]:
@@ -196,8 +211,8 @@ class JobForm(QueuedWorkloadForm):
             # Names only: the values have to be entered again.
             "secret_variables": [each.name for each in job.secret_variables.all()],
         }
-        for name, path in cls.spec_fields.items():
-            values[name] = value_at_path(job.spec, path)
+        for each in spec_form_fields(cls.kind, engine=job.engine):
+            values[each.name] = value_at_path(job.spec, each.path)
         policy = job.resolved_retry_policy.as_json()
         values |= {each.name: policy[each.field.name] for each in RETRY_FIELDS}
         return values
@@ -300,6 +315,9 @@ class GuidedJobForm(ModelJobForm):
     #: Fields of each step, in order.
     steps: ClassVar[Mapping[str, tuple[str, ...]]]
 
+    finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip", "model": "model_version"}
+
+    engine = forms.ChoiceField(label=_("Engine"), widget=SelectWithDisabledChoices, required=False)
     output_name = forms.SlugField(
         label=_("New model name"),
         max_length=80,
@@ -313,6 +331,42 @@ class GuidedJobForm(ModelJobForm):
 
     def _suggested_output_name(self, user: User) -> str:
         raise NotImplementedError
+
+    def engine_name(self) -> str:
+        """The selected engine, or the first that supports the task."""
+        selected = self.chosen("engine")
+        known = [engine.name for engine in engines_for_task(EngineTask(self.kind))]
+        return selected if selected in known else known[0]
+
+    def _add_fields(self, user: User) -> None:
+        """Add the fields, and disable what the selected engine, chip or model does not support."""
+        super()._add_fields(user)
+        engine, task = adapter_registry.engine_by_name(self.engine_name()), EngineTask(self.kind)
+        chip = adapter_registry.chip_by_name(self.preferred_chip())
+        limits = engine.limits(task, chip=chip, model=self._model_facts(user))
+        for each in self.engine_fields:
+            apply_field_limits(self.fields[each.name], each, limits)
+        chips = self.fleet_chips.choices(chosen=self.chosen("chip"))
+        reasons = self.fleet_chips.reasons(dict(chips), engine=engine, task=task)
+        set_choices(self.choice("chip"), chips, reasons=reasons)
+        engines = engines_for_task(task)
+        titles = [(each.name, each.profile().title) for each in engines]
+        against = (
+            {each.name: each.unsupported_reason(task, chip) for each in engines} if chip else {}
+        )
+        set_choices(self.choice("engine"), titles, reasons=against)
+        self.fields["engine"].initial = engine.name
+
+    @classmethod
+    def initial_values_of_job(cls, job: Job) -> dict[str, Any]:
+        return {**super().initial_values_of_job(job), "engine": job.engine}
+
+    @property
+    def more_fields(self) -> list[forms.BoundField]:
+        in_steps = {name for names in self.steps.values() for name in names}
+        fields = (each.name for each in self.engine_fields)
+        names = (*fields, "name", "priority", "secret_variables", *RETRY_NAMES)
+        return [self[name] for name in names if name not in in_steps]
 
     def step_fields(self, step: str) -> list[forms.BoundField]:
         return [self[name] for name in self.steps[step] if not self[name].is_hidden]
@@ -339,24 +393,8 @@ def _initially_selected_version(
     return newest.order_by("-pk").first()
 
 
-def same_names(*names: str) -> dict[str, str]:
-    """Fields of a form that are called as the fields of the spec are."""
-    return {name: name for name in names}
-
-
-def number_field(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:
-    """A number that the engine validates. ``step=any`` keeps browsers from refusing 1e-5."""
-    if whole:
-        return forms.IntegerField(label=label, required=False, help_text=help_text)
-    widget = forms.NumberInput(attrs={"step": "any"})
-    return forms.FloatField(label=label, required=False, help_text=help_text, widget=widget)
-
-
 class EvaluateForm(ModelJobForm):
     kind = JobKind.EVALUATE
-    spec_fields: ClassVar[Mapping[str, str]] = same_names(
-        "metrics", "split", "limit", "max_new_tokens", "batch_size", "seed"
-    )
     more = (
         "max_new_tokens",
         "batch_size",
@@ -377,26 +415,6 @@ class EvaluateForm(ModelJobForm):
         "limit",
         "with_base",
     )
-
-    metrics = forms.MultipleChoiceField(
-        label=_("Metrics"),
-        choices=[
-            ("exact_match", _("exact match: share of answers that equal the expected answer")),
-            ("label_accuracy", _("label accuracy: share of correct labels")),
-            ("perplexity", _("perplexity of the expected answers; lower is better")),
-        ],
-        widget=forms.CheckboxSelectMultiple,
-        required=False,
-    )
-    split = forms.ChoiceField(
-        label=_("Dataset split"),
-        choices=[(split.value, split.value) for split in Split],
-        required=False,
-    )
-    limit = number_field(_("Max examples"), whole=True, help_text=_("Empty: all examples."))
-    max_new_tokens = number_field(_("Max answer tokens"), whole=True)
-    batch_size = number_field(_("Batch size"), whole=True)
-    seed = number_field(_("Seed"), whole=True)
 
     with_base = forms.BooleanField(
         label=_("Evaluate the base model too"),
@@ -456,9 +474,6 @@ class EvaluateForm(ModelJobForm):
 
 class ScriptForm(JobForm):
     kind = JobKind.SCRIPT
-    spec_fields: ClassVar[Mapping[str, str]] = same_names(
-        "argv", "environment", "maximum_run_time_seconds"
-    )
     more = ("name", "chip", "priority", *RETRY_NAMES)
     field_order = (
         "team",
@@ -497,7 +512,6 @@ class ScriptForm(JobForm):
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
         required=False,
     )
-    maximum_run_time_seconds = number_field(_("Maximum run time (seconds)"), whole=True)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)

@@ -25,7 +25,7 @@ from apps.accounts.models import User
 from apps.accounts.web.forms import TeamFilterForm
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs import selectors, services
-from apps.jobs.models import Job, SavedFilter
+from apps.jobs.models import SavedFilter
 from apps.jobs.selectors.jobs import MAX_COUNTED
 from apps.jobs.selectors.progress import JobProgress, job_progress_of
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
@@ -83,15 +83,12 @@ class JobFilter(TeamFilterForm):
         if self.chosen("mine"):
             rows = rows.filter(created_by=self._user)
         if since := self.chosen("since"):
-            rows = rows.filter(created_at__gte=_start_of_day(since))
+            # In the user's time zone.
+            midnight = timezone.make_aware(datetime.combine(since, time.min))
+            rows = rows.filter(created_at__gte=midnight)
         if until := self.chosen("until"):
             rows = rows.filter(created_at__date__lte=until)
         return rows
-
-
-def _start_of_day(day: Any) -> datetime:
-    """Start of the day in the user's time zone."""
-    return timezone.make_aware(datetime.combine(day, time.min))
 
 
 def _progress_csv(job: Any) -> str:
@@ -213,7 +210,9 @@ def job_list_page(request: AuthenticatedRequest) -> HttpResponseBase:
     every = selectors.jobs_visible(request.user)
     table = ListTable(
         request,
-        selectors.jobs_with_latest_attempt(_jobs_in_state(every, state)),
+        selectors.jobs_with_latest_attempt(
+            every.filter(state=state) if state in set(JobState) else every
+        ),
         columns=COLUMNS,
         filters=form,
         bulk=[_cancel_action()],
@@ -221,27 +220,18 @@ def job_list_page(request: AuthenticatedRequest) -> HttpResponseBase:
     if table.is_csv_request:
         return table.csv(filename="jobs.csv")
     rows = [_job_row(job, at=at) for job in table.rows]
+    open_filter = request.GET.get(SAVED_FILTER_PARAMETER)
     context = {
         "table": table,
         "rows": rows,
         "state": state,
         "tabs": _state_tabs(request, selectors.jobs_by_state(form.apply(every)), chosen=state),
         "saved": [(one, saved_filter_url(one)) for one in saved],
-        "open_filter": _selected_saved_filter(request, saved),
+        "open_filter": next((one for one in saved if one.uid == open_filter), None),
         "filtered": bool(state) or table.filtered,
     }
     changing = any(row.job.state in LIVE_STATES for row in rows)
     return render_page(request, "jobs/job_list.html", context, fragment="rows", changing=changing)
-
-
-def _jobs_in_state(rows: QuerySet[Job], state: str) -> QuerySet[Job]:
-    return rows.filter(state=state) if state in set(JobState) else rows
-
-
-def _selected_saved_filter(
-    request: AuthenticatedRequest, saved: list[SavedFilter]
-) -> SavedFilter | None:
-    return next((one for one in saved if one.uid == request.GET.get(SAVED_FILTER_PARAMETER)), None)
 
 
 def _job_row(job: Any, *, at: datetime) -> JobRow:

@@ -24,6 +24,7 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
+from apps.jobs.selectors.job_comparison import flatten_spec
 from apps.jobs.selectors.job_history import (
     AttemptTimeline,
     attempt_timelines,
@@ -51,16 +52,6 @@ from controlplane.ports.clusters import (
 )
 from controlplane.web.pages import PageTab, is_htmx_fragment_request, render_page, row_action_view
 from controlplane.web.reasons import render_reason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobActionRefusals:
-    """For each action on the job, why it is refused; empty if it is allowed."""
-
-    cancel: str
-    retry: str
-    clone: str
-    compare: str
 
 
 @login_required
@@ -122,7 +113,8 @@ def _cluster_tab(attempts: list[Attempt], *, href: str, current: bool) -> list[P
     return [PageTab(label=_("Cluster objects"), href=href, current=current)]
 
 
-def _action_refusals(request: AuthenticatedRequest, found: Job) -> JobActionRefusals:
+def _action_refusals(request: AuthenticatedRequest, found: Job) -> dict[str, str]:
+    """For each action on the job, why it is refused; empty if it is allowed."""
     state = JobState(found.state)
     role = ""
     if not roles_grant(accounts.roles_of(request.user, found.team), Permission.RUN):
@@ -142,9 +134,12 @@ def _action_refusals(request: AuthenticatedRequest, found: Job) -> JobActionRefu
         )
     if found.kind == JobKind.SCRIPT:
         compare = _("Script jobs report no metrics to compare.")
-    return JobActionRefusals(
-        cancel=role or cancel, retry=role or retry, clone=role, compare=compare
-    )
+    return {
+        "cancel": role or cancel,
+        "retry": role or retry,
+        "clone": role,
+        "compare": compare,
+    }
 
 
 def _overview_context(
@@ -206,7 +201,7 @@ def _spec_context(
     request: AuthenticatedRequest, found: Job, _attempts: list[Attempt]
 ) -> dict[str, Any]:
     return {
-        "spec": flattened_spec_rows(found.spec),
+        "spec": sorted(flatten_spec(found.spec).items()),
         "secret_variables": found.secret_variables.all(),
         "spec_json": spec_json(found),
         "call": curl_command(found, url=request.build_absolute_uri("/api/v1/jobs")),
@@ -259,7 +254,6 @@ def job_files(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 def job_output_file_download(
     request: AuthenticatedRequest, uid: str, path: str
 ) -> HttpResponseBase:
-    """Download of one output file."""
     job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     artifact = _output_artifact(job)
     if artifact is None:
@@ -336,8 +330,6 @@ class TimelineSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptTrack:
-    """The timeline of one attempt."""
-
     number: int
     segments: tuple[TimelineSegment, ...]
     #: Empty while the attempt has not ended.
@@ -379,17 +371,6 @@ def attempt_tracks(runs: Sequence[AttemptTimeline], *, at: datetime) -> list[Att
             )
         )
     return tracks
-
-
-def flattened_spec_rows(spec: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Names and values of the spec; fields of a group have its name as prefix."""
-    rows: list[tuple[str, Any]] = []
-    for name, value in sorted(spec.items()):
-        if isinstance(value, Mapping):
-            rows += flattened_spec_rows(value, f"{prefix}{name} ")
-        else:
-            rows.append((prefix + name, value))
-    return rows
 
 
 def job_request_body(job: Job) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job
-from apps.jobs.selectors.logs import LogMatch, search_attempt_log
+from apps.jobs.selectors.logs import search_attempt_log
 from controlplane.web.pages import STOP_POLLING
 
 #: Maximum number of bytes of a log that are shown at once.
@@ -144,37 +144,21 @@ def _search_log(
 ) -> tuple[LogSearchPosition, int | None]:
     """The search position and the offset to show: the first match from ``at`` on, else the last one."""
     search = search_attempt_log(attempt, query)
-    offsets = [match.offset for match in search.matches]
-    if not offsets:
-        found = LogSearchPosition(
-            query=query,
-            count=0,
-            position=0,
-            line=0,
-            previous_offset=None,
-            next_offset=None,
-            truncated=not search.complete,
-        )
-        return found, at
+    matches = search.matches
+    offsets = [match.offset for match in matches]
     # The last match is the default, because failures are at the end of a log.
-    position = len(offsets) - 1 if at is None else min(bisect_left(offsets, at), len(offsets) - 1)
-    return _search_position(
-        query, search.matches, position, truncated=not search.complete
-    ), offsets[position]
-
-
-def _search_position(
-    query: str, matches: Sequence[LogMatch], position: int, *, truncated: bool
-) -> LogSearchPosition:
-    return LogSearchPosition(
+    last = len(offsets) - 1
+    position = last if at is None else min(bisect_left(offsets, at), last)
+    found = LogSearchPosition(
         query=query,
         count=len(matches),
         position=position + 1,
-        line=matches[position].line,
-        previous_offset=matches[position - 1].offset if position else None,
-        next_offset=matches[position + 1].offset if position + 1 < len(matches) else None,
-        truncated=truncated,
+        line=matches[position].line if matches else 0,
+        previous_offset=offsets[position - 1] if position > 0 else None,
+        next_offset=offsets[position + 1] if position < last else None,
+        truncated=not search.complete,
     )
+    return found, offsets[position] if matches else at
 
 
 @login_required

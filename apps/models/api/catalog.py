@@ -64,7 +64,6 @@ class CatalogFilters(QuerySerializer):
 
     @staticmethod
     def facet_selection(given: dict[str, Any]) -> dict[CatalogFacet, frozenset[str]]:
-        """The selected values of each facet."""
         return {
             facet: frozenset([value] if isinstance(value, str) else value)
             for facet in CatalogFacet

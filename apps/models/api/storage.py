@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -328,23 +328,13 @@ class RetentionPlanView(rest.StrictView):
         uid = self.query.get("team")
         found = self._preview_plan(request, uid) if uid else retention_plan(at=timezone.now())
         seen = frozenset(accounts.teams_visible(request.user).values_list("uid", flat=True))
-        shown = RetentionPlan(
-            removals=tuple(one for one in found.removals if one.item.team in seen),
-            spared=tuple(item for item in found.spared if item.team in seen),
-        )
+        shown = found.restricted(lambda item: item.team in seen)
         return Response(RetentionPlanSerializer(shown).data)
 
     def _preview_plan(self, request: Request, uid: str) -> RetentionPlan:
         team = get_object_or_404(accounts.teams_visible(request.user), uid=uid)
         own, default = selectors.retention_rules_by_team()
-        now = own.get(uid, default)
-        rules = RetentionRules(
-            enabled=True,
-            keep_versions=now.keep_versions,
-            checkpoint_days=now.checkpoint_days,
-            failed_days=now.failed_days,
-            log_days=now.log_days,
-        )
+        rules = replace(own.get(uid, default), enabled=True)
         return retention_preview(team=team, rules=rules, at=timezone.now())
 
 
@@ -379,11 +369,11 @@ class StoredArtifactViewSet(rest.CollectionViewSet[Artifact]):
             .defer("files", "datasetversion__statistics", "datasetversion__preview")
         )
 
-    def _apply_action(self, action: Callable[[Artifact], None]) -> Response:
+    def _apply_action(self, action: Callable[..., None], **options: Any) -> Response:
         artifact = self.get_object()
         owner = selectors.artifact_owner(artifact)
         accounts.require_permission(self.request.user, Permission.CONTRIBUTE, team=owner)
-        action(artifact)
+        action(artifact=artifact, actor=acting_user(self.request), **options)
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
@@ -393,33 +383,20 @@ class StoredArtifactViewSet(rest.CollectionViewSet[Artifact]):
     )
     @rest.supports_dry_run
     def destroy(self, request: Request, uid: str) -> Response:
-        actor, at = acting_user(request), timezone.now()
-        return self._apply_action(
-            lambda row: services.artifact_delete(artifact=row, actor=actor, at=at)
-        )
+        return self._apply_action(services.artifact_delete, at=timezone.now())
 
     @post_action("Restore a deleted object")
     def restore(self, request: Request, uid: str) -> Response:
-        actor, at = acting_user(request), timezone.now()
-        return self._apply_action(
-            lambda row: services.artifact_restore(artifact=row, actor=actor, at=at)
-        )
+        return self._apply_action(services.artifact_restore, at=timezone.now())
 
     @post_action("Delete the data of a deleted object permanently")
     def remove(self, request: Request, uid: str) -> Response:
-        actor, at = acting_user(request), timezone.now()
-        return self._apply_action(
-            lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at)
-        )
+        return self._apply_action(services.artifact_remove_now, at=timezone.now())
 
     @post_action("Pin an object; retention rules do not remove it")
     def pin(self, request: Request, uid: str) -> Response:
-        actor, at = acting_user(request), timezone.now()
-        return self._apply_action(
-            lambda row: services.artifact_pin(artifact=row, actor=actor, at=at)
-        )
+        return self._apply_action(services.artifact_pin, at=timezone.now())
 
     @post_action("Unpin an object")
     def unpin(self, request: Request, uid: str) -> Response:
-        actor = acting_user(request)
-        return self._apply_action(lambda row: services.artifact_unpin(artifact=row, actor=actor))
+        return self._apply_action(services.artifact_unpin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -245,7 +246,7 @@ class ModelVersionViewSet(rest.CollectionViewSet[ModelVersion]):
     def reject(self, request: Request, uid: str) -> Response:
         return self._override_gate(request, model_versions.model_version_reject)
 
-    def _override_gate(self, request: Request, decide: model_versions.GateOverride) -> Response:
+    def _override_gate(self, request: Request, decide: Callable[..., ModelVersion]) -> Response:
         version = self.get_object()
         accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
         given = self.validated_body(GateOverrideReasonSerializer)

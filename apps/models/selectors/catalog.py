@@ -152,15 +152,16 @@ def catalog_index_at(revision: str, engines: frozenset[str]) -> CatalogIndex:
     entries = sorted(
         catalog_snapshot_at(revision).entries.values(), key=lambda entry: entry.title.lower()
     )
-    rows = index_entries(entries, renders=_is_cell_rendered)
+    rows = index_entries(
+        entries,
+        renders=lambda entry, cell: is_task_rendered(
+            entry, task=cell.task, vendor=cell.vendor, engine=cell.engine
+        ),
+    )
     values = {
         facet: frozenset().union(*(row.values[facet] for row in rows)) for facet in CatalogFacet
     }
     return CatalogIndex(revision=revision, engines=engines, rows=rows, values=values)
-
-
-def _is_cell_rendered(entry: CatalogEntry, cell: CompatibilityCell) -> bool:
-    return is_task_rendered(entry, task=cell.task, vendor=cell.vendor, engine=cell.engine)
 
 
 def catalog_entry(key: str) -> tuple[CatalogEntry, bool] | None:

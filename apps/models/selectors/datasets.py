@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
 
 from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.models.models import (
-    Artifact,
     Dataset,
     DatasetVersion,
     ModelVersion,
@@ -26,7 +24,6 @@ from apps.models.selectors.storage import (
     artifact_store,
     parse_json_or_none,
 )
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import BlobMissing
 
 #: Bytes. Larger versions are not compared row by row.
@@ -91,15 +88,10 @@ def dataset_row_changes(older: DatasetVersion, newer: DatasetVersion) -> Dataset
     if any(one.removed_at is not None or one.size > MAX_COMPARED_SIZE for one in artifacts):
         return None
     try:
-        return _count_row_changes(
-            _row_blob_digests(older.artifact), _row_blob_digests(newer.artifact)
-        )
+        before, after = (tuple(sorted(one.tree.values())) for one in artifacts)
+        return _count_row_changes(before, after)
     except BlobMissing:
         return None
-
-
-def _row_blob_digests(artifact: Artifact) -> tuple[str, ...]:
-    return tuple(sorted(artifact.tree.values()))
 
 
 @lru_cache(maxsize=256)
@@ -201,15 +193,13 @@ def dataset_rows(
     with stream:
         if not 0 <= offset <= size:
             raise ArtifactFileMissing(
-                Reason(
-                    "dataset.offset.out_of_range",
-                    "offset {offset} is out of range; the split has {size} bytes",
-                    size=size,
-                    offset=offset,
-                )
+                "dataset.offset.out_of_range",
+                "offset {offset} is out of range; the split has {size} bytes",
+                size=size,
+                offset=offset,
             )
         stream.seek(offset)
-        for line in _read_lines(stream):
+        for line in stream:
             if len(found) == ROWS_PER_PAGE or at - offset > MAX_BYTES_SEARCHED:
                 return DatasetRowsPage(
                     rows=tuple(found), next_at=(at, row), cut=len(found) < ROWS_PER_PAGE
@@ -219,10 +209,6 @@ def dataset_rows(
                 found.append(shown)
             at, row = at + len(line), row + 1
     return DatasetRowsPage(rows=tuple(found), next_at=None, cut=False)
-
-
-def _read_lines(stream: Any) -> Iterator[bytes]:
-    yield from stream
 
 
 def _row_if_matching(line: bytes, number: int, pattern: str) -> DatasetRow | None:

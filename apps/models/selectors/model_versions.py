@@ -231,7 +231,6 @@ class JobOutputs:
 
 
 def outputs_of_job(*, job_uid: str, attempt_uids: Sequence[str]) -> JobOutputs:
-    """The outputs of all attempts of the job."""
     creators = [f"attempt:{uid}" for uid in attempt_uids]
     return JobOutputs(
         model_version=ModelVersion.objects.filter(job_uid=job_uid).select_related("line").first(),

@@ -22,7 +22,12 @@ from controlplane.domain.catalog.entries import architecture_facts
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.common.resources import Bytes
-from controlplane.domain.common.spec_fields import FieldFinding, check_fields, with_defaults
+from controlplane.domain.common.spec_fields import (
+    FieldFinding,
+    check_fields,
+    field_finding,
+    with_defaults,
+)
 from controlplane.domain.sizing import (
     DEFAULT_ENGINE_MEMORY,
     EngineMemory,
@@ -170,14 +175,12 @@ def estimate_memory(
         known = ", ".join(sorted(ports.all_chips()))
         raise SizingRefused(
             (
-                FieldFinding(
-                    field="chip",
-                    message=Reason(
-                        "sizing.chip.unknown",
-                        "unknown chip {chip}; known are {chips}",
-                        chip=f"{chip!r:.80}",
-                        chips=known,
-                    ),
+                field_finding(
+                    "chip",
+                    "sizing.chip.unknown",
+                    "unknown chip {chip}; known are {chips}",
+                    chip=f"{chip!r:.80}",
+                    chips=known,
                 ),
             )
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,7 @@ from apps.models.models import (
     StoreSize,
 )
 from apps.models.selectors.storage_consumers import storage_consumers
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.storage.team_storage import (
     RetentionItem,
     RetentionItemKind,
@@ -99,13 +99,11 @@ def input_tree(name: str, artifact: Artifact) -> InputArtifact:
     """
     if artifact.removed_at is not None:
         raise BlobMissing(
-            Reason(
-                "artifact.input.files_removed",
-                "the files of {artifact} were removed on {date}: {reason}",
-                artifact=name,
-                date=f"{artifact.removed_at:%Y-%m-%d}",
-                reason=artifact.deletion_reason,
-            )
+            "artifact.input.files_removed",
+            "the files of {artifact} were removed on {date}: {reason}",
+            artifact=name,
+            date=f"{artifact.removed_at:%Y-%m-%d}",
+            reason=artifact.deletion_reason,
         )
     return InputArtifact(name=name, files=artifact.tree)
 
@@ -124,7 +122,7 @@ def code_archives_visible(user: accounts.RequestUser) -> QuerySet[Artifact]:
     )
 
 
-class ArtifactFileMissing(LookupError):
+class ArtifactFileMissing(ReasonedError, LookupError):
     """The artifact has no file at that path."""
 
 
@@ -136,22 +134,18 @@ def artifact_file(artifact: Artifact, path: str) -> tuple[BinaryIO, int]:
     """
     if artifact.removed_at is not None:
         raise ArtifactFileMissing(
-            Reason(
-                "artifact.files.removed",
-                "the files were removed on {date}: {reason}",
-                date=f"{artifact.removed_at:%Y-%m-%d}",
-                reason=artifact.deletion_reason,
-            )
+            "artifact.files.removed",
+            "the files were removed on {date}: {reason}",
+            date=f"{artifact.removed_at:%Y-%m-%d}",
+            reason=artifact.deletion_reason,
         )
     digest = artifact.tree.get(path)
     if digest is None:
         raise ArtifactFileMissing(
-            Reason(
-                "artifact.file.not_found",
-                "file {path} does not exist; the artifact has {files}",
-                path=repr(path),
-                files=", ".join(artifact.tree),
-            )
+            "artifact.file.not_found",
+            "file {path} does not exist; the artifact has {files}",
+            path=repr(path),
+            files=", ".join(artifact.tree),
         )
     store = artifact_store()
     return store.open(digest), store.size(digest)
@@ -362,9 +356,9 @@ def retention_rules_by_team() -> tuple[dict[str, RetentionRules], RetentionRules
     default = RetentionRules()
     for row in RetentionRule.objects.select_related("team"):
         if row.team is None:
-            default = retention_rules_from_row(row)
+            default = _retention_rules_from_row(row)
         else:
-            own[row.team.uid] = retention_rules_from_row(row)
+            own[row.team.uid] = _retention_rules_from_row(row)
     return own, default
 
 
@@ -379,14 +373,8 @@ def retention_rules_visible(user: accounts.RequestUser) -> QuerySet[RetentionRul
     return rows.select_related("team").order_by(F("team__name").asc(nulls_first=True), "pk")
 
 
-def retention_rules_from_row(row: RetentionRule) -> RetentionRules:
-    return RetentionRules(
-        enabled=row.enabled,
-        keep_versions=row.keep_versions,
-        checkpoint_days=row.checkpoint_days,
-        failed_days=row.failed_days,
-        log_days=row.log_days,
-    )
+def _retention_rules_from_row(row: RetentionRule) -> RetentionRules:
+    return RetentionRules(**{each.name: getattr(row, each.name) for each in fields(RetentionRules)})
 
 
 def checkpoint_retention(*, default: timedelta) -> tuple[dict[int, timedelta], timedelta]:

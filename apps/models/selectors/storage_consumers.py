@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -27,73 +26,47 @@ class StorageHold:
     firm: bool
 
 
-class StorageConsumer(Protocol):
-    """What one app stores in the artifact store and on clusters, and which artifacts it requires."""
+class StorageConsumer:
+    """What one app stores in the artifact store and on clusters, and which artifacts it requires.
 
-    def digests(self) -> Iterator[str]:
-        """Every blob that a row of the app references, including repetitions."""
-        ...
+    An app that stores nothing itself only says which artifacts it holds.
+    """
 
     def holds(
         self, *, at: datetime, of: Collection[int] | None = None
     ) -> Mapping[int, StorageHold]:
         """Artifacts that it requires, by primary key; with ``of``, only those among the given keys."""
-        ...
-
-    def items(self) -> Iterable[RetentionItem]:
-        """Items of its own that a retention rule may remove."""
-        ...
-
-    def largest_items(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
-        """At least the ``count`` largest items of the teams (by primary key), in any order."""
-        ...
-
-    def items_of_attempt(self, uid: str) -> Iterable[RetentionItem]:
-        """Items of the attempt with that uid."""
-        ...
-
-    def usage(self) -> Iterable[tuple[int, StorageKind, int]]:
-        """Team (primary key), kind and bytes of what it stores outside artifacts."""
-        ...
-
-    def measure(self, *, at: datetime) -> None:
-        """Update its own ``StorageMeasure`` rows."""
-        ...
-
-    def attempt_labels(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
-        """For those of the attempts that are its own: display name and uid of the job."""
-        ...
-
-    def remove(self, item: RetentionItem, *, at: datetime) -> bool:
-        """Remove the bytes of one of its items; False if that is no longer possible or was done before."""
-        ...
-
-
-class ReferencingConsumer:
-    """Base of a consumer of an app that stores nothing itself; subclasses add ``holds``."""
+        raise NotImplementedError
 
     def digests(self) -> Iterator[str]:
+        """Every blob that a row of the app references, including repetitions."""
         return iter(())
 
     def items(self) -> Iterable[RetentionItem]:
+        """Items of its own that a retention rule may remove."""
         return ()
 
     def largest_items(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
+        """At least the ``count`` largest items of the teams (by primary key), in any order."""
         return ()
 
     def items_of_attempt(self, uid: str) -> Iterable[RetentionItem]:
+        """Items of the attempt with that uid."""
         return ()
 
     def usage(self) -> Iterable[tuple[int, StorageKind, int]]:
+        """Team (primary key), kind and bytes of what it stores outside artifacts."""
         return ()
 
     def measure(self, *, at: datetime) -> None:
-        """Do nothing: it stores nothing."""
+        """Update its own ``StorageMeasure`` rows."""
 
     def attempt_labels(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
+        """For those of the attempts that are its own: display name and uid of the job."""
         return {}
 
     def remove(self, item: RetentionItem, *, at: datetime) -> bool:
+        """Remove the bytes of one of its items; False if that is no longer possible or was done before."""
         return False
 
 

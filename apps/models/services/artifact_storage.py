@@ -32,7 +32,7 @@ from apps.models.selectors.storage import (
     storage_usage_of_team,
 )
 from apps.models.selectors.storage_consumers import storage_consumers
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import MODEL, ModelEvent
 from controlplane.domain.storage.team_storage import (
@@ -50,7 +50,7 @@ File = tuple[str, str, int]
 _CHUNK = 1 << 20
 
 
-class RegistrationRefused(Exception):
+class RegistrationRefused(ReasonedError):
     """The output or upload cannot be registered; the message says why."""
 
 
@@ -116,11 +116,9 @@ def code_archive_name(filename: str) -> str:
         if lowered.endswith(ending):
             return name
     raise RegistrationRefused(
-        Reason(
-            "code_archive.format.not_supported",
-            "{filename} is not a supported archive; upload .tar.gz, .tar or .zip",
-            filename=repr(filename),
-        )
+        "code_archive.format.not_supported",
+        "{filename} is not a supported archive; upload .tar.gz, .tar or .zip",
+        filename=repr(filename),
     )
 
 
@@ -184,7 +182,7 @@ def retention_rules_set(*, team: Team | None, rules: RetentionRules | None, acto
 @transaction.atomic
 def artifact_pin(*, artifact: Artifact, actor: User, at: datetime) -> None:
     """Exclude the artifact from retention rules and from deletion until it is unpinned."""
-    row = _lock_artifact(artifact)
+    row = lock_for_removal(artifact)
     if not row.usable:
         raise DeletionRefused(
             artifact_title(row), ["its bytes are deleted, so it cannot be pinned"]
@@ -195,7 +193,7 @@ def artifact_pin(*, artifact: Artifact, actor: User, at: datetime) -> None:
 
 @transaction.atomic
 def artifact_unpin(*, artifact: Artifact, actor: User) -> None:
-    row = _lock_artifact(artifact)
+    row = lock_for_removal(artifact)
     Artifact.objects.filter(pk=row.pk).update(pinned_at=None)
     _audit_artifact(row, actor=actor, action="storage.unpin")
 
@@ -206,7 +204,7 @@ def artifact_delete(*, artifact: Artifact, actor: User, at: datetime) -> None:
 
     :raises DeletionRefused: if something depends on it, or it is already deleted.
     """
-    row = _lock_artifact(artifact)
+    row = lock_for_removal(artifact)
     if not row.usable:
         raise DeletionRefused(artifact_title(row), ["it is deleted already"])
     if reasons := deletion_blockers(row, at=at):
@@ -235,7 +233,7 @@ def artifact_restore(*, artifact: Artifact, actor: User, at: datetime) -> None:
 
     :raises DeletionRefused: if it is not deleted, or its bytes have been removed.
     """
-    row = _lock_artifact(artifact)
+    row = lock_for_removal(artifact)
     if row.deleted_at is None or row.removed_at is not None:
         raise DeletionRefused(artifact_title(row), ["there is nothing to have back"])
     _restore_owner(row)
@@ -283,7 +281,7 @@ def artifact_remove_now(*, artifact: Artifact, actor: User, at: datetime) -> Non
 
     :raises DeletionRefused: if it has not been deleted before, or something depends on it.
     """
-    row = _lock_artifact(artifact)
+    row = lock_for_removal(artifact)
     if row.deleted_at is None or row.removed_at is not None:
         raise DeletionRefused(artifact_title(row), ["delete it first"])
     if reasons := deletion_blockers(row, at=at):
@@ -316,7 +314,7 @@ def artifact_restore_on_reupload(*, artifact: Artifact) -> None:
 
     :raises StorageQuotaExceeded: if they exceed the quota.
     """
-    row = _lock_artifact(artifact)
+    row = lock_for_removal(artifact)
     if row.removed_at is not None:
         enforce_storage_quota(team=row.team, size=row.size)
     _update_artifact(row, deleted_at=None, deleted_by="", deletion_reason="", removed_at=None)
@@ -331,10 +329,6 @@ def lock_for_removal(artifact: Artifact) -> Artifact:
         # FOR UPDATE: inserting a foreign key takes FOR KEY SHARE, which waits for this lock only.
         list(model._default_manager.select_for_update().filter(artifact=artifact).values("pk"))
     return Artifact.objects.select_for_update().get(pk=artifact.pk)
-
-
-def _lock_artifact(artifact: Artifact) -> Artifact:
-    return lock_for_removal(artifact)
 
 
 def _update_artifact(artifact: Artifact, **values: object) -> None:

@@ -48,7 +48,7 @@ def dataset_change(
 
     :raises ChangeRefused: if the team has another dataset with that name.
     """
-    row = _lock_dataset(dataset)
+    row = _lock_row(dataset)
     wanted = {"name": name, "description": description}
     changes = _apply_changes(
         row, {key: value for key, value in wanted.items() if value is not None}
@@ -64,16 +64,7 @@ def dataset_delete(*, dataset: Dataset, actor: User, at: datetime) -> None:
 
     :raises DeletionRefused: if something depends on a version, naming all of what does.
     """
-    row = _lock_dataset(dataset)
-    versions = list(row.versions.select_related("artifact").order_by("number"))
-    artifacts = _lock_artifacts([version.artifact for version in versions])
-    reasons = _blocking_reasons(versions, artifacts, at=at)
-    if reasons:
-        raise DeletionRefused(row.name, reasons)
-    for version in versions:
-        locked_artifact_delete(artifacts[version.artifact_id], actor=actor, at=at)
-    Dataset.objects.filter(pk=row.pk).update(deleted_at=at)
-    record_audit_entry(row, actor=actor, action="dataset.delete", versions=len(versions))
+    _delete_with_versions(_lock_row(dataset), action="dataset.delete", actor=actor, at=at)
 
 
 @transaction.atomic
@@ -94,7 +85,7 @@ def model_change(
         invisible to those who use it.
     :raises StorageQuotaExceeded: if the versions exceed the quota of the new team.
     """
-    row = _lock_line(line)
+    row = _lock_row(line)
     before = row.team
     wanted: dict[str, Any] = {"name": name, "description": description}
     wanted = {key: value for key, value in wanted.items() if value is not None}
@@ -116,9 +107,14 @@ def model_delete(*, line: ModelLine, actor: User, at: datetime) -> None:
 
     :raises DeletionRefused: if something depends on a version, or an import is in progress, naming all of that.
     """
-    row = _lock_line(line)
-    versions = list(row.versions.select_related("artifact").order_by("number"))
-    artifacts = _lock_artifacts([version.artifact for version in versions if version.artifact])
+    _delete_with_versions(_lock_row(line), action="modelline.delete", actor=actor, at=at)
+
+
+def _delete_with_versions(
+    row: Dataset | ModelLine, *, action: str, actor: User, at: datetime
+) -> None:
+    versions: list[Any] = list(row.versions.select_related("artifact").order_by("number"))
+    artifacts = _lock_artifacts(versions)
     reasons: list[str] = [
         Reason(
             "registry.deletion.import_in_progress",
@@ -126,40 +122,29 @@ def model_delete(*, line: ModelLine, actor: User, at: datetime) -> None:
             version=str(version),
         )
         for version in versions
-        if version.state == ModelState.IMPORTING
+        if isinstance(version, ModelVersion) and version.state == ModelState.IMPORTING
     ]
-    reasons += _blocking_reasons(versions, artifacts, at=at)
-    if reasons:
+    if reasons := [*reasons, *_blocking_reasons(versions, artifacts, at=at)]:
         raise DeletionRefused(row.name, reasons)
-    for version in versions:
-        if version.artifact_id is not None:
-            locked_artifact_delete(artifacts[version.artifact_id], actor=actor, at=at)
-    ModelLine.objects.filter(pk=row.pk).update(deleted_at=at)
-    record_audit_entry(row, actor=actor, action="modelline.delete", versions=len(versions))
+    for artifact in artifacts.values():
+        locked_artifact_delete(artifact, actor=actor, at=at)
+    type(row)._default_manager.filter(pk=row.pk).update(deleted_at=at)
+    record_audit_entry(row, actor=actor, action=action, versions=len(versions))
 
 
-def _lock_dataset(dataset: Dataset) -> Dataset:
+def _lock_row(row: Row) -> Row:
     """The row, locked also against new versions.
 
     :raises DeletionRefused: if it was deleted concurrently.
     """
-    lock_in_transaction(AdvisoryLock.NUMBER_VERSION, dataset.pk)
-    row = Dataset.objects.select_for_update(no_key=True, of=("self",)).select_related("team")
-    return _require_current(row.get(pk=dataset.pk))
-
-
-def _lock_line(line: ModelLine) -> ModelLine:
-    lock_in_transaction(AdvisoryLock.NUMBER_VERSION, line.pk)
-    row = ModelLine.objects.select_for_update(no_key=True, of=("self",)).select_related("team")
-    return _require_current(row.get(pk=line.pk))
-
-
-def _require_current(row: Row) -> Row:
-    if row.deleted_at is not None:
+    lock_in_transaction(AdvisoryLock.NUMBER_VERSION, row.pk)
+    rows = type(row)._default_manager.select_for_update(no_key=True, of=("self",))
+    current = rows.select_related("team").get(pk=row.pk)
+    if current.deleted_at is not None:
         raise DeletionRefused(
             row.name, [Reason("registry.deletion.already_deleted", "the object is deleted already")]
         )
-    return row
+    return current
 
 
 def _apply_changes(row: Dataset | ModelLine, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,8 +179,11 @@ def _auditable(value: Any) -> Any:
     return value.slug if isinstance(value, Team) else value
 
 
-def _lock_artifacts(artifacts: Sequence[Artifact]) -> dict[int, Artifact]:
-    return {artifact.pk: lock_for_removal(artifact) for artifact in artifacts}
+def _lock_artifacts(
+    versions: Sequence[DatasetVersion] | Sequence[ModelVersion],
+) -> dict[int, Artifact]:
+    stored = (version.artifact for version in versions if version.artifact is not None)
+    return {artifact.pk: lock_for_removal(artifact) for artifact in stored}
 
 
 def _blocking_reasons(
@@ -224,7 +212,7 @@ def _move_versions(line: ModelLine, *, team: Team, at: datetime) -> None:
     :raises ChangeRefused: if jobs, deployments or pipelines use one of them: their teams would no longer see it.
     """
     versions = list(line.versions.select_related("artifact").order_by("number"))
-    artifacts = _lock_artifacts([version.artifact for version in versions if version.artifact])
+    artifacts = _lock_artifacts(versions)
     reasons = _blocking_reasons(versions, artifacts, at=at)
     if reasons:
         raise ChangeRefused(

@@ -14,7 +14,6 @@ from apps.models.models import Artifact, ArtifactKind, DatasetVersion, Evaluatio
 from apps.models.services.artifact_storage import File, RegistrationRefused, artifact_create
 from apps.models.services.catalog import version_columns_from_config
 from apps.models.services.model_versions import read_model_files, reserve_model_version_number
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quantization.schemes import QuantizationVerdict
 from controlplane.domain.registry.versions import MODEL, ModelEvent, ModelRefused
 
@@ -54,11 +53,9 @@ def model_version_register(
         config, parameters = read_model_files(files)
     except ModelRefused as refusal:
         raise RegistrationRefused(
-            Reason(
-                "attempt.output.not_a_model",
-                "the output of the job is not a model: {reason}",
-                reason=str(refusal),
-            )
+            "attempt.output.not_a_model",
+            "the output of the job is not a model: {reason}",
+            reason=str(refusal),
         ) from None
     facts = version_columns_from_config(config=config, parameters=parameters)
     if base is not None:
@@ -98,11 +95,8 @@ def _quantization_facts(
     """:raises RegistrationRefused: if the weights are not quantized."""
     if not facts["format"]:
         raise RegistrationRefused(
-            Reason(
-                "attempt.output.not_quantized",
-                "the output of the job is not quantized: its config.json has no "
-                "quantization_config",
-            )
+            "attempt.output.not_quantized",
+            "the output of the job is not quantized: its config.json has no quantization_config",
         )
     quantized = {"acceptance": verdict.acceptance, "acceptance_reason": verdict.reason}
     # Quantized weights are packed, so the parameter count is taken from the base.
@@ -124,10 +118,8 @@ def evaluation_register(
     """
     if model_version is None or dataset_version is None:
         raise RegistrationRefused(
-            Reason(
-                "evaluation.inputs.missing",
-                "an evaluation requires a model version and a dataset version",
-            )
+            "evaluation.inputs.missing",
+            "an evaluation requires a model version and a dataset version",
         )
     known = Evaluation.objects.filter(attempt_uid=origin.attempt_uid).first()
     if known is not None:

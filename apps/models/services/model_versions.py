@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
@@ -31,7 +31,7 @@ from apps.models.services.artifact_storage import (
     read_chunks,
 )
 from apps.models.services.catalog import folder_names, version_columns_from_config
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import (
     CONFIG_FILE,
@@ -98,12 +98,10 @@ def _read_json(stream: IO[bytes], path: str) -> Any:
     content = stream.read(_MAX_CONFIG_SIZE + 1)
     if len(content) > _MAX_CONFIG_SIZE:
         raise ModelRefused(
-            Reason(
-                "model_version.file.too_large",
-                "{path} is larger than {limit}",
-                path=path,
-                limit=format_bytes(_MAX_CONFIG_SIZE),
-            )
+            "model_version.file.too_large",
+            "{path} is larger than {limit}",
+            path=path,
+            limit=format_bytes(_MAX_CONFIG_SIZE),
         )
     return _parse_json(content, path)
 
@@ -128,16 +126,14 @@ def _parse_json(content: bytes, path: str) -> Any:
         return json.loads(content)
     except ValueError as error:
         raise ModelRefused(
-            Reason(
-                "model_version.file.invalid_json",
-                "{path} is not valid JSON: {error}",
-                path=path,
-                error=str(error),
-            )
+            "model_version.file.invalid_json",
+            "{path} is not valid JSON: {error}",
+            path=path,
+            error=str(error),
         ) from None
     except RecursionError:
         raise ModelRefused(
-            Reason("model_version.file.nested_too_deeply", "{path} is nested too deeply", path=path)
+            "model_version.file.nested_too_deeply", "{path} is nested too deeply", path=path
         ) from None
 
 
@@ -150,19 +146,15 @@ def _count_parameters(stream: IO[bytes], path: str) -> int:
     size = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
     if not 0 < size <= _MAX_HEADER_SIZE:
         raise ModelRefused(
-            Reason(
-                "model_version.file.not_safetensors", "{path} is not a safetensors file", path=path
-            )
+            "model_version.file.not_safetensors", "{path} is not a safetensors file", path=path
         )
     try:
         return count_safetensors_parameters(_parse_json(stream.read(size), path))
     except (KeyError, TypeError, AttributeError):
         raise ModelRefused(
-            Reason(
-                "model_version.file.shapes_missing",
-                "the header of {path} has no tensor shapes",
-                path=path,
-            )
+            "model_version.file.shapes_missing",
+            "the header of {path} has no tensor shapes",
+            path=path,
         ) from None
 
 
@@ -173,35 +165,27 @@ def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
     """
     if "\0" in path:
         raise ModelRefused(
-            Reason(
-                "model_version.folder.nul_character",
-                "{path} is not a path: it contains a NUL character",
-                path=repr(path),
-            )
+            "model_version.folder.nul_character",
+            "{path} is not a path: it contains a NUL character",
+            path=repr(path),
         )
     roots = [Path(root).resolve() for root in settings.NINEFOLD_MODEL_ROOTS]
     if not roots:
         raise ModelRefused(
-            Reason(
-                "model_version.folder.roots_not_configured",
-                "no folder can be registered until NINEFOLD_MODEL_ROOTS lists the "
-                "folders of the models",
-            )
+            "model_version.folder.roots_not_configured",
+            "no folder can be registered until NINEFOLD_MODEL_ROOTS lists the "
+            "folders of the models",
         )
     folder = Path(path).resolve()
     if not any(folder.is_relative_to(root) for root in roots):
         raise ModelRefused(
-            Reason(
-                "model_version.folder.outside_roots",
-                "{path} is outside the model roots: {roots}",
-                path=path,
-                roots=", ".join(str(root) for root in roots),
-            )
+            "model_version.folder.outside_roots",
+            "{path} is outside the model roots: {roots}",
+            path=path,
+            roots=", ".join(str(root) for root in roots),
         )
     if not folder.is_dir():
-        raise ModelRefused(
-            Reason("model_version.folder.not_a_folder", "{path} is not a folder", path=path)
-        )
+        raise ModelRefused("model_version.folder.not_a_folder", "{path} is not a folder", path=path)
     names = [file.relative_to(folder).as_posix() for file in _files_below(folder)]
     check_files(names)
     described = config_path(names)
@@ -227,19 +211,15 @@ def _files_below(folder: Path) -> list[Path]:
             file = Path(parent, name)
             if not file.resolve().is_relative_to(folder):
                 raise ModelRefused(
-                    Reason(
-                        "model_version.file.link_outside_folder",
-                        "{path} is a link to a target outside the folder",
-                        path=str(file.relative_to(folder)),
-                    )
+                    "model_version.file.link_outside_folder",
+                    "{path} is a link to a target outside the folder",
+                    path=str(file.relative_to(folder)),
                 )
             if not file.is_file():
                 raise ModelRefused(
-                    Reason(
-                        "model_version.file.not_a_regular_file",
-                        "{path} is not a regular file",
-                        path=str(file.relative_to(folder)),
-                    )
+                    "model_version.file.not_a_regular_file",
+                    "{path} is not a regular file",
+                    path=str(file.relative_to(folder)),
                 )
             files.append(file)
     return sorted(files)
@@ -372,14 +352,8 @@ def model_version_retry(*, version: ModelVersion, actor: User, at: datetime) -> 
     )
 
 
-class GateOverrideRefused(Exception):
+class GateOverrideRefused(ReasonedError):
     """The gate cannot be overridden; the message says why."""
-
-
-class GateOverride(Protocol):
-    """``model_version_accept`` or ``model_version_reject``."""
-
-    def __call__(self, *, version: ModelVersion, actor: User, reason: str) -> ModelVersion: ...
 
 
 @transaction.atomic
@@ -423,37 +397,29 @@ def _override_gate(
     justification = " ".join(reason.split())
     if not justification:
         raise GateOverrideRefused(
-            Reason(
-                "model_version.gate_override.reason_missing",
-                "enter a reason; it is stored in the history",
-            )
+            "model_version.gate_override.reason_missing",
+            "enter a reason; it is stored in the history",
         )
     row = ModelVersion.objects.select_for_update(of=("self",), no_key=True).get(pk=version.pk)
     if not row.scheme and not row.format:
         raise GateOverrideRefused(
-            Reason(
-                "model_version.gate_override.not_quantized",
-                "{version} is not quantized; only quantized versions have an acceptance decision",
-                version=str(row),
-            )
+            "model_version.gate_override.not_quantized",
+            "{version} is not quantized; only quantized versions have an acceptance decision",
+            version=str(row),
         )
     if row.state != ModelState.READY:
         raise GateOverrideRefused(
-            Reason(
-                "model_version.state.not_ready",
-                "{version} is {state}, not ready",
-                version=str(row),
-                state=row.state,
-            )
+            "model_version.state.not_ready",
+            "{version} is {state}, not ready",
+            version=str(row),
+            state=row.state,
         )
     if row.acceptance not in from_:
         raise GateOverrideRefused(
-            Reason(
-                "model_version.gate_override.unchanged",
-                "{version} is already {state}",
-                version=str(row),
-                state=row.acceptance,
-            )
+            "model_version.gate_override.unchanged",
+            "{version} is already {state}",
+            version=str(row),
+            state=row.acceptance,
         )
     before, row.acceptance = row.acceptance, to
     row.acceptance_reason = f"{actor.username}: {justification}"

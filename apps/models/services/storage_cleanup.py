@@ -85,7 +85,8 @@ def _last_checked_digest() -> str:
 
 def _delete_unreferenced_blobs(run: StorageRun, *, old: datetime, limit: int) -> None:
     store = artifact_store()
-    needed = _referenced_keys()
+    # Half the size of their text, of which there may be millions.
+    needed = {_digest_to_bytes(digest) for digest in digests_referenced()}
     if not run.dry_run:
         run.removed_bytes += store.delete_unfinished_writes(before=old)
     blobs = list(islice(store.blobs(after=run.cursor), limit))
@@ -98,11 +99,6 @@ def _delete_unreferenced_blobs(run: StorageRun, *, old: datetime, limit: int) ->
             run.cursor = blob.digest
             run.save()
     run.cursor = blobs[-1].digest if len(blobs) == limit and not run.dry_run else ""
-
-
-def _referenced_keys() -> set[bytes]:
-    """Binary digests of referenced blobs: half the size of their text, of which there may be millions."""
-    return {_digest_to_bytes(digest) for digest in digests_referenced()}
 
 
 def _digest_to_bytes(digest: str) -> bytes:
@@ -249,10 +245,7 @@ def retention_preview(*, team: Team | None, rules: RetentionRules, at: datetime)
     def concerned(item: RetentionItem) -> bool:
         return item.team not in own if team is None else item.team == team.uid
 
-    return RetentionPlan(
-        removals=tuple(one for one in found.removals if concerned(one.item)),
-        spared=tuple(item for item in found.spared if concerned(item)),
-    )
+    return found.restricted(concerned)
 
 
 def run_retention(*, at: datetime) -> StorageRun | None:

@@ -8,20 +8,18 @@ before it is visible there. Blobs of the source that are set aside are copied on
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from apps.models.selectors.storage import digests_referenced
-from controlplane.domain.common.reasons import Reason
+from apps.models.services.artifact_storage import read_chunks
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.persistence.advisory_locks import AdvisoryLock, session_lock
 from controlplane.ports.artifacts import ArtifactError, ArtifactStore, StorageUnavailable
 
-_CHUNK = 1 << 20
 
-
-class MigrationBusy(Exception):
+class MigrationBusy(ReasonedError):
     """Garbage collection, a backup or another migration is active."""
 
 
@@ -57,11 +55,9 @@ def artifacts_migrate(
     with session_lock(AdvisoryLock.COLLECT_GARBAGE) as acquired:
         if not acquired:
             raise MigrationBusy(
-                Reason(
-                    "artifact.migration.busy",
-                    "garbage collection, a backup or another migration is active; try again when "
-                    "it has ended",
-                )
+                "artifact.migration.busy",
+                "garbage collection, a backup or another migration is active; try again when "
+                "it has ended",
             )
         return _migrate(
             source, target, dry_run=dry_run, verify=verify, workers=workers, report=report
@@ -139,14 +135,14 @@ def _copy_blob(
     if there:
         target.delete(digest)
     with source.open(digest) as stream:
-        return target.put(_read_chunks(stream), expected=digest).size
+        return target.put(read_chunks(stream), expected=digest).size
 
 
 def _is_intact(store: ArtifactStore, digest: str) -> bool:
     hashed = hashlib.sha256()
     try:
         with store.open(digest) as stream:
-            for chunk in _read_chunks(stream):
+            for chunk in read_chunks(stream):
                 hashed.update(chunk)
     except StorageUnavailable:
         raise
@@ -154,8 +150,3 @@ def _is_intact(store: ArtifactStore, digest: str) -> bool:
         # Missing, or the store itself has found other bytes.
         return False
     return f"sha256:{hashed.hexdigest()}" == digest
-
-
-def _read_chunks(stream: BinaryIO) -> Iterator[bytes]:
-    while chunk := stream.read(_CHUNK):
-        yield chunk

@@ -21,7 +21,7 @@ from apps.models import selectors as registry
 from apps.models.models import ModelVersion
 from apps.models.selectors import catalog as selectors
 from apps.models.selectors import sizing
-from apps.models.selectors.catalog import CatalogSupportClaim, MatrixRow, compatibility_matrix
+from apps.models.selectors.catalog import MatrixRow, compatibility_matrix
 from apps.models.web.catalog_labels import (
     CAVEATS,
     FIELDS,
@@ -32,7 +32,6 @@ from apps.models.web.catalog_labels import (
 )
 from apps.models.web.catalog_list import (
     MAX_COMPARED,
-    VendorTaskSupport,
     render_catalog_list,
     vendor_support,
 )
@@ -54,20 +53,6 @@ def catalog(request: AuthenticatedRequest) -> HttpResponse:
         return HttpResponse(rendered.html)
     context = {"listing": rendered.listing, "found": rendered.html, "tabs": models_tabs("catalog")}
     return render(request, "registry/catalog.html", context)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixCellDisplay:
-    """One cell of the matrix with the display state of each claim."""
-
-    label: str
-    claims: tuple[tuple[str, CatalogSupportClaim, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixRowDisplay:
-    row: MatrixRow
-    cells: tuple[MatrixCellDisplay, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +81,7 @@ def catalog_entry_page(request: AuthenticatedRequest, key: str) -> HttpResponse:
         "withdrawn": withdrawn,
         "facts": catalog_facts(one),
         "tasks": TASKS,
-        "rows": [_matrix_row_display(row) for row in rows if row.has_claims],
+        "rows": [_matrix_row_context(row) for row in rows if row.has_claims],
         "unattested": [row.vendor for row in rows if not row.has_claims],
         "sources": _entry_sources(one),
         "catalog_actions": buttons,
@@ -136,24 +121,25 @@ def _disabled_reasons(buttons: Sequence[CatalogAction]) -> list[tuple[str, str]]
     return [(reason, str(_(", ")).join(labels)) for reason, labels in labels_by_reason.items()]
 
 
-def _matrix_row_display(row: MatrixRow) -> MatrixRowDisplay:
-    return MatrixRowDisplay(
-        row=row,
-        cells=tuple(
-            MatrixCellDisplay(
-                label=str(label),
-                claims=tuple(
+def _matrix_row_context(row: MatrixRow) -> dict[str, Any]:
+    """The row, and for each task its label and its claims, each with display state and caveat."""
+    return {
+        "row": row,
+        "cells": [
+            {
+                "label": label,
+                "claims": [
                     (
                         support_display_state(claim.status),
                         claim,
-                        str(CAVEATS[claim.caveat]) if claim.caveat else "",
+                        CAVEATS[claim.caveat] if claim.caveat else "",
                     )
                     for claim in row.cells[task]
-                ),
-            )
+                ],
+            }
             for task, label in TASKS.items()
-        ),
-    )
+        ],
+    }
 
 
 def _entry_sources(one: CatalogEntry) -> list[tuple[str, str]]:
@@ -185,12 +171,6 @@ def catalog_context(version: ModelVersion) -> dict[str, Any]:
     return {"catalog_entry": found[0], "catalog_says": _version_view(version, found[0])}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedTask:
-    label: str
-    columns: tuple[list[VendorTaskSupport], ...]
-
-
 @login_required
 def catalog_comparison_page(request: AuthenticatedRequest) -> HttpResponse:
     """``?ids=`` names up to four entries, separated by commas or repeated."""
@@ -201,20 +181,14 @@ def catalog_comparison_page(request: AuthenticatedRequest) -> HttpResponse:
     context = {
         "entries": entries,
         "facts": compared_facts(entries) if entries else [],
-        "tasks": _compared_tasks(entries),
+        "tasks": [
+            {"label": label, "columns": [vendor_support(one, task) for one in entries]}
+            for task, label in TASKS.items()
+        ],
         "ignored": _ignored_keys(keys, known),
         "most": MAX_COMPARED,
     }
     return render(request, "registry/catalog_compare.html", context)
-
-
-def _compared_tasks(entries: Sequence[CatalogEntry]) -> list[ComparedTask]:
-    return [
-        ComparedTask(
-            label=str(TASKS[task]), columns=tuple(vendor_support(one, task) for one in entries)
-        )
-        for task in CatalogTask
-    ]
 
 
 def _ignored_keys(keys: Sequence[str], known: Any) -> list[str]:

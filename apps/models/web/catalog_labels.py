@@ -47,9 +47,11 @@ class ComparedFact:
 def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
     """Every line, in the same order for every entry; unknown facts have no value."""
     source = "params_context_dtype"
+    tasks = str(_(", ")).join(str(ABILITIES.get(task, task)) for task in entry.tasks)
+    cache = format_bytes(entry.kv_bytes_per_token) if entry.kv_bytes_per_token else ""
     said = (
         (_("Modality"), str(MODALITIES[entry.modality]), ""),
-        (pgettext("of a model", "Tasks"), _task_names_label(entry.tasks), ""),
+        (pgettext("of a model", "Tasks"), tasks, ""),
         (_("Family"), entry.family, ""),
         (_("Parameters"), _parameters_label(entry), source),
         (_("Context"), _context_label(entry), source),
@@ -68,7 +70,7 @@ def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
         (_("Head dimension"), _format_count(entry.head_dim), "architecture"),
         (_("Compressed KV (MLA)"), _latent_attention_label(entry), "architecture"),
         (_("Experts"), _experts_label(entry), "architecture"),
-        (_("KV cache per token (16-bit)"), _kv_cache_label(entry), "architecture"),
+        (_("KV cache per token (16-bit)"), cache, "architecture"),
         (_("Licence"), entry.licence, "license"),
     )
     facts = [
@@ -79,12 +81,11 @@ def catalog_facts(entry: CatalogEntry) -> list[CatalogFact]:
         )
         for label, value, group in said
     ]
-    return [*facts, *(_component_fact(entry, name) for name in COMPONENTS)]
-
-
-def _component_fact(entry: CatalogEntry, name: str) -> CatalogFact:
-    value = entry.components.get(name)
-    return CatalogFact(label=str(COMPONENTS[name]), value="" if value is None else str(value))
+    parts = [
+        CatalogFact(label=str(label), value=str(entry.components.get(name, "")))
+        for name, label in COMPONENTS.items()
+    ]
+    return [*facts, *parts]
 
 
 def compared_facts(entries: Sequence[CatalogEntry]) -> list[ComparedFact]:
@@ -95,10 +96,6 @@ def compared_facts(entries: Sequence[CatalogEntry]) -> list[ComparedFact]:
         for facts in zip(*columns, strict=True)
     ]
     return [line for line in lines if any(line.values)]
-
-
-def _task_names_label(tasks: Sequence[str]) -> str:
-    return str(_(", ")).join(str(ABILITIES.get(task, task)) for task in tasks)
 
 
 def _format_count(value: int | None) -> str:
@@ -144,10 +141,6 @@ def _experts_label(entry: CatalogEntry) -> str:
         "chosen": entry.moe.get("top_k", "–"),
         "shared": entry.moe.get("shared_experts", "–"),
     }
-
-
-def _kv_cache_label(entry: CatalogEntry) -> str:
-    return format_bytes(entry.kv_bytes_per_token) if entry.kv_bytes_per_token else ""
 
 
 MODALITIES: Mapping[Modality, Promise] = {
@@ -258,5 +251,4 @@ FIELDS: Mapping[str, Promise] = {
 
 
 def support_display_state(status: SupportLevel) -> str:
-    """Display state of a support status."""
     return "unsaid" if status is SupportLevel.UNKNOWN else status.value

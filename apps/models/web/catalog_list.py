@@ -62,8 +62,6 @@ _COLUMNS: tuple[tuple[str, str | Promise, bool], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacetOption:
-    """One value of a facet."""
-
     value: str
     label: str
     #: Entries that match if it is selected.

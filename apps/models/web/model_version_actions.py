@@ -16,16 +16,16 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import pgettext
-from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.web.forms import TeamForm
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.models import selectors
-from apps.models.models import Artifact
+from apps.models.models import Artifact, ModelVersion
 from apps.models.selectors import ArtifactFileMissing, artifact_file
 from apps.models.selectors.model_versions import hub_endpoint, hub_endpoints
 from apps.models.services import hub_imports, model_versions
+from apps.models.services.model_versions import GateOverrideRefused
 from apps.models.web.forms import FolderImportForm
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.outbound.egress import EgressRefused
@@ -35,13 +35,11 @@ from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.model_hubs import HubUnreachable
 from controlplane.web.downloads import file_download
-from controlplane.web.pages import PageTab, run_action
-from controlplane.web.reasons import render_reason
+from controlplane.web.pages import PageTab, row_action_view
 
 
 @login_required
 def model_file_download(request: AuthenticatedRequest, uid: str, path: str) -> HttpResponseBase:
-    """Download one file of the version."""
     version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
     if version.artifact is None:
         raise Http404(f"{version} has no files: it is {version.state}")
@@ -50,20 +48,26 @@ def model_file_download(request: AuthenticatedRequest, uid: str, path: str) -> H
     )
 
 
-@login_required
-@require_POST
-def model_version_retry(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """Retry a failed import."""
-    version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
-    accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
-    return run_action(
-        request,
-        lambda: model_versions.model_version_retry(
-            version=version, actor=request.user, at=timezone.now()
-        ),
-        back=reverse("model-version", args=[uid]),
-        done=_("The import of the model version was restarted."),
+def _changeable_version(request: AuthenticatedRequest, uid: str) -> ModelVersion:
+    """:raises PermissionRefused: if the user may only view it."""
+    version: ModelVersion = get_object_or_404(
+        selectors.model_versions_visible(request.user), uid=uid
     )
+    accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
+    return version
+
+
+@row_action_view(load=_changeable_version, page="model-version")
+def model_version_retry(request: AuthenticatedRequest, version: ModelVersion) -> str:
+    model_versions.model_version_retry(version=version, actor=request.user, at=timezone.now())
+    return _("The import of the model version was restarted.")
+
+
+@row_action_view(load=_changeable_version, page="model-version")
+def model_hub_import_cancel(request: AuthenticatedRequest, version: ModelVersion) -> str:
+    """Cancel an import; partial downloads are kept for a retry."""
+    hub_imports.hub_import_cancel(version=version, actor=request.user, at=timezone.now())
+    return _("The import was stopped. Retry it to resume.")
 
 
 @login_required
@@ -190,65 +194,39 @@ def hub_import_page(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "registry/model_fetch.html", context, status=status)
 
 
-@login_required
-@require_POST
-def model_hub_import_cancel(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """Cancel an import; partial downloads are kept for a retry."""
-    version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
-    accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
-    return run_action(
-        request,
-        lambda: hub_imports.hub_import_cancel(
-            version=version, actor=request.user, at=timezone.now()
-        ),
-        back=reverse("model-version", args=[uid]),
-        done=_("The import was stopped. Retry it to resume."),
-    )
-
-
 class GateOverrideForm(forms.Form):
     reason = forms.CharField(max_length=1000)
 
 
-@login_required
-@require_POST
-def model_version_accept(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    return _override_gate(
-        request,
-        uid,
-        decide=model_versions.model_version_accept,
-        done=_("The quantized version was accepted and can be deployed."),
-    )
+def _reason_of_override(request: AuthenticatedRequest) -> str:
+    form = GateOverrideForm(request.POST)
+    if not form.is_valid():
+        raise GateOverrideRefused(
+            _("Enter a reason of at most 1,000 characters. Nothing was changed.")
+        )
+    return str(form.cleaned_data["reason"])
 
 
-@login_required
-@require_POST
-def model_version_reject(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    done = _(
+_gate_override_view = row_action_view(
+    load=_changeable_version, page="model-version-quantization", refusals=(GateOverrideRefused,)
+)
+
+
+@_gate_override_view
+def model_version_accept(request: AuthenticatedRequest, version: ModelVersion) -> str:
+    reason = _reason_of_override(request)
+    model_versions.model_version_accept(version=version, actor=request.user, reason=reason)
+    return _("The quantized version was accepted and can be deployed.")
+
+
+@_gate_override_view
+def model_version_reject(request: AuthenticatedRequest, version: ModelVersion) -> str:
+    reason = _reason_of_override(request)
+    model_versions.model_version_reject(version=version, actor=request.user, reason=reason)
+    return _(
         "The quantized version was rejected and cannot be deployed again. Running "
         "deployments are not stopped."
     )
-    return _override_gate(request, uid, decide=model_versions.model_version_reject, done=done)
-
-
-def _override_gate(
-    request: AuthenticatedRequest, uid: str, *, decide: model_versions.GateOverride, done: str
-) -> HttpResponse:
-    version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
-    accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
-    form = GateOverrideForm(request.POST)
-    if not form.is_valid():
-        messages.error(
-            request, _("Enter a reason of at most 1,000 characters. Nothing was changed.")
-        )
-        return redirect("model-version-quantization", uid=uid)
-    try:
-        decide(version=version, actor=request.user, reason=form.cleaned_data["reason"])
-    except model_versions.GateOverrideRefused as refusal:
-        messages.error(request, render_reason(str(refusal)))
-    else:
-        messages.success(request, done)
-    return redirect("model-version-quantization", uid=uid)
 
 
 def models_tabs(current: str) -> list[PageTab]:

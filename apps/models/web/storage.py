@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.accounts.web.http_requests import AuthenticatedRequest
-from apps.models.models import Artifact, StorageRunKind
+from apps.models.models import StorageRunKind
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.storage import (
@@ -37,7 +37,6 @@ from controlplane.domain.storage.team_storage import (
     RetentionPlan,
     RetentionRemoval,
     RetentionRuleCode,
-    RetentionRules,
     StorageKind,
 )
 from controlplane.web.pages import PageTab, keyset_page, run_action
@@ -122,10 +121,7 @@ def _retention_context(request: AuthenticatedRequest) -> dict[str, Any]:
 def _plan_of_teams(found: RetentionPlan, teams: Iterable[Team]) -> RetentionPlan:
     """The part of the plan that concerns those teams."""
     uids = frozenset(team.uid for team in teams)
-    return RetentionPlan(
-        removals=tuple(one for one in found.removals if one.item.team in uids),
-        spared=tuple(item for item in found.spared if item.team in uids),
-    )
+    return found.restricted(lambda item: item.team in uids)
 
 
 def _plan_context(found: RetentionPlan) -> dict[str, Any]:
@@ -181,7 +177,7 @@ def retention_rules_page(request: AuthenticatedRequest, uid: str) -> HttpRespons
     accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=team)
     own, default = selectors.retention_rules_by_team()
     now = default if team is None else own.get(team.uid, default)
-    form = RetentionRulesForm(request.POST or None, initial=_initial_rules(now))
+    form = RetentionRulesForm(request.POST or None, initial=asdict(now))
     valid = form.is_bound and form.is_valid()
     if valid and "check" not in request.GET:
         return run_action(
@@ -192,7 +188,7 @@ def retention_rules_page(request: AuthenticatedRequest, uid: str) -> HttpRespons
         )
     wanted = form.rules() if valid else now
     # The preview shows the rules as enabled, even if they are not yet.
-    wanted = RetentionRules(**{**_initial_rules(wanted), "enabled": True})
+    wanted = replace(wanted, enabled=True)
     found = retention_preview(team=team, rules=wanted, at=timezone.now())
     context = {
         "form": form,
@@ -204,16 +200,6 @@ def retention_rules_page(request: AuthenticatedRequest, uid: str) -> HttpRespons
         return render(request, "registry/storage_rules.html#consequence", context)
     status = 422 if form.is_bound else 200
     return render(request, "registry/storage_rules.html", context, status=status)
-
-
-def _initial_rules(rules: RetentionRules) -> dict[str, Any]:
-    return {
-        "enabled": rules.enabled,
-        "keep_versions": rules.keep_versions,
-        "checkpoint_days": rules.checkpoint_days,
-        "failed_days": rules.failed_days,
-        "log_days": rules.log_days,
-    }
 
 
 @login_required
@@ -234,40 +220,28 @@ def artifact_action(request: AuthenticatedRequest, uid: str, action: str) -> Htt
     accounts.require_permission(
         request.user, Permission.CONTRIBUTE, team=selectors.artifact_owner(artifact)
     )
-    at, actor = timezone.now(), request.user
-    actions: dict[str, tuple[Callable[[Artifact], None], str, str]] = {
+    actions: dict[str, tuple[Callable[..., None], str, str]] = {
         "delete": (
-            lambda row: services.artifact_delete(artifact=row, actor=actor, at=at),
+            services.artifact_delete,
             _("Object deleted. It can be restored for 7 days."),
             "deleted",
         ),
-        "restore": (
-            lambda row: services.artifact_restore(artifact=row, actor=actor, at=at),
-            _("Object restored."),
-            "biggest",
-        ),
-        "remove": (
-            lambda row: services.artifact_remove_now(artifact=row, actor=actor, at=at),
-            _("Object deleted permanently."),
-            "deleted",
-        ),
+        "restore": (services.artifact_restore, _("Object restored."), "biggest"),
+        "remove": (services.artifact_remove_now, _("Object deleted permanently."), "deleted"),
         "pin": (
-            lambda row: services.artifact_pin(artifact=row, actor=actor, at=at),
+            services.artifact_pin,
             _("Object pinned. Retention rules do not remove it."),
             "biggest",
         ),
-        "unpin": (
-            lambda row: services.artifact_unpin(artifact=row, actor=actor),
-            _("Object unpinned."),
-            "biggest",
-        ),
+        "unpin": (services.artifact_unpin, _("Object unpinned."), "biggest"),
     }
     if action not in actions:
         raise Http404
     apply, done, tab = actions[action]
+    options = {} if action == "unpin" else {"at": timezone.now()}
     return run_action(
         request,
-        lambda: apply(artifact),
+        lambda: apply(artifact=artifact, actor=request.user, **options),
         back=f"{reverse('storage')}?tab={tab}",
         done=done,
         refusals=(services.DeletionRefused,),

@@ -10,7 +10,7 @@ from apps.accounts import selectors as accounts
 from apps.fleet.models import Cluster, Node
 from apps.jobs import selectors as jobs
 from apps.jobs.models import Attempt
-from apps.models.selectors.storage_consumers import ReferencingConsumer, StorageHold
+from apps.models.selectors.storage_consumers import StorageConsumer, StorageHold
 from apps.quotas.models import Allocation
 from apps.serving.models import (
     Replica,
@@ -46,10 +46,8 @@ def _workload_descriptions(cluster: Cluster) -> Iterator[str]:
             yield Reason("cluster.occupant.claim", "a claim of team {team}", team=team)
 
 
-class ServingStorageConsumer(ReferencingConsumer):
-    """Implements ``apps.models.selectors.storage_consumers.StorageConsumer``.
-
-    A deployment stores nothing of its own: replicas write to their cluster's scratch space. It needs the model
+class ServingStorageConsumer(StorageConsumer):
+    """A deployment stores nothing of its own: replicas write to their cluster's scratch space. It needs the model
     and the LoRA adapters of each of its revisions: it can be rolled back to any of them until it is deleted, and
     a stopped one can be started again.
     """

@@ -56,9 +56,7 @@ def lock_leased_pipeline(pipeline: Pipeline, *, cancelling: bool) -> None:
     row = Pipeline.objects.select_for_update(no_key=True).get(pk=pipeline.pk)
     same = row.lease_token == pipeline.lease_token and row.state == pipeline.state
     if not same or (row.cancel_requested_at is not None) != cancelling:
-        raise LeaseLost(
-            Reason("pipeline.lease.lost", "the pipeline has been changed in the meantime")
-        )
+        raise LeaseLost("pipeline.lease.lost", "the pipeline has been changed in the meantime")
 
 
 def step_begin(step: Step, *, pipeline: Pipeline, at: datetime) -> None:

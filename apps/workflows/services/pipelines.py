@@ -29,7 +29,7 @@ from apps.workflows import selectors
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
 from apps.workflows.selectors import engine_task
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.pipelines.lifecycle import (
@@ -59,8 +59,6 @@ _MAX_JOB_NAME_LENGTH = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRequest:
-    """A requested step."""
-
     kind: StepKind
     #: Empty: the product chooses.
     engine: str = ""
@@ -80,6 +78,10 @@ class StepRequest:
         if self.engine or self.kind is StepKind.DEPLOY:
             return self.engine
         return default_engine_for_task(engine_task(self.kind), chips=self.chips)
+
+
+#: Fields of a step that are those of its request.
+_COPIED = ("kind", "cards", "dataset_version", "output_name", "deployment_name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +108,7 @@ def pipeline_check(request: PipelineRequest, *, team: Team) -> tuple[FieldFindin
     findings: list[FieldFinding] = []
     if not request.name.strip():
         findings.append(
-            FieldFinding(
-                field="name",
-                message=Reason("pipeline.name.missing", "enter a name for the pipeline"),
-            )
+            field_finding("name", "pipeline.name.missing", "enter a name for the pipeline")
         )
     if refusal := step_order_error(request.kinds):
         findings.append(FieldFinding(field="steps", message=refusal))
@@ -156,31 +155,31 @@ def _measured_metrics(step: StepRequest) -> list[str] | None:
 def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[FieldFinding]:
     name = step.deployment_name
     if not name:
-        yield FieldFinding(
-            field="deployment_name",
-            message=Reason("pipeline.deployment.name_missing", "enter a name for the deployment"),
+        yield field_finding(
+            "deployment_name", "pipeline.deployment.name_missing", "enter a name for the deployment"
         )
         return
     found = Deployment.objects.filter(name=name, deleted_at=None).first()
     if found is None:
         return
     if found.team_id != team.pk:
-        message = Reason(
+        yield field_finding(
+            "deployment_name",
             "deployment.name.already_exists",
             "{name} is already in use; model names are unique across the company, choose another",
             name=repr(name),
         )
-        yield FieldFinding(field="deployment_name", message=message)
     elif not DEPLOYMENT.allows(DeploymentState(found.state), DeploymentEvent.CHANGE):
-        message = Reason(
+        yield field_finding(
+            "deployment_name",
             "pipeline.deployment.not_running",
             "deployment {deployment} is {state}; start it first, or choose another name",
             deployment=name,
             state=found.state,
         )
-        yield FieldFinding(field="deployment_name", message=message)
     elif step.replicas not in (None, found.replica_count):
-        message = Reason(
+        yield field_finding(
+            "replicas",
             "pipeline.deployment.replicas_mismatch",
             "the number of replicas must be {expected}, the current number of replicas "
             "of deployment {deployment}, got {value}; a pipeline does not scale an "
@@ -189,7 +188,6 @@ def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[FieldFind
             deployment=name,
             value=step.replicas,
         )
-        yield FieldFinding(field="replicas", message=message)
 
 
 def default_replicas(step: StepRequest) -> int:
@@ -247,22 +245,13 @@ def _deployment_configuration(step: StepRequest, version: ModelVersion) -> Revis
 
 def step_request(step: Step) -> StepRequest:
     """The request of a step, for another submission."""
+    copied = {name: getattr(step, name) for name in (*_COPIED, "engine", "spec", "replicas")}
     return StepRequest(
-        kind=StepKind(step.kind),
-        engine=step.engine,
-        spec=step.spec,
-        chips=tuple(step.chips),
-        cards=step.cards,
-        dataset_version=step.dataset_version,
-        output_name=step.output_name,
-        deployment_name=step.deployment_name,
-        replicas=step.replicas,
-        gate=step.condition,
+        **{**copied, "kind": StepKind(step.kind)}, chips=tuple(step.chips), gate=step.condition
     )
 
 
 def step_job_request(step: Step, *, pipeline: Pipeline, version: ModelVersion) -> JobRequest:
-    """The job request of the step."""
     ending = f" · {step.number} {step.kind}"
     name = pipeline.name[: _MAX_JOB_NAME_LENGTH - len(ending)] + ending
     return job_request_of_step_request(
@@ -285,7 +274,6 @@ def steps_require_permissions(user: RequestUser, kinds: Sequence[StepKind], *, t
 
 
 def step_kinds(pipeline: Pipeline) -> list[StepKind]:
-    """The kinds of the steps, in order."""
     return [StepKind(step.kind) for step in pipeline.steps.all()]
 
 
@@ -308,16 +296,12 @@ def pipeline_submit(*, actor: User, team: Team, request: PipelineRequest) -> Pip
     )
     for number, step in enumerate(request.steps, start=1):
         Step.objects.create(
+            **{name: getattr(step, name) for name in _COPIED},
             pipeline=pipeline,
             number=number,
-            kind=step.kind,
             engine=step.chosen_engine,
             spec=dict(step.spec),
             chips=list(step.chips),
-            cards=step.cards,
-            dataset_version=step.dataset_version,
-            output_name=step.output_name,
-            deployment_name=step.deployment_name,
             replicas=default_replicas(step),
             gate=step.gate.as_json() if step.gate else None,
         )

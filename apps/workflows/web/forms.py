@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar
 
 from django import forms
@@ -18,16 +19,16 @@ from django.utils.translation import pgettext_lazy
 
 from apps.accounts.models import User
 from apps.fleet import selectors as fleet
+from apps.jobs.selectors.job_comparison import flatten_spec
 from apps.jobs.services import default_engine_for_task
-from apps.jobs.web.forms import QueuedWorkloadForm, number_field, same_names
-from apps.jobs.web.job_page import flattened_spec_rows
+from apps.jobs.web.form_fields import CHOICE_LABELS, METRIC_LABELS, SPLIT_CHOICES, show_default
+from apps.jobs.web.forms import QueuedWorkloadForm
 from apps.models import selectors as models
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.selectors import engine_task
 from apps.workflows.services import PipelineRequest, StepRequest
 from controlplane.domain.common.spec_fields import FieldFinding, value_at_path
-from controlplane.domain.datasets.splits import Split
 from controlplane.domain.pipelines.lifecycle import (
     ACCEPTED,
     MODEL_PRODUCING_KINDS,
@@ -41,20 +42,10 @@ from controlplane.web.forms import StyledForm, row_choice_field
 from controlplane.web.templatetags.ninefold import humanized, number
 
 _MAX_SLUG_LENGTH = 80
-_METRIC_LABELS: Mapping[str, Promise] = {
-    "exact_match": _("exact match: share of answers that equal the expected answer"),
-    "label_accuracy": _("label accuracy: share of correct labels"),
-    "perplexity": _("perplexity of the expected answers; lower is better"),
-}
 _GATE_LABELS: Mapping[str, Promise] = {
     "exact_match": _("exact match of at least"),
     "label_accuracy": _("label accuracy of at least"),
     "perplexity": _("perplexity of at most"),
-}
-_SCHEME_LABELS: Mapping[str, Promise] = {
-    "w8a8-smoothquant": _("8 bits (SmoothQuant)"),
-    "w4a16-awq": _("4-bit weights (AWQ)"),
-    "fp8-dynamic": _("8-bit floats (FP8)"),
 }
 _FAILURE_ACTIONS: Sequence[tuple[str, Any]] = (
     (GateFailureAction.STOP.value, _("wait for approval")),
@@ -68,6 +59,19 @@ class LabelledValue:
 
     name: str
     value: str
+
+
+def same_names(*names: str) -> dict[str, str]:
+    """Fields of a form that are called as the fields of the spec are."""
+    return {name: name for name in names}
+
+
+def number_field(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:
+    """A number that the engine validates. ``step=any`` keeps browsers from refusing 1e-5."""
+    if whole:
+        return forms.IntegerField(label=label, required=False, help_text=help_text)
+    widget = forms.NumberInput(attrs={"step": "any"})
+    return forms.FloatField(label=label, required=False, help_text=help_text, widget=widget)
 
 
 def _failure_action_field() -> forms.ChoiceField:
@@ -101,11 +105,7 @@ class StepForm(StyledForm):
         task = engine_task(self.kind)
         defaults = adapter_registry.engine_by_name(name).normalise(task, {})
         for field, path in self.spec_fields.items():
-            value = value_at_path(defaults, path)
-            if isinstance(self.fields[field], forms.ChoiceField):
-                self.fields[field].initial = value
-            elif isinstance(value, int | float):
-                self.fields[field].widget.attrs["placeholder"] = f"{value:g}"
+            show_default(self.fields[field], value_at_path(defaults, path))
 
     def full_clean(self) -> None:
         """Ignore errors of a step that is not included."""
@@ -151,7 +151,15 @@ class StepForm(StyledForm):
         )
 
     def gate(self) -> Gate | None:
-        return None
+        """The gate behind the step; only some kinds of steps have the fields of one."""
+        values = self.cleaned_data
+        if not values.get("metric"):
+            return None
+        return Gate(
+            metric=values["metric"],
+            threshold=values.get("threshold"),
+            otherwise=GateFailureAction(values["otherwise"] or GateFailureAction.STOP),
+        )
 
     @classmethod
     def form_initial(cls, step: Step) -> dict[str, Any]:
@@ -202,13 +210,13 @@ class EvaluateStepForm(StepForm):
 
     metrics = forms.MultipleChoiceField(
         label=_("Metrics"),
-        choices=[(name, _METRIC_LABELS[name]) for name in METRICS],
+        choices=list(METRIC_LABELS.items()),
         widget=forms.CheckboxSelectMultiple,
         required=False,
     )
     split = forms.ChoiceField(
         label=_("Dataset split"),
-        choices=[(split.value, split.value) for split in Split],
+        choices=SPLIT_CHOICES,
         required=False,
     )
     limit = number_field(_("Max examples"), whole=True, help_text=_("Empty: all examples."))
@@ -234,16 +242,6 @@ class EvaluateStepForm(StepForm):
             spec["metrics"] = [*metrics, metric]
         return spec
 
-    def gate(self) -> Gate | None:
-        values = self.cleaned_data
-        if not values["metric"]:
-            return None
-        return Gate(
-            metric=values["metric"],
-            threshold=values["threshold"],
-            otherwise=GateFailureAction(values["otherwise"] or GateFailureAction.STOP),
-        )
-
 
 class QuantizeStepForm(StepForm):
     kind = StepKind.QUANTIZE
@@ -257,7 +255,7 @@ class QuantizeStepForm(StepForm):
 
     scheme = forms.ChoiceField(
         label=_("Quantization scheme"),
-        choices=[(name, _SCHEME_LABELS[name]) for name in SCHEMES],
+        choices=[(name, CHOICE_LABELS[name]) for name in SCHEMES],
         required=False,
     )
     output_name = forms.SlugField(
@@ -274,15 +272,6 @@ class QuantizeStepForm(StepForm):
         initial=ACCEPTED,
     )
     otherwise = _failure_action_field()
-
-    def gate(self) -> Gate | None:
-        values = self.cleaned_data
-        if not values["metric"]:
-            return None
-        return Gate(
-            metric=ACCEPTED,
-            otherwise=GateFailureAction(values["otherwise"] or GateFailureAction.STOP),
-        )
 
     def step(self, head: Mapping[str, Any], *, model_name: str) -> StepRequest:
         bits = (self.cleaned_data.get("scheme") or SCHEMES[0]).partition("-")[0]
@@ -333,21 +322,13 @@ class DeployStepForm(StepForm):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormSection:
-    """One section of the form: its prefix and its class."""
-
-    prefix: str
-    form: type[StepForm]
-
-
-#: In step order.
-FORM_SECTIONS = (
-    FormSection(prefix="tune", form=FinetuneStepForm),
-    FormSection(prefix="measure", form=EvaluateStepForm),
-    FormSection(prefix="shrink", form=QuantizeStepForm),
-    FormSection(prefix="again", form=EvaluateStepForm),
-    FormSection(prefix="serve", form=DeployStepForm),
+#: Prefix and form of each section, in step order.
+FORM_SECTIONS: tuple[tuple[str, type[StepForm]], ...] = (
+    ("tune", FinetuneStepForm),
+    ("measure", EvaluateStepForm),
+    ("shrink", QuantizeStepForm),
+    ("again", EvaluateStepForm),
+    ("serve", DeployStepForm),
 )
 
 
@@ -407,8 +388,8 @@ class PipelineForm:
         self.is_bound = data is not None
         self.head = PipelineSharedForm(data, user=user, initial=dict(known.get("", {})))
         self.sections: list[StepForm] = [
-            section.form(data, prefix=section.prefix, initial=dict(known.get(section.prefix, {})))
-            for section in FORM_SECTIONS
+            form(data, prefix=prefix, initial=dict(known.get(prefix, {})))
+            for prefix, form in FORM_SECTIONS
         ]
 
     def is_valid(self) -> bool:
@@ -446,7 +427,7 @@ class PipelineForm:
                 self.head.add_findings([finding])
             elif PipelineSharedForm.finding_fields.get(field, field) not in self.head.fields:
                 included[int(section) - 1].add_findings([replace(finding, field=field)])
-            elif finding.message not in _form_error_messages(self.head):
+            elif finding.message not in map(str, chain(*self.head.errors.values())):
                 self.head.add_findings([replace(finding, field=field)])
 
     def errors_by_field(self) -> Iterator[tuple[str, Any, list[str]]]:
@@ -459,10 +440,6 @@ class PipelineForm:
                 yield form.add_prefix(name), label, [str(error) for error in errors]
 
 
-def _form_error_messages(form: StyledForm) -> set[str]:
-    return {str(error) for errors in form.errors.values() for error in errors}
-
-
 def form_supports_pipeline(pipeline: Pipeline) -> bool:
     """Whether the form has a section for each step of the pipeline, in order."""
     return not _steps_by_form_section(list(pipeline.steps.all()))[1]
@@ -471,9 +448,9 @@ def form_supports_pipeline(pipeline: Pipeline) -> bool:
 def _steps_by_form_section(steps: list[Step]) -> tuple[dict[str, Step], list[Step]]:
     """The steps by section prefix, and the steps without a section."""
     left, found = list(steps), {}
-    for section in FORM_SECTIONS:
-        if left and left[0].kind == section.form.kind:
-            found[section.prefix] = left.pop(0)
+    for prefix, form in FORM_SECTIONS:
+        if left and left[0].kind == form.kind:
+            found[prefix] = left.pop(0)
     return found, left
 
 
@@ -493,10 +470,8 @@ def pipeline_form_initial(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
     return {
         "": head,
         **{
-            section.prefix: section.form.form_initial(placed[section.prefix])
-            if section.prefix in placed
-            else {"wanted": False}
-            for section in FORM_SECTIONS
+            prefix: form.form_initial(placed[prefix]) if prefix in placed else {"wanted": False}
+            for prefix, form in FORM_SECTIONS
         },
     }
 
@@ -505,7 +480,7 @@ def format_settings(spec: Mapping[str, Any]) -> tuple[LabelledValue, ...]:
     """The fields of a spec; nested fields have the name of their group as prefix."""
     return tuple(
         LabelledValue(name=humanized(name), value=_format_setting(value))
-        for name, value in flattened_spec_rows(spec)
+        for name, value in sorted(flatten_spec(spec).items())
     )
 
 

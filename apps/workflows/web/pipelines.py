@@ -36,7 +36,7 @@ from controlplane.domain.common.permissions import roles_grant
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.pipelines.lifecycle import PipelineState, permissions_for_steps
 from controlplane.web.forms import has_only_required_errors
-from controlplane.web.pages import PageTab, render_page, row_action_view, run_action
+from controlplane.web.pages import PageTab, render_page, row_action_view
 from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import ListTable, TableColumn
 from controlplane.web.templatetags.ninefold import filesize, humanized, number
@@ -83,16 +83,6 @@ def pipelines(request: AuthenticatedRequest) -> HttpResponseBase:
     return render_page(
         request, "workflows/pipelines.html", {"table": table}, fragment="rows", changing=changing
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineActions:
-    """Per action, why it is not available now; empty if it is."""
-
-    cancel: str
-    retry: str
-    clone: str
-    override: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +149,8 @@ def _find_retry_step(found: Pipeline, steps: list[Step]) -> Step | None:
 
 def _pipeline_actions(
     request: AuthenticatedRequest, found: Pipeline, steps: list[Step]
-) -> PipelineActions:
+) -> dict[str, str]:
+    """Per action, why it is not available now; empty if it is."""
     role = cancel = retry = override = ""
     held = accounts.roles_of(request.user, found.team)
     if not all(
@@ -183,9 +174,12 @@ def _pipeline_actions(
         if form_supports_pipeline(found)
         else _("The form does not support the steps of this pipeline. Submit it with REST.")
     )
-    return PipelineActions(
-        cancel=role or cancel, retry=role or retry, clone=role or clone, override=role or override
-    )
+    return {
+        "cancel": role or cancel,
+        "retry": role or retry,
+        "clone": role or clone,
+        "override": role or override,
+    }
 
 
 def _runnable_pipeline(request: AuthenticatedRequest, uid: str) -> Pipeline:
@@ -210,21 +204,16 @@ def pipeline_retry(request: AuthenticatedRequest, found: Pipeline) -> str:
     return _("The pipeline was resumed.")
 
 
-@login_required
-@require_POST
-def pipeline_approve_anyway(request: AuthenticatedRequest, uid: str) -> HttpResponse:
+@row_action_view(
+    load=_runnable_pipeline,
+    page="pipeline",
+    refusals=(IllegalTransition, SpecRefused, GateOverrideRefused),
+)
+def pipeline_approve_anyway(request: AuthenticatedRequest, found: Pipeline) -> str:
     """Override the missed gate, with a recorded reason."""
-    found = _runnable_pipeline(request, uid)
     reason = request.POST.get("reason", "")
-    return run_action(
-        request,
-        lambda: services.gate_override(
-            pipeline=found, actor=request.user, reason=reason, at=timezone.now()
-        ),
-        back=reverse("pipeline", args=[uid]),
-        done=_("The gate was approved and the pipeline was resumed."),
-        refusals=(IllegalTransition, SpecRefused, GateOverrideRefused),
-    )
+    services.gate_override(pipeline=found, actor=request.user, reason=reason, at=timezone.now())
+    return _("The gate was approved and the pipeline was resumed.")
 
 
 def _pipeline_form(request: AuthenticatedRequest) -> PipelineForm:

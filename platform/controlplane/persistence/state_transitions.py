@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from django.db import models, transaction
 
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.domain.common.state_machine import IllegalTransition, StateMachine
 from controlplane.persistence.bulk_writes import bulk_insert_rows, bulk_update_rows
 from controlplane.persistence.models import Transition
@@ -20,7 +21,7 @@ Event = TypeVar("Event", bound=StrEnum)
 Row = TypeVar("Row", bound=models.Model)
 
 
-class LeaseLost(Exception):
+class LeaseLost(ReasonedError):
     """Another worker has the lease of the row; nothing was written."""
 
 

@@ -45,7 +45,7 @@ def test_a_quantization_is_submitted_with_what_was_left_open_filled_in(
 ) -> None:
     page = browser.get("/jobs/new/quantize", {"model": filled.tuned.uid})
     assert page.status_code == 200
-    asked = _asked(filled, perplexity_increase="0.1", ignore="lm_head, re:.*down_proj")
+    asked = _asked(filled, tolerance_perplexity_increase="0.1", ignore="lm_head, re:.*down_proj")
     response = browser.post("/jobs/new/quantize", asked)
     assert response.status_code == 302, response.context["form"].errors
     job = Job.objects.get(uid=response["Location"].rpartition("/")[2])
@@ -56,7 +56,7 @@ def test_a_quantization_is_submitted_with_what_was_left_open_filled_in(
 
     clone = browser.get("/jobs/new/quantize", {"clone": job.uid})
     assert clone.context["form"]["ignore"].value() == "lm_head, re:.*down_proj"
-    assert clone.context["form"]["perplexity_increase"].value() == 0.1
+    assert clone.context["form"]["tolerance_perplexity_increase"].value() == 0.1
 
 
 @for_each_case(

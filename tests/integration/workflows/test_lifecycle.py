@@ -12,7 +12,7 @@ from apps.jobs.services import SpecRefused
 from apps.models.models import ModelVersion
 from apps.models.selectors.storage import deletion_blockers
 from apps.workflows import selectors, services
-from apps.workflows.models import Pipeline
+from apps.workflows.models import Pipeline, StepTransition
 from apps.workflows.selectors import WorkflowStorageConsumer
 from config.tasks import TOPICS
 from controlplane.domain.pipelines.lifecycle import (
@@ -192,7 +192,10 @@ def test_inputs_of_later_steps_are_held_in_storage_until_the_end(
 
 def test_all_transitions_are_listed(company: Company) -> None:
     pipeline = drive(company, submit(company, gated(company), D), metrics=BADLY)
-    events = [(one.subject, one.transition.event) for one in selectors.pipeline_events(pipeline)]
+    events = [
+        ("step" if isinstance(one, StepTransition) else "pipeline", one.event)
+        for one in selectors.pipeline_events(pipeline)
+    ]
     assert events == [
         ("pipeline", "hold"),
         ("step", "miss"),

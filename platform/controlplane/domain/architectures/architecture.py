@@ -38,8 +38,6 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureOfExperts:
-    """Mixture of experts."""
-
     count: int
     #: Routed experts per token.
     per_token: int

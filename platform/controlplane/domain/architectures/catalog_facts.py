@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 from controlplane.domain.architectures.architecture import Architecture
 from controlplane.domain.architectures.config_parsing import ConfigRefused, parse_architecture
-from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import field_finding
 
 _T = TypeVar("_T")
 
@@ -137,13 +136,11 @@ def architecture_from_catalog(facts: Mapping[str, Any]) -> Architecture:
     if not known or billions is None or not 0 < billions < _MAX_BILLIONS:
         raise ConfigRefused(
             (
-                FieldFinding(
-                    field="params_b",
-                    message=Reason(
-                        "architecture.params_b.not_positive",
-                        "params_b must be > 0, got {value}",
-                        value=repr(billions),
-                    ),
+                field_finding(
+                    "params_b",
+                    "architecture.params_b.not_positive",
+                    "params_b must be > 0, got {value}",
+                    value=repr(billions),
                 ),
             )
         )

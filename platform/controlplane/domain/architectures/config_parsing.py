@@ -26,8 +26,8 @@ from controlplane.domain.architectures.model_classes import (
     class_of_family,
     count_architecture_parameters,
 )
-from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.reasons import Parameter
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 
 _MAX_LAYERS = 1_000
 _MAX_WIDTH = 1 << 18
@@ -75,18 +75,16 @@ def parse_architecture(config: Any, *, parameters: int | None = None) -> Archite
     if not isinstance(config, Mapping):
         raise _config_refusal(
             "config.json",
-            message=Reason(
-                "architecture.config.not_an_object",
-                "config.json must be a JSON object, got {value}",
-                value=f"{config!r:.80}",
-            ),
+            "architecture.config.not_an_object",
+            "config.json must be a JSON object, got {value}",
+            value=f"{config!r:.80}",
         )
     name, text, build = _model_class_of_config(config)
     return _ConfigParser(text, build=build, name=name).architecture(parameters)
 
 
-def _config_refusal(field: str, *, message: str) -> ConfigRefused:
-    return ConfigRefused((FieldFinding(field=field, message=message),))
+def _config_refusal(field: str, code: str, template: str, /, **params: Parameter) -> ConfigRefused:
+    return ConfigRefused((field_finding(field, code, template, **params),))
 
 
 def _model_class_of_config(
@@ -98,11 +96,9 @@ def _model_class_of_config(
     if not isinstance(name, str) or not name:
         raise _config_refusal(
             "architectures",
-            message=Reason(
-                "architecture.class.missing",
-                'architectures must name the class, for example ["Qwen2ForCausalLM"], got {value}',
-                value=f"{named!r:.80}",
-            ),
+            "architecture.class.missing",
+            'architectures must name the class, for example ["Qwen2ForCausalLM"], got {value}',
+            value=f"{named!r:.80}",
         )
     if name in MODEL_CLASSES and not any(
         isinstance(config.get(part), Mapping) for part in NESTED_CONFIGS
@@ -111,13 +107,11 @@ def _model_class_of_config(
     if name not in MODEL_CLASSES and name not in MULTIMODAL_CLASSES:
         raise _config_refusal(
             "architectures",
-            message=Reason(
-                "architecture.class.unknown",
-                "architecture {name} is not known, so its memory cannot be estimated; "
-                "known are {known}",
-                name=f"{name!r:.120}",
-                known=", ".join(sorted((*MODEL_CLASSES, *MULTIMODAL_CLASSES))),
-            ),
+            "architecture.class.unknown",
+            "architecture {name} is not known, so its memory cannot be estimated; "
+            "known are {known}",
+            name=f"{name!r:.120}",
+            known=", ".join(sorted((*MODEL_CLASSES, *MULTIMODAL_CLASSES))),
         )
     text = _language_part(config)
     inner = text.get("architectures") if text is not config else None
@@ -218,12 +212,10 @@ class _ConfigParser:
                 return default
             self._add_finding(
                 names[0],
-                message=Reason(
-                    "architecture.integer.missing",
-                    "{field} is missing; it must be a whole number ≥ {minimum}",
-                    field=names[0],
-                    minimum=least,
-                ),
+                "architecture.integer.missing",
+                "{field} is missing; it must be a whole number ≥ {minimum}",
+                field=names[0],
+                minimum=least,
             )
             return 1
         value = self._config[name]
@@ -232,14 +224,12 @@ class _ConfigParser:
             return int(value)
         self._add_finding(
             name,
-            message=Reason(
-                "architecture.integer.out_of_range",
-                "{field} must be a whole number from {minimum} to {maximum}, got {value}",
-                field=name,
-                minimum=least,
-                maximum=most,
-                value=f"{value!r:.80}",
-            ),
+            "architecture.integer.out_of_range",
+            "{field} must be a whole number from {minimum} to {maximum}, got {value}",
+            field=name,
+            minimum=least,
+            maximum=most,
+            value=f"{value!r:.80}",
         )
         return max(least, 1)
 
@@ -253,37 +243,31 @@ class _ConfigParser:
         if not isinstance(types, list):
             self._add_finding(
                 "layer_types",
-                message=Reason(
-                    "architecture.layer_types.not_a_list",
-                    "layer_types must be a list, got {value}; each layer must be one of {types}",
-                    value=f"{types!r:.80}",
-                    types=types_allowed,
-                ),
+                "architecture.layer_types.not_a_list",
+                "layer_types must be a list, got {value}; each layer must be one of {types}",
+                value=f"{types!r:.80}",
+                types=types_allowed,
             )
             return None
         # An invalid number of layers has been reported already.
         if len(types) != layers and not self._findings:
             self._add_finding(
                 "layer_types",
-                message=Reason(
-                    "architecture.layer_types.count_mismatch",
-                    "layer_types must have one entry for each of the {layers} layers, got "
-                    "{count}; each layer must be one of {types}",
-                    layers=layers,
-                    count=len(types),
-                    types=types_allowed,
-                ),
+                "architecture.layer_types.count_mismatch",
+                "layer_types must have one entry for each of the {layers} layers, got "
+                "{count}; each layer must be one of {types}",
+                layers=layers,
+                count=len(types),
+                types=types_allowed,
             )
         unknown = next((each for each in types if each not in known_types), None)
         if unknown is not None:
             self._add_finding(
                 "layer_types",
-                message=Reason(
-                    "architecture.layer_types.unknown_value",
-                    "layer_types must only have known values, got {value}; each layer must be one of {types}",
-                    value=f"{unknown!r:.80}",
-                    types=types_allowed,
-                ),
+                "architecture.layer_types.unknown_value",
+                "layer_types must only have known values, got {value}; each layer must be one of {types}",
+                value=f"{unknown!r:.80}",
+                types=types_allowed,
             )
         return types
 
@@ -294,17 +278,15 @@ class _ConfigParser:
         if not isinstance(value, bool):
             self._add_finding(
                 name,
-                message=Reason(
-                    "architecture.boolean.invalid",
-                    "{field} must be true or false, got {value}",
-                    field=name,
-                    value=f"{value!r:.80}",
-                ),
+                "architecture.boolean.invalid",
+                "{field} must be true or false, got {value}",
+                field=name,
+                value=f"{value!r:.80}",
             )
         return bool(value)
 
-    def _add_finding(self, field: str, *, message: str) -> None:
-        self._findings.append(FieldFinding(field=field, message=message))
+    def _add_finding(self, field: str, code: str, template: str, /, **params: Parameter) -> None:
+        self._findings.append(field_finding(field, code, template, **params))
 
     def _kv_heads(self, heads: int) -> int:
         if self._build.family == "falcon" and "num_kv_heads" not in self._config:
@@ -318,14 +300,12 @@ class _ConfigParser:
             right = ", ".join(str(each) for each in range(1, heads + 1) if heads % each == 0)
             self._add_finding(
                 "num_key_value_heads",
-                message=Reason(
-                    "architecture.kv_heads.not_a_divisor",
-                    "num_key_value_heads must divide the {heads} heads, got {kv_heads}; "
-                    "valid values: {valid}",
-                    heads=heads,
-                    kv_heads=kv_heads,
-                    valid=right,
-                ),
+                "architecture.kv_heads.not_a_divisor",
+                "num_key_value_heads must divide the {heads} heads, got {kv_heads}; "
+                "valid values: {valid}",
+                heads=heads,
+                kv_heads=kv_heads,
+                valid=right,
             )
         return kv_heads
 
@@ -338,13 +318,11 @@ class _ConfigParser:
         if not divides and not self._findings:
             self._add_finding(
                 "hidden_size",
-                message=Reason(
-                    "architecture.hidden_size.not_a_multiple",
-                    "hidden_size must be a multiple of the {heads} heads where head_dim is "
-                    "not given, got {hidden_size}",
-                    heads=heads,
-                    hidden_size=hidden,
-                ),
+                "architecture.hidden_size.not_a_multiple",
+                "hidden_size must be a multiple of the {heads} heads where head_dim is "
+                "not given, got {hidden_size}",
+                heads=heads,
+                hidden_size=hidden,
             )
         return self._whole_number(
             "head_dim", most=_MAX_WIDTH, default=by_class or max(1, hidden // heads)
@@ -381,13 +359,11 @@ class _ConfigParser:
         if per_token > experts:
             self._add_finding(
                 "num_experts_per_tok",
-                message=Reason(
-                    "architecture.experts_per_token.too_large",
-                    "num_experts_per_tok must be at most the number of experts, {experts}, "
-                    "got {experts_per_token}",
-                    experts=experts,
-                    experts_per_token=per_token,
-                ),
+                "architecture.experts_per_token.too_large",
+                "num_experts_per_tok must be at most the number of experts, {experts}, "
+                "got {experts_per_token}",
+                experts=experts,
+                experts_per_token=per_token,
             )
         # Mixtral and gpt-oss have no dense layers; intermediate_size is that of an expert.
         default_width = self._config.get("intermediate_size")

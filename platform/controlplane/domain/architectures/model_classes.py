@@ -283,7 +283,6 @@ def _expert_parameters(
 def _router_and_shared_experts(
     size: ModelDimensions, experts: MixtureOfExperts, build: ModelClassTraits
 ) -> int:
-    """The router and the shared experts."""
     router = size.hidden * experts.count + (experts.count if build.family == "gpt_oss" else 0)
     gate = size.hidden if build.shared_gate and experts.shared else 0
     return router + gate + build.matrices * size.hidden * experts.shared_intermediate

@@ -241,13 +241,12 @@ def _match_repository_name(entries: Sequence[CatalogEntry], name: str) -> Catalo
         entry.key: entry
         for entry in entries
         if last
-        in (entry.key, *(repo.rpartition("/")[2].lower() for repo in _repository_names(entry)))
+        in (
+            entry.key,
+            *(repo.rpartition("/")[2].lower() for repo in (entry.hf_repo, entry.modelscope_id)),
+        )
     }
     return next(iter(found.values())) if len(found) == 1 else None
-
-
-def _repository_names(entry: CatalogEntry) -> tuple[str, ...]:
-    return tuple(repo for repo in (entry.hf_repo, entry.modelscope_id) if repo)
 
 
 def _matches_architecture(entry: CatalogEntry, built: Architecture) -> bool:

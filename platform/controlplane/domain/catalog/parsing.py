@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -108,7 +108,17 @@ _CELL_RULES: Mapping[str, _Rule] = {
     "evidence": _text_list_rule(40),
     "caveat": _choice_rule(SupportCaveat),
 }
-_CELL_NEEDS = ("task", "vendor", "engine", "status")
+
+
+def _required_fields(declared: type[CatalogEntry] | type[CompatibilityCell]) -> tuple[str, ...]:
+    return tuple(
+        each.name
+        for each in fields(declared)
+        if each.default is MISSING and each.default_factory is MISSING
+    )
+
+
+_CELL_NEEDS = _required_fields(CompatibilityCell)
 
 
 def _check_cells(value: Any) -> str:
@@ -148,17 +158,7 @@ _ENTRY_RULES: Mapping[str, _Rule] = {
     "notes": _text_rule(_MAX_NOTE_LENGTH),
     "cells": _check_cells,
 }
-_ENTRY_NEEDS = (
-    "key",
-    "title",
-    "family",
-    "modality",
-    "tasks",
-    "architecture",
-    "dtype",
-    "confidence",
-    "evidence",
-)
+_ENTRY_NEEDS = _required_fields(CatalogEntry)
 
 
 def read_catalog(files: Mapping[str, str]) -> Catalog:

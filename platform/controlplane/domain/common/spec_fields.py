@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason, join_reasons
+from controlplane.domain.common.reasons import Parameter, Reason, join_reasons
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Variables that steer the loader, the interpreter or the product itself.
@@ -36,6 +37,11 @@ class FieldFinding:
     field: str
     #: What was wrong with which value, and what would be right.
     message: str
+
+
+def field_finding(field: str, code: str, template: str, /, **params: Parameter) -> FieldFinding:
+    """The finding with that reason as its message."""
+    return FieldFinding(field=field, message=Reason(code, template, **params))
 
 
 def describe_findings(findings: Iterable[FieldFinding]) -> str:
@@ -100,6 +106,45 @@ class SpecField:
     #: Null is allowed; ``help`` says what it means.
     optional: bool = False
     fields: tuple[SpecField, ...] = ()
+
+
+def _spec_field(
+    name: str,
+    label: str,
+    help_text: str,
+    *,
+    kind: FieldKind,
+    default: Any = REQUIRED,
+    within: tuple[float | None, float | None] = (None, None),
+    optional: bool = False,
+    **more: Any,
+) -> SpecField:
+    """A field of that kind.
+
+    :param within: the least and the most value.
+    :param optional: null is allowed; so it is if the default is null.
+    """
+    return SpecField(
+        name=name,
+        label=label,
+        help=help_text,
+        kind=kind,
+        default=default,
+        least=within[0],
+        most=within[1],
+        optional=optional or default is None,
+        **more,
+    )
+
+
+integer_field = partial(_spec_field, kind=FieldKind.INTEGER)
+number_field = partial(_spec_field, kind=FieldKind.NUMBER)
+text_field = partial(_spec_field, kind=FieldKind.TEXT)
+choice_field = partial(_spec_field, kind=FieldKind.CHOICE)
+choices_field = partial(_spec_field, kind=FieldKind.CHOICES)
+texts_field = partial(_spec_field, kind=FieldKind.TEXTS)
+variables_field = partial(_spec_field, kind=FieldKind.VARIABLES)
+group_field = partial(_spec_field, kind=FieldKind.GROUP)
 
 
 def check_fields(fields: Sequence[SpecField], spec: Mapping[str, Any]) -> tuple[FieldFinding, ...]:
@@ -234,42 +279,36 @@ def _check_group(
     known = {field.name for field in fields}
     for name in spec:
         if name not in known:
-            yield FieldFinding(
-                field=f"{prefix}{name}",
-                message=Reason(
-                    "spec.field.unknown",
-                    "unknown field {prefix}{field}; known are {fields}",
-                    prefix=prefix,
-                    field=name,
-                    fields=", ".join(sorted(known)),
-                ),
+            yield field_finding(
+                f"{prefix}{name}",
+                "spec.field.unknown",
+                "unknown field {prefix}{field}; known are {fields}",
+                prefix=prefix,
+                field=name,
+                fields=", ".join(sorted(known)),
             )
     for field in fields:
         at = prefix + field.name
         if field.name not in spec:
             if isinstance(field.default, RequiredField) and field.kind is not FieldKind.GROUP:
-                yield FieldFinding(
+                yield field_finding(
+                    at,
+                    "spec.field.required",
+                    "{field} is required: {help}",
                     field=at,
-                    message=Reason(
-                        "spec.field.required",
-                        "{field} is required: {help}",
-                        field=at,
-                        help=field.help,
-                    ),
+                    help=field.help,
                 )
         elif field.kind is FieldKind.GROUP:
             value = spec[field.name]
             if isinstance(value, Mapping):
                 yield from _check_group(field.fields, value, prefix=f"{at}.")
             elif value is not None:
-                yield FieldFinding(
+                yield field_finding(
+                    at,
+                    "spec.field.not_an_object",
+                    "{field} must be an object, got {value}",
                     field=at,
-                    message=Reason(
-                        "spec.field.not_an_object",
-                        "{field} must be an object, got {value}",
-                        field=at,
-                        value=repr(value),
-                    ),
+                    value=repr(value),
                 )
         elif wrong := _value_error(field, spec[field.name], at=at):
             yield FieldFinding(field=at, message=wrong)

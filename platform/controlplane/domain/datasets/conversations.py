@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Parameter, Reason, ReasonedError
 from controlplane.domain.datasets.file_formats import describe_json_type, parse_json
 
 
@@ -27,11 +27,13 @@ _SHAREGPT_ROLES = {
 }
 
 
-class RowRefused(Exception):
-    """The row is not a valid conversation."""
+class RowRefused(ReasonedError):
+    """The row is not a valid conversation; ``column`` is empty if the whole row is at fault."""
 
-    def __init__(self, message: str, *, column: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self, column: str, message: str, template: str = "", /, **params: Parameter
+    ) -> None:
+        super().__init__(message, template, **params)
         self.column = column
 
 
@@ -46,31 +48,26 @@ def require_column(record: Mapping[str, Any], column: str) -> Any:
         return record[column]
     except KeyError:
         raise RowRefused(
-            Reason(
-                "dataset.row.column_missing",
-                "the column is missing; the row has {columns}",
-                columns=format_column_names(record),
-            ),
-            column=column,
+            column,
+            "dataset.row.column_missing",
+            "the column is missing; the row has {columns}",
+            columns=format_column_names(record),
         ) from None
 
 
 def require_text(value: object, column: str) -> str:
     if not isinstance(value, str):
         raise RowRefused(
-            Reason(
-                "dataset.row.not_text",
-                "the value must be text, not {type}",
-                type=describe_json_type(value),
-            ),
-            column=column,
+            column,
+            "dataset.row.not_text",
+            "the value must be text, not {type}",
+            type=describe_json_type(value),
         )
     if not value or value.isspace():
-        raise RowRefused(Reason("dataset.row.empty", "the value must not be empty"), column=column)
+        raise RowRefused(column, "dataset.row.empty", "the value must not be empty")
     if "\0" in value:
         raise RowRefused(
-            Reason("dataset.row.nul_character", "the value must not contain a NUL character"),
-            column=column,
+            column, "dataset.row.nul_character", "the value must not contain a NUL character"
         )
     return value
 
@@ -86,15 +83,13 @@ def parse_conversation(value: object, column: str, *, sharegpt: bool) -> tuple[C
         try:
             value = parse_json(value)
         except ValueError as error:
-            raise RowRefused(str(error), column=column) from None
+            raise RowRefused(column, str(error)) from None
     if not isinstance(value, list):
         raise RowRefused(
-            Reason(
-                "dataset.row.not_a_message_list",
-                "the value must be a list of messages, not {type}",
-                type=describe_json_type(value),
-            ),
-            column=column,
+            column,
+            "dataset.row.not_a_message_list",
+            "the value must be a list of messages, not {type}",
+            type=describe_json_type(value),
         )
     messages: list[ChatMessage] = []
     for place, item in enumerate(value):
@@ -104,12 +99,10 @@ def parse_conversation(value: object, column: str, *, sharegpt: bool) -> tuple[C
     if not messages or messages[-1].role is not MessageRole.ASSISTANT:
         last = str(messages[-1].role) if messages else Reason("value.none", "none")
         raise RowRefused(
-            Reason(
-                "dataset.row.last_message_not_assistant",
-                "the last message must have the role assistant; its role is {last}",
-                last=last,
-            ),
-            column=column,
+            column,
+            "dataset.row.last_message_not_assistant",
+            "the last message must have the role assistant; its role is {last}",
+            last=last,
         )
     return tuple(messages)
 
@@ -118,31 +111,25 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
     role_key, content_key = ("from", "value") if sharegpt else ("role", "content")
     if not isinstance(item, dict):
         raise RowRefused(
-            Reason(
-                "dataset.row.not_an_object",
-                "the message must be an object, not {type}",
-                type=describe_json_type(item),
-            ),
-            column=place,
+            place,
+            "dataset.row.not_an_object",
+            "the message must be an object, not {type}",
+            type=describe_json_type(item),
         )
     for key in (role_key, content_key):
         if key not in item:
             raise RowRefused(
-                Reason(
-                    "dataset.row.message_key_missing",
-                    "the message has no {key}; it has {columns}",
-                    key=key,
-                    columns=format_column_names(item),
-                ),
-                column=place,
+                place,
+                "dataset.row.message_key_missing",
+                "the message has no {key}; it has {columns}",
+                key=key,
+                columns=format_column_names(item),
             )
     if item.get("tool_calls"):
         raise RowRefused(
-            Reason(
-                "dataset.row.tool_calls_unsupported",
-                "the message has tool_calls, which are not supported",
-            ),
-            column=place,
+            place,
+            "dataset.row.tool_calls_unsupported",
+            "the message has tool_calls, which are not supported",
         )
     roles = _SHAREGPT_ROLES if sharegpt else _CHAT_ROLES
     name = item[role_key]
@@ -154,7 +141,7 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
             roles=", ".join(roles),
             role=shorten_value(name),
         )
-        raise RowRefused(message, column=f"{place}.{role_key}")
+        raise RowRefused(f"{place}.{role_key}", message)
     return ChatMessage(role=role, content=require_text(item[content_key], f"{place}.{content_key}"))
 
 
@@ -163,28 +150,22 @@ def _check_role_order(role: MessageRole, before: list[ChatMessage], place: str) 
     if role is MessageRole.SYSTEM:
         if previous is not None:
             raise RowRefused(
-                Reason(
-                    "dataset.row.system_message_not_first",
-                    "a system message must be the first message",
-                ),
-                column=place,
+                place,
+                "dataset.row.system_message_not_first",
+                "a system message must be the first message",
             )
     elif role is MessageRole.USER:
         if previous is MessageRole.USER:
             raise RowRefused(
-                Reason(
-                    "dataset.row.consecutive_user_messages",
-                    "two user messages in a row; expected an assistant message",
-                ),
-                column=place,
+                place,
+                "dataset.row.consecutive_user_messages",
+                "two user messages in a row; expected an assistant message",
             )
     elif previous is not MessageRole.USER:
         raise RowRefused(
-            Reason(
-                "dataset.row.assistant_without_user",
-                "an assistant message must follow a user message",
-            ),
-            column=place,
+            place,
+            "dataset.row.assistant_without_user",
+            "an assistant message must follow a user message",
         )
 
 
@@ -247,12 +228,10 @@ def read_preference(
         chosen, rejected = _read_conversations(record, columns)
     if chosen[-1].content == rejected:
         raise RowRefused(
-            Reason(
-                "dataset.row.rejected_equals_chosen",
-                "the rejected answer equals the chosen answer; a preference requires two "
-                "different answers",
-            ),
-            column=columns.rejected,
+            columns.rejected,
+            "dataset.row.rejected_equals_chosen",
+            "the rejected answer equals the chosen answer; a preference requires two "
+            "different answers",
         )
     return chosen, rejected
 
@@ -274,7 +253,7 @@ def _read_prompted(
                 "the prompt must be text or a list of messages, not {type}",
                 type=describe_json_type(before),
             )
-            raise RowRefused(message, column=place)
+            raise RowRefused(place, message)
         answer = _single_answer(require_column(record, columns.chosen), columns.chosen)
         names = ("from", "value") if _is_sharegpt(before) else ("role", "content")
         before = [*before, dict(zip(names, (MessageRole.ASSISTANT.value, answer), strict=True))]
@@ -289,20 +268,17 @@ def _read_conversations(
         value = require_column(record, column)
         if isinstance(value, str):
             raise RowRefused(
-                Reason(
-                    "dataset.row.prompt_missing", "the row has no prompt; add a column named prompt"
-                ),
-                column=column,
+                column,
+                "dataset.row.prompt_missing",
+                "the row has no prompt; add a column named prompt",
             )
         parsed.append(parse_conversation(value, column, sharegpt=_is_sharegpt(value)))
     chosen, rejected = parsed
     if chosen[:-1] != rejected[:-1]:
         raise RowRefused(
-            Reason(
-                "dataset.row.prompt_mismatch",
-                "the rejected answer belongs to a different prompt than the chosen answer",
-            ),
-            column=columns.rejected,
+            columns.rejected,
+            "dataset.row.prompt_mismatch",
+            "the rejected answer belongs to a different prompt than the chosen answer",
         )
     return chosen, rejected[-1].content
 
@@ -316,12 +292,10 @@ def _single_answer(value: object, column: str) -> str:
     message = parse_message(value, column, sharegpt="from" in value)
     if message.role is not MessageRole.ASSISTANT:
         raise RowRefused(
-            Reason(
-                "dataset.row.answer_not_assistant",
-                "the answer must be a message of the assistant, not of the {role}",
-                role=message.role,
-            ),
-            column=column,
+            column,
+            "dataset.row.answer_not_assistant",
+            "the answer must be a message of the assistant, not of the {role}",
+            role=message.role,
         )
     return message.content
 

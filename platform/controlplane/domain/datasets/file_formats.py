@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Parameter, Reason, ReasonedError
 from controlplane.domain.common.resources import KIB, format_bytes
 from controlplane.domain.datasets.validation import FileLimits, FileProblemLog
 
@@ -68,18 +68,16 @@ class FileFormat(StrEnum):
     CSV = "csv"
 
 
-class TextDecodingFailed(Exception):
+class TextDecodingFailed(ReasonedError):
     """The bytes cannot be decoded as text from this line on."""
 
-    def __init__(self, message: str, *, line: int) -> None:
-        super().__init__(message)
+    def __init__(self, line: int, code: str, template: str, /, **params: Parameter) -> None:
+        super().__init__(code, template, **params)
         self.line = line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedFile:
-    """An opened file."""
-
     format: FileFormat
     #: (line number from 1, text with its line feed). Raises :class:`TextDecodingFailed`.
     lines: Iterator[tuple[int, str]]
@@ -213,14 +211,14 @@ def _transcode_to_utf8(chunks: Iterable[bytes], encoding: str, *, start: int) ->
         except UnicodeDecodeError as error:
             at = offset + len(chunk) - len(error.object) + error.start
             line += error.object[: error.start].decode(encoding, "ignore").count("\n")
-            message = Reason(
+            raise TextDecodingFailed(
+                line,
                 "dataset.file.invalid_byte",
                 "byte {position} of the file is not {encoding}: {error}",
                 position=f"{at:,}",
                 encoding=encoding.upper(),
                 error=error.reason,
-            )
-            raise TextDecodingFailed(message, line=line) from None
+            ) from None
         offset += len(chunk)
         line += text.count("\n")
         if text:
@@ -254,22 +252,18 @@ def _split_lines(chunks: Iterable[bytes], *, longest: int, start: int) -> Iterat
 def _decode_line(line: bytes, *, number: int, offset: int, longest: int) -> str:
     if len(line) > longest:
         raise TextDecodingFailed(
-            Reason(
-                "dataset.file.line_too_long",
-                "the line is longer than {limit}",
-                limit=format_bytes(longest),
-            ),
-            line=number,
+            number,
+            "dataset.file.line_too_long",
+            "the line is longer than {limit}",
+            limit=format_bytes(longest),
         )
     if 0 in line:
         at = offset + line.index(0)
         raise TextDecodingFailed(
-            Reason(
-                "dataset.file.nul_byte",
-                "byte {position} of the file is NUL, which is not allowed in text",
-                position=f"{at:,}",
-            ),
-            line=number,
+            number,
+            "dataset.file.nul_byte",
+            "byte {position} of the file is NUL, which is not allowed in text",
+            position=f"{at:,}",
         )
     try:
         return line.decode()
@@ -277,23 +271,23 @@ def _decode_line(line: bytes, *, number: int, offset: int, longest: int) -> str:
         at = offset + error.start
         value = f"0x{line[error.start]:02x}"
         if _is_gb18030(line):
-            message = Reason(
+            raise TextDecodingFailed(
+                number,
                 "dataset.file.gb18030",
                 "byte {position} of the file ({value}) is not UTF-8: {error}; the file looks like "
                 "GB18030 (GBK): save it as UTF-8",
                 position=f"{at:,}",
                 value=value,
                 error=error.reason,
-            )
-        else:
-            message = Reason(
-                "dataset.file.not_utf8",
-                "byte {position} of the file ({value}) is not UTF-8: {error}",
-                position=f"{at:,}",
-                value=value,
-                error=error.reason,
-            )
-        raise TextDecodingFailed(message, line=number) from None
+            ) from None
+        raise TextDecodingFailed(
+            number,
+            "dataset.file.not_utf8",
+            "byte {position} of the file ({value}) is not UTF-8: {error}",
+            position=f"{at:,}",
+            value=value,
+            error=error.reason,
+        ) from None
 
 
 def _is_gb18030(line: bytes) -> bool:
@@ -526,12 +520,12 @@ class _CsvLines:
         self.line, text = next(self._lines)
         self._consumed += len(text)
         if self._consumed > self._limit:
-            message = Reason(
+            raise TextDecodingFailed(
+                self.line,
                 "dataset.row.csv_record_too_long",
                 "the record is longer than {limit}; check for an unclosed quotation mark",
                 limit=format_bytes(self._limit),
             )
-            raise TextDecodingFailed(message, line=self.line)
         return text
 
 

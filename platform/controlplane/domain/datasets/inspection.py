@@ -379,10 +379,9 @@ def canonical_line(messages: Sequence[ChatMessage], *, rejected: str = "") -> by
         return (_ENCODER.encode(row) + "\n").encode()
     except UnicodeEncodeError:
         raise RowRefused(
-            Reason(
-                "dataset.row.unpaired_surrogate",
-                "the value contains an unpaired surrogate (\\ud800 to \\udfff)",
-            )
+            "",
+            "dataset.row.unpaired_surrogate",
+            "the value contains an unpaired surrogate (\\ud800 to \\udfff)",
         ) from None
 
 

@@ -129,12 +129,11 @@ def detect_layout(found: Collection[str], mapping: ColumnMapping | None) -> RowL
     if "text" in found:
         return RowLayout(schema=Schema.TEXT, columns=ColumnMapping(text="text", split=split))
     raise RowRefused(
-        Reason(
-            "dataset.row.unknown_columns",
-            "the file has {columns}; expected {expected}",
-            columns=format_column_names(found),
-            expected=EXPECTED,
-        )
+        "",
+        "dataset.row.unknown_columns",
+        "the file has {columns}; expected {expected}",
+        columns=format_column_names(found),
+        expected=EXPECTED,
     )
 
 
@@ -186,11 +185,9 @@ def read_row_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None
     if not column:
         if not layout.mapped and "split" in record:
             raise RowRefused(
-                Reason(
-                    "dataset.row.unexpected_split",
-                    "the row has a split, but the first row has none",
-                ),
-                column="split",
+                "split",
+                "dataset.row.unexpected_split",
+                "the row has a split, but the first row has none",
             )
         return None
     value = require_column(record, column)
@@ -201,7 +198,7 @@ def read_row_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None
             "the split must be train, validation or test, not {value}",
             value=shorten_value(value),
         )
-        raise RowRefused(message, column=column)
+        raise RowRefused(column, message)
     return split
 
 
@@ -239,20 +236,18 @@ def _layout_of_mapping(found: Collection[str], mapping: ColumnMapping) -> RowLay
         wrong = any(parts[:-1]) if mapping.messages else not all(parts[:2])
     if wrong:
         raise RowRefused(
-            Reason(
-                "dataset.mapping.conflicting_columns",
-                "map either instruction and output, or only messages, or only text",
-            )
+            "",
+            "dataset.mapping.conflicting_columns",
+            "map either instruction and output, or only messages, or only text",
         )
     missing = [name for name in mapping.column_names() if name not in found]
     if missing:
         raise RowRefused(
-            Reason(
-                "dataset.mapping.columns_missing",
-                "the file has {columns}; not found: {missing}",
-                columns=format_column_names(found),
-                missing=", ".join(missing),
-            )
+            "",
+            "dataset.mapping.columns_missing",
+            "the file has {columns}; not found: {missing}",
+            columns=format_column_names(found),
+            missing=", ".join(missing),
         )
     return RowLayout(schema=_schema_of_mapping(mapping), columns=mapping, mapped=True)
 

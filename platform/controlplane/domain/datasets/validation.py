@@ -25,8 +25,6 @@ class FileLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileProblem:
-    """One problem of a file."""
-
     #: Counted from 1: the line of JSON Lines, the row of a CSV file as a spreadsheet shows it (its
     #: header is row 1), the element of a JSON array. None where the whole file is meant.
     row: int | None = None

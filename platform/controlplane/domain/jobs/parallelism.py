@@ -20,7 +20,7 @@ from typing import Any
 from controlplane.domain.architectures import Architecture
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 
 MOST_CARDS = 65_536
 #: Serving engines pad the vocabulary to a multiple of this (vLLM's ``DEFAULT_VOCAB_PADDING_SIZE``).
@@ -121,14 +121,12 @@ def check_card_count(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
     node = chip.cards_per_node
     if cards < 1 or cards > MOST_CARDS:
         return (
-            FieldFinding(
-                field="cards",
-                message=Reason(
-                    "parallelism.cards.out_of_range",
-                    "cards must be 1 to {limit}, got {cards}",
-                    limit=MOST_CARDS,
-                    cards=cards,
-                ),
+            field_finding(
+                "cards",
+                "parallelism.cards.out_of_range",
+                "cards must be 1 to {limit}, got {cards}",
+                limit=MOST_CARDS,
+                cards=cards,
             ),
         )
     on_node = cards
@@ -138,17 +136,15 @@ def check_card_count(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
                 str(each) for each in (cards - cards % node, -(-cards // node) * node)
             )
             return (
-                FieldFinding(
-                    field="cards",
-                    message=Reason(
-                        "parallelism.cards.not_whole_nodes",
-                        "cards of {chip} on several nodes must be a multiple of {node_cards}, "
-                        "the cards of a node, got {cards}; valid values: {valid}",
-                        chip=chip.label,
-                        node_cards=node,
-                        cards=cards,
-                        valid=right,
-                    ),
+                field_finding(
+                    "cards",
+                    "parallelism.cards.not_whole_nodes",
+                    "cards of {chip} on several nodes must be a multiple of {node_cards}, "
+                    "the cards of a node, got {cards}; valid values: {valid}",
+                    chip=chip.label,
+                    node_cards=node,
+                    cards=cards,
+                    valid=right,
                 ),
             )
         on_node = node
@@ -156,28 +152,24 @@ def check_card_count(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
     if legal and on_node not in legal:
         sizes = ", ".join(str(each) for each in legal)
         return (
-            FieldFinding(
-                field="cards",
-                message=Reason(
-                    "parallelism.cards.unsupported_size",
-                    "{chip} supports requests of {sizes} cards on a node, got {cards}",
-                    chip=chip.label,
-                    sizes=sizes,
-                    cards=on_node,
-                ),
+            field_finding(
+                "cards",
+                "parallelism.cards.unsupported_size",
+                "{chip} supports requests of {sizes} cards on a node, got {cards}",
+                chip=chip.label,
+                sizes=sizes,
+                cards=on_node,
             ),
         )
     if on_node > 1 and on_node % max(1, chip.aligned_to):
         return (
-            FieldFinding(
-                field="cards",
-                message=Reason(
-                    "parallelism.cards.not_aligned",
-                    "{chip} supports requests of 1 card or a multiple of {multiple}, got {cards}",
-                    chip=chip.label,
-                    multiple=chip.aligned_to,
-                    cards=on_node,
-                ),
+            field_finding(
+                "cards",
+                "parallelism.cards.not_aligned",
+                "{chip} supports requests of 1 card or a multiple of {multiple}, got {cards}",
+                chip=chip.label,
+                multiple=chip.aligned_to,
+                cards=on_node,
             ),
         )
     return ()
@@ -257,24 +249,20 @@ def _check_parallel_degrees(plan: ParallelPlan) -> Iterator[FieldFinding]:
     for name in ("tensor", "pipeline", "data", "context", "expert"):
         value = getattr(plan, name)
         if not 1 <= value <= MOST_CARDS:
-            yield FieldFinding(
-                field=f"parallel.{name}",
-                message=Reason(
-                    "parallelism.value.out_of_range",
-                    "parallel.{name} must be 1 to {limit}, got {value}",
-                    name=name,
-                    limit=MOST_CARDS,
-                    value=value,
-                ),
+            yield field_finding(
+                f"parallel.{name}",
+                "parallelism.value.out_of_range",
+                "parallel.{name} must be 1 to {limit}, got {value}",
+                name=name,
+                limit=MOST_CARDS,
+                value=value,
             )
     if not 0 <= plan.zero_stage <= 3:
-        yield FieldFinding(
-            field="parallel.zero_stage",
-            message=Reason(
-                "parallelism.zero_stage.out_of_range",
-                "parallel.zero_stage must be 0 to 3, got {value}",
-                value=plan.zero_stage,
-            ),
+        yield field_finding(
+            "parallel.zero_stage",
+            "parallelism.zero_stage.out_of_range",
+            "parallel.zero_stage must be 0 to 3, got {value}",
+            value=plan.zero_stage,
         )
 
 
@@ -294,41 +282,34 @@ def _check_degree_product(plan: ParallelPlan, *, cards: int) -> Iterator[FieldFi
                 product=others,
                 cards=cards,
             )
-        yield FieldFinding(
-            field="parallel",
-            message=Reason(
-                "parallelism.product.mismatch",
-                "tensor {tensor} × pipeline {pipeline} × context {context} × data {data} "
-                "is {product}, but the number of cards is {cards}; {remedy}",
-                tensor=plan.tensor,
-                pipeline=plan.pipeline,
-                context=plan.context,
-                data=plan.data,
-                product=plan.cards,
-                cards=cards,
-                remedy=remedy,
-            ),
+        yield field_finding(
+            "parallel",
+            "parallelism.product.mismatch",
+            "tensor {tensor} × pipeline {pipeline} × context {context} × data {data} "
+            "is {product}, but the number of cards is {cards}; {remedy}",
+            tensor=plan.tensor,
+            pipeline=plan.pipeline,
+            context=plan.context,
+            data=plan.data,
+            product=plan.cards,
+            cards=cards,
+            remedy=remedy,
         )
     if plan.copies % plan.expert:
-        yield FieldFinding(
-            field="parallel.expert",
-            message=Reason(
-                "parallelism.expert.not_a_divisor_of_copies",
-                "parallel.expert must divide data × context, which is {copies}, got {expert}",
-                copies=plan.copies,
-                expert=plan.expert,
-            ),
+        yield field_finding(
+            "parallel.expert",
+            "parallelism.expert.not_a_divisor_of_copies",
+            "parallel.expert must divide data × context, which is {copies}, got {expert}",
+            copies=plan.copies,
+            expert=plan.expert,
         )
     if plan.zero_stage >= 2 and plan.pipeline > 1:
-        yield FieldFinding(
-            field="parallel.zero_stage",
-            message=Reason(
-                "parallelism.zero_stage.pipeline_conflict",
-                "parallel.zero_stage must be 0 or 1 with {pipeline} pipeline stages, got "
-                "{zero_stage}",
-                pipeline=plan.pipeline,
-                zero_stage=plan.zero_stage,
-            ),
+        yield field_finding(
+            "parallel.zero_stage",
+            "parallelism.zero_stage.pipeline_conflict",
+            "parallel.zero_stage must be 0 or 1 with {pipeline} pipeline stages, got {zero_stage}",
+            pipeline=plan.pipeline,
+            zero_stage=plan.zero_stage,
         )
 
 
@@ -336,90 +317,75 @@ def _check_divisibility(
     plan: ParallelPlan, architecture: Architecture, *, serves: bool
 ) -> Iterator[FieldFinding]:
     if architecture.heads % plan.tensor:
-        yield FieldFinding(
-            field="parallel.tensor",
-            message=Reason(
-                "parallelism.tensor.not_a_divisor_of_heads",
-                "parallel.tensor must divide the {heads} heads, got {tensor}; valid "
-                "values: {valid}",
-                heads=architecture.heads,
-                tensor=plan.tensor,
-                valid=_join_numbers(_divisors(architecture.heads)),
-            ),
+        yield field_finding(
+            "parallel.tensor",
+            "parallelism.tensor.not_a_divisor_of_heads",
+            "parallel.tensor must divide the {heads} heads, got {tensor}; valid values: {valid}",
+            heads=architecture.heads,
+            tensor=plan.tensor,
+            valid=_join_numbers(_divisors(architecture.heads)),
         )
     elif architecture.latent is None and (
         architecture.kv_heads % plan.tensor and plan.tensor % architecture.kv_heads
     ):
-        yield FieldFinding(
-            field="parallel.tensor",
-            message=Reason(
-                "parallelism.tensor.kv_heads_mismatch",
-                "parallel.tensor must divide the {kv_heads} KV heads or be a multiple of "
-                "them, got {tensor}",
-                kv_heads=architecture.kv_heads,
-                tensor=plan.tensor,
-            ),
+        yield field_finding(
+            "parallel.tensor",
+            "parallelism.tensor.kv_heads_mismatch",
+            "parallel.tensor must divide the {kv_heads} KV heads or be a multiple of "
+            "them, got {tensor}",
+            kv_heads=architecture.kv_heads,
+            tensor=plan.tensor,
         )
     if plan.pipeline > architecture.layers:
-        yield FieldFinding(
-            field="parallel.pipeline",
-            message=Reason(
-                "parallelism.pipeline.too_large",
-                "parallel.pipeline must be at most the number of layers, {layers}, got {pipeline}",
-                layers=architecture.layers,
-                pipeline=plan.pipeline,
-            ),
+        yield field_finding(
+            "parallel.pipeline",
+            "parallelism.pipeline.too_large",
+            "parallel.pipeline must be at most the number of layers, {layers}, got {pipeline}",
+            layers=architecture.layers,
+            pipeline=plan.pipeline,
         )
     elif architecture.layers % plan.pipeline and not serves:
-        yield FieldFinding(
-            field="parallel.pipeline",
-            message=Reason(
-                "parallelism.pipeline.not_a_divisor_of_layers",
-                "parallel.pipeline must divide the {layers} layers, got {pipeline}; "
-                "valid values: {valid}",
-                layers=architecture.layers,
-                pipeline=plan.pipeline,
-                valid=_join_numbers(_divisors(architecture.layers)),
-            ),
+        yield field_finding(
+            "parallel.pipeline",
+            "parallelism.pipeline.not_a_divisor_of_layers",
+            "parallel.pipeline must divide the {layers} layers, got {pipeline}; "
+            "valid values: {valid}",
+            layers=architecture.layers,
+            pipeline=plan.pipeline,
+            valid=_join_numbers(_divisors(architecture.layers)),
         )
     experts = architecture.experts.count if architecture.experts else 0
     if plan.expert > 1 and not experts:
-        yield FieldFinding(
-            field="parallel.expert",
-            message=Reason(
-                "parallelism.expert.dense_model",
-                "parallel.expert must be 1: {architecture} has no experts, got {expert}",
-                architecture=architecture.name,
-                expert=plan.expert,
-            ),
+        yield field_finding(
+            "parallel.expert",
+            "parallelism.expert.dense_model",
+            "parallel.expert must be 1: {architecture} has no experts, got {expert}",
+            architecture=architecture.name,
+            expert=plan.expert,
         )
     elif experts and experts % plan.expert:
-        yield FieldFinding(
-            field="parallel.expert",
-            message=Reason(
-                "parallelism.expert.not_a_divisor_of_experts",
-                "parallel.expert must divide the {experts} experts, got {expert}; valid "
-                "values: {valid}",
-                experts=experts,
-                expert=plan.expert,
-                valid=_join_numbers(_divisors(experts)),
-            ),
+        yield field_finding(
+            "parallel.expert",
+            "parallelism.expert.not_a_divisor_of_experts",
+            "parallel.expert must divide the {experts} experts, got {expert}; valid "
+            "values: {valid}",
+            experts=experts,
+            expert=plan.expert,
+            valid=_join_numbers(_divisors(experts)),
         )
 
 
 def _check_tensor_within_ring(plan: ParallelPlan, *, chip: Chip) -> Iterator[FieldFinding]:
     ring = ring_size(chip)
     if ring and plan.tensor > ring:
-        yield FieldFinding(
-            field="parallel.tensor",
-            message=Reason(
-                "parallelism.tensor.interconnect_exceeded",
-                "parallel.tensor must be at most {limit}, the number of cards of {chip} "
-                "with a direct link, got {tensor}",
-                limit=ring,
-                chip=chip.label,
-                tensor=plan.tensor,
-            ),
+        yield field_finding(
+            "parallel.tensor",
+            "parallelism.tensor.interconnect_exceeded",
+            "parallel.tensor must be at most {limit}, the number of cards of {chip} "
+            "with a direct link, got {tensor}",
+            limit=ring,
+            chip=chip.label,
+            tensor=plan.tensor,
         )
 
 

@@ -27,9 +27,9 @@ from typing import Any, Final, Self
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import (
     FieldFinding,
-    FieldKind,
-    SpecField,
     check_fields,
+    choices_field,
+    integer_field,
     with_defaults,
 )
 
@@ -62,41 +62,34 @@ INFRASTRUCTURE: Final = (
 )
 
 FIELDS: Final = (
-    SpecField(
-        name="max_retries",
-        label="Max retries",
-        help="Maximum number of automatic retries before the job fails; 0 disables them.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "max_retries",
+        "Max retries",
+        "Maximum number of automatic retries before the job fails; 0 disables them.",
         default=3,
-        least=0,
-        most=20,
+        within=(0, 20),
     ),
-    SpecField(
-        name="backoff_seconds",
-        label="Initial back-off (s)",
-        help="Seconds before the first retry; the back-off doubles with each further retry.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "backoff_seconds",
+        "Initial back-off (s)",
+        "Seconds before the first retry; the back-off doubles with each further retry.",
         default=10,
-        least=0,
-        most=3600,
+        within=(0, 3600),
     ),
-    SpecField(
-        name="max_backoff_seconds",
-        label="Max back-off (s)",
-        help="Maximum number of seconds before a retry.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "max_backoff_seconds",
+        "Max back-off (s)",
+        "Maximum number of seconds before a retry.",
         default=360,
-        least=0,
-        most=86_400,
+        within=(0, 86_400),
     ),
-    SpecField(
-        name="retry_on",
-        label="Retry on",
-        help="Causes of failure that start a retry. killed: a signal terminated the process. hardware_error: the "
+    choices_field(
+        "retry_on",
+        "Retry on",
+        "Causes of failure that start a retry. killed: a signal terminated the process. hardware_error: the "
         "log shows a hardware error. environment_error: the image, the environment or the inputs could not "
         "be prepared. user_error: the exit code is not 0. Out of memory, a full disk and the time limit "
         "never start a retry.",
-        kind=FieldKind.CHOICES,
         default=[cause.value for cause in INFRASTRUCTURE],
         choices=tuple(cause.value for cause in RetryCause),
     ),
@@ -128,8 +121,6 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledRetry:
-    """One automatic retry."""
-
     #: From 1 up to ``max_retries``.
     number: int
     cause: RetryCause

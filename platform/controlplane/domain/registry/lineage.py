@@ -20,12 +20,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 
 ORDERING_PASSES = 8
 
 
-class LineageCycle(ValueError):
+class LineageCycle(ReasonedError, ValueError):
     """The graph has a cycle."""
 
 
@@ -105,9 +105,7 @@ def assign_layers(nodes: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]
     if len(ready) < len(nodes):
         stuck = sorted(node for node in nodes if waiting[node])
         raise LineageCycle(
-            Reason(
-                "lineage.graph.cycle", "the lineage has a cycle: {items}", items=", ".join(stuck)
-            )
+            "lineage.graph.cycle", "the lineage has a cycle: {items}", items=", ".join(stuck)
         )
     return layer
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import ModelRefused, check_files
 
@@ -36,7 +36,7 @@ MAX_FILE_SIZE = 1 << 40
 _MAX_PATH_LENGTH = 300
 
 
-class HubImportRefused(Exception):
+class HubImportRefused(ReasonedError):
     """The repository cannot be imported; the message says why."""
 
 
@@ -81,19 +81,15 @@ def check_repository(repository: str, *, revision: str) -> None:
     """:raises HubImportRefused: unless repository and revision have the hubs' syntax."""
     if not _REPOSITORY.fullmatch(repository) or ".." in repository:
         raise HubImportRefused(
-            Reason(
-                "model_import.repository.invalid",
-                "a repository must be owner/name, for example Qwen/Qwen3-8B; got {repository}",
-                repository=repr(repository[:200]),
-            )
+            "model_import.repository.invalid",
+            "a repository must be owner/name, for example Qwen/Qwen3-8B; got {repository}",
+            repository=repr(repository[:200]),
         )
     if not _REVISION.fullmatch(revision) or ".." in revision:
         raise HubImportRefused(
-            Reason(
-                "model_import.revision.invalid",
-                "a revision must be a branch, a tag or a commit; got {revision}",
-                revision=repr(revision[:200]),
-            )
+            "model_import.revision.invalid",
+            "a revision must be a branch, a tag or a commit; got {revision}",
+            revision=repr(revision[:200]),
         )
 
 
@@ -111,12 +107,10 @@ def importable_files(listing: RepositoryListing) -> RepositoryListing:
         check_file(file)
     if len(files) > MAX_FILES:
         raise HubImportRefused(
-            Reason(
-                "model_import.files.too_many",
-                "the repository has {count} files; at most {limit} are allowed",
-                count=len(files),
-                limit=MAX_FILES,
-            )
+            "model_import.files.too_many",
+            "the repository has {count} files; at most {limit} are allowed",
+            count=len(files),
+            limit=MAX_FILES,
         )
     return RepositoryListing(commit=listing.commit, files=files)
 
@@ -133,30 +127,24 @@ def check_file(file: HubFile) -> None:
         or file.path.startswith(".")
     ):
         raise HubImportRefused(
-            Reason(
-                "model_import.file.invalid_name",
-                "the repository has a file named {file}, which is not a valid file name",
-                file=repr(file.path[:80]),
-            )
+            "model_import.file.invalid_name",
+            "the repository has a file named {file}, which is not a valid file name",
+            file=repr(file.path[:80]),
         )
     if not 0 <= file.size <= MAX_FILE_SIZE:
         raise HubImportRefused(
-            Reason(
-                "model_import.file.too_large",
-                "{file} has {size} bytes according to the hub; at most {limit} are allowed",
-                file=file.path,
-                size=file.size,
-                limit=format_bytes(MAX_FILE_SIZE),
-            )
+            "model_import.file.too_large",
+            "{file} has {size} bytes according to the hub; at most {limit} are allowed",
+            file=file.path,
+            size=file.size,
+            limit=format_bytes(MAX_FILE_SIZE),
         )
     known = _SHA256.fullmatch(file.sha256) or _SHA1.fullmatch(file.git_sha1)
     if not known:
         raise HubImportRefused(
-            Reason(
-                "model_import.file.digest_missing",
-                "the hub provides no digest of {file}, so a damaged copy could not be detected",
-                file=file.path,
-            )
+            "model_import.file.digest_missing",
+            "the hub provides no digest of {file}, so a damaged copy could not be detected",
+            file=file.path,
         )
 
 
@@ -184,14 +172,12 @@ class DigestVerifier:
         expected = self._file.sha256 or self._file.git_sha1
         if self._size != self._file.size or self._digest.hexdigest() != expected:
             raise HubImportRefused(
-                Reason(
-                    "model_import.file.digest_mismatch",
-                    "{file} is damaged: its digest is {digest}, but the hub reports "
-                    "{expected}; retry to download it again",
-                    file=self._file.path,
-                    digest=self._digest.hexdigest(),
-                    expected=expected,
-                )
+                "model_import.file.digest_mismatch",
+                "{file} is damaged: its digest is {digest}, but the hub reports "
+                "{expected}; retry to download it again",
+                file=self._file.path,
+                digest=self._digest.hexdigest(),
+                expected=expected,
             )
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.domain.common.state_machine import StateMachine
 
 
@@ -64,7 +64,7 @@ MODEL = StateMachine(
 )
 
 
-class ModelRefused(Exception):
+class ModelRefused(ReasonedError):
     """The files are not a model that can be registered; the message says why."""
 
 
@@ -150,36 +150,30 @@ def parse_model_config(config: Any, *, path: str = CONFIG_FILE) -> ModelConfig:
         return _parse_pipeline_index(config)
     if not isinstance(config, Mapping):
         raise ModelRefused(
-            Reason("model_version.config.not_an_object", "config.json must be a JSON object")
+            "model_version.config.not_an_object", "config.json must be a JSON object"
         )
     architectures = config.get("architectures")
     if not isinstance(architectures, list) or not architectures:
         raise ModelRefused(
-            Reason(
-                "model_version.config.architecture_missing",
-                'config.json must name the architecture, for example "architectures": '
-                '["Qwen2ForCausalLM"]',
-            )
+            "model_version.config.architecture_missing",
+            'config.json must name the architecture, for example "architectures": '
+            '["Qwen2ForCausalLM"]',
         )
     kind = config.get("model_type")
     if config.get("auto_map") and not (isinstance(kind, str) and kind in NATIVE_MODEL_TYPES):
         raise ModelRefused(
-            Reason(
-                "model_version.config.custom_code",
-                "config.json requires custom code (auto_map), and no engine supports its "
-                "model_type {model_type} without it",
-                model_type=repr(str(kind)[:MAX_ARCHITECTURE_LENGTH]),
-            )
+            "model_version.config.custom_code",
+            "config.json requires custom code (auto_map), and no engine supports its "
+            "model_type {model_type} without it",
+            model_type=repr(str(kind)[:MAX_ARCHITECTURE_LENGTH]),
         )
     architecture = architectures[0]
     if not isinstance(architecture, str) or not _is_printable_name(architecture):
         raise ModelRefused(
-            Reason(
-                "model_version.architecture.too_long",
-                "the architecture must be a name of at most {limit} characters, got {architecture}",
-                limit=MAX_ARCHITECTURE_LENGTH,
-                architecture=repr(str(architecture)[:MAX_ARCHITECTURE_LENGTH]),
-            )
+            "model_version.architecture.too_long",
+            "the architecture must be a name of at most {limit} characters, got {architecture}",
+            limit=MAX_ARCHITECTURE_LENGTH,
+            architecture=repr(str(architecture)[:MAX_ARCHITECTURE_LENGTH]),
         )
     scheme, written = _parse_quantization(config)
     return ModelConfig(
@@ -196,11 +190,9 @@ def _parse_pipeline_index(index: Any) -> ModelConfig:
     name = index.get("_class_name") if isinstance(index, Mapping) else None
     if not isinstance(name, str) or not _is_printable_name(name):
         raise ModelRefused(
-            Reason(
-                "model_version.pipeline.class_missing",
-                "model_index.json must name a pipeline of diffusers as its _class_name, got {value}",
-                value=repr(str(name)[:MAX_ARCHITECTURE_LENGTH]),
-            )
+            "model_version.pipeline.class_missing",
+            "model_index.json must name a pipeline of diffusers as its _class_name, got {value}",
+            value=repr(str(name)[:MAX_ARCHITECTURE_LENGTH]),
         )
     return ModelConfig(architecture=name, context_length=0, raw=dict(index))
 
@@ -214,11 +206,9 @@ def check_tokenizer(config: Any) -> None:
     """:raises ModelRefused: if ``tokenizer_config.json`` requires remote code."""
     if isinstance(config, Mapping) and config.get("auto_map"):
         raise ModelRefused(
-            Reason(
-                "model_version.tokenizer.custom_code",
-                "tokenizer_config.json requires custom code (auto_map), which is not run "
-                "here; publish the tokenizer as a tokenizer.json and remove auto_map",
-            )
+            "model_version.tokenizer.custom_code",
+            "tokenizer_config.json requires custom code (auto_map), which is not run "
+            "here; publish the tokenizer as a tokenizer.json and remove auto_map",
         )
 
 
@@ -238,12 +228,10 @@ def _parse_quantization(config: Mapping[str, Any]) -> tuple[str, str]:
     method = _normalise_scheme(given.get("quant_method"))
     if not method:
         raise ModelRefused(
-            Reason(
-                "model_version.quantization.method_missing",
-                "quantization_config must name its quant_method, for example "
-                '"compressed-tensors", got {method}',
-                method=repr(str(given.get("quant_method"))[:_MAX_SCHEME_LENGTH]),
-            )
+            "model_version.quantization.method_missing",
+            "quantization_config must name its quant_method, for example "
+            '"compressed-tensors", got {method}',
+            method=repr(str(given.get("quant_method"))[:_MAX_SCHEME_LENGTH]),
         )
     groups = given.get("config_groups")
     first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
@@ -349,13 +337,11 @@ def _context_length(config: Mapping[str, Any]) -> int:
             continue
         if not 0 <= length <= MAX_CONTEXT_LENGTH:
             raise ModelRefused(
-                Reason(
-                    "model_version.context.out_of_range",
-                    "{field} must be 0 to {limit}, got {value}",
-                    field=name,
-                    limit=MAX_CONTEXT_LENGTH,
-                    value=length,
-                )
+                "model_version.context.out_of_range",
+                "{field} must be 0 to {limit}, got {value}",
+                field=name,
+                limit=MAX_CONTEXT_LENGTH,
+                value=length,
             )
         return length
     return 0
@@ -370,10 +356,8 @@ def config_path(names: Collection[str]) -> str:
         if name in names:
             return name
     raise ModelRefused(
-        Reason(
-            "model_version.config.missing",
-            "there is no config.json in the folder, and no model_index.json of a diffusers pipeline",
-        )
+        "model_version.config.missing",
+        "there is no config.json in the folder, and no model_index.json of a diffusers pipeline",
     )
 
 
@@ -391,17 +375,13 @@ def check_files(names: Collection[str]) -> None:
         unsafe = sorted(name for name in names if name.endswith(UNSAFE_SUFFIXES))
         if unsafe:
             raise ModelRefused(
-                Reason(
-                    "model_version.weights.unsafe_format",
-                    "there are no .safetensors weights in the folder; {file} can run code when it is "
-                    "loaded: convert it to .safetensors",
-                    file=unsafe[0],
-                )
+                "model_version.weights.unsafe_format",
+                "there are no .safetensors weights in the folder; {file} can run code when it is "
+                "loaded: convert it to .safetensors",
+                file=unsafe[0],
             )
         raise ModelRefused(
-            Reason(
-                "model_version.weights.missing", "there are no .safetensors weights in the folder"
-            )
+            "model_version.weights.missing", "there are no .safetensors weights in the folder"
         )
 
 
@@ -418,22 +398,18 @@ def count_safetensors_parameters(headers: Mapping[str, Any]) -> int:
         for extent in tensor["shape"]:
             if not isinstance(extent, int) or not 0 <= extent <= MAX_PARAMETERS:
                 raise ModelRefused(
-                    Reason(
-                        "model_version.tensor.invalid_shape",
-                        "tensor {tensor} has the invalid dimension {dimension}",
-                        tensor=repr(name),
-                        dimension=repr(extent),
-                    )
+                    "model_version.tensor.invalid_shape",
+                    "tensor {tensor} has the invalid dimension {dimension}",
+                    tensor=repr(name),
+                    dimension=repr(extent),
                 )
             size *= extent
         total += size
         if total > MAX_PARAMETERS:
             raise ModelRefused(
-                Reason(
-                    "model_version.parameters.too_many",
-                    "tensor {tensor} brings the total above {limit} parameters",
-                    tensor=repr(name),
-                    limit=MAX_PARAMETERS,
-                )
+                "model_version.parameters.too_many",
+                "tensor {tensor} brings the total above {limit} parameters",
+                tensor=repr(name),
+                limit=MAX_PARAMETERS,
             )
     return total

@@ -10,7 +10,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from controlplane.domain.common.spec_fields import FieldKind, SpecField, fields_named
+from controlplane.domain.common.spec_fields import (
+    choice_field,
+    choices_field,
+    fields_named,
+    group_field,
+    integer_field,
+    number_field,
+    text_field,
+    texts_field,
+)
 from controlplane.domain.datasets.schemas import Schema
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.specs.training import LARGEST_SEED
@@ -22,57 +31,33 @@ _LONGEST_EXACT = 200
 _LABELLED = re.compile(r"(?:.*?_[0-9A-Za-z][0-9A-Za-z-]*(?:[,，]|$))+", re.DOTALL)
 
 EVALUATE = (
-    SpecField(
-        name="metrics",
-        label="Metrics",
-        help="Metrics to compute.",
-        kind=FieldKind.CHOICES,
-        default=["exact_match"],
-        choices=METRICS,
+    choices_field(
+        "metrics", "Metrics", "Metrics to compute.", default=["exact_match"], choices=METRICS
     ),
-    SpecField(
-        name="split",
-        label="Dataset split",
-        help="Dataset split to evaluate.",
-        kind=FieldKind.TEXT,
-        default="test",
-    ),
-    SpecField(
-        name="limit",
-        label="Max examples",
-        help="Maximum number of examples, from the start of the split. Empty: all.",
-        kind=FieldKind.INTEGER,
+    text_field("split", "Dataset split", "Dataset split to evaluate.", default="test"),
+    integer_field(
+        "limit",
+        "Max examples",
+        "Maximum number of examples, from the start of the split. Empty: all.",
         default=None,
-        optional=True,
-        least=1,
-        most=10_000_000,
+        within=(1, 10_000_000),
     ),
-    SpecField(
-        name="max_new_tokens",
-        label="Max answer length",
-        help="Maximum number of tokens per answer.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "max_new_tokens",
+        "Max answer length",
+        "Maximum number of tokens per answer.",
         default=128,
-        least=1,
-        most=131_072,
+        within=(1, 131_072),
     ),
-    SpecField(
-        name="batch_size",
-        label="Batch size",
-        help="Prompts per batch on the card.",
-        kind=FieldKind.INTEGER,
-        default=32,
-        least=1,
-        most=4096,
+    integer_field(
+        "batch_size", "Batch size", "Prompts per batch on the card.", default=32, within=(1, 4096)
     ),
-    SpecField(
-        name="seed",
-        label="Seed",
-        help="Random seed; answers are decoded greedily.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "seed",
+        "Seed",
+        "Random seed; answers are decoded greedily.",
         default=42,
-        least=0,
-        most=LARGEST_SEED,
+        within=(0, LARGEST_SEED),
     ),
 )
 
@@ -99,25 +84,21 @@ def recommended_metrics(schema: str, answers: Sequence[str], *, median: float) -
 SCHEMES = ("w8a8-smoothquant", "w4a16-awq", "fp8-dynamic")
 
 _TOLERANCE = (
-    SpecField(
-        name="perplexity_increase",
-        label="Perplexity",
-        help="Maximum relative increase; 0.05 is 5 percent. Empty: no limit.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "perplexity_increase",
+        "Perplexity",
+        "Maximum relative increase; 0.05 is 5 percent. Empty: no limit.",
         default=0.05,
         optional=True,
-        least=0,
-        most=10,
+        within=(0, 10),
     ),
-    SpecField(
-        name="accuracy_drop",
-        label="Accuracy",
-        help="Maximum absolute decrease of any other metric; 0.01 is one percentage point. Empty: no limit.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "accuracy_drop",
+        "Accuracy",
+        "Maximum absolute decrease of any other metric; 0.01 is one percentage point. Empty: no limit.",
         default=0.01,
         optional=True,
-        least=0,
-        most=1,
+        within=(0, 1),
     ),
 )
 
@@ -131,82 +112,62 @@ _MEASURED = (
         help="Metrics to compute before and after quantization.",
         default=["perplexity", "exact_match"],
     ),
-    replace(_SPLIT, help="Dataset split to evaluate."),
-    replace(
-        _LIMIT,
-        help="Maximum number of examples, from the start of the split. Empty: all.",
-        default=256,
-    ),
+    _SPLIT,
+    replace(_LIMIT, default=256),
     _LENGTH,
     _BATCH,
 )
 
 QUANTIZE = (
-    SpecField(
-        name="scheme",
-        label="Quantization scheme",
-        help="Bit width of weights and activations, and the quantization method.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "scheme",
+        "Quantization scheme",
+        "Bit width of weights and activations, and the quantization method.",
         default="w8a8-smoothquant",
         choices=SCHEMES,
     ),
-    SpecField(
-        name="calibration_split",
-        label="Calibration split",
-        help="Dataset split that sets the activation ranges.",
-        kind=FieldKind.TEXT,
+    text_field(
+        "calibration_split",
+        "Calibration split",
+        "Dataset split that sets the activation ranges.",
         default="train",
     ),
-    SpecField(
-        name="calibration_rows",
-        label="Calibration examples",
-        help="Number of calibration examples; 128 to 512 is typical.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "calibration_rows",
+        "Calibration examples",
+        "Number of calibration examples; 128 to 512 is typical.",
         default=128,
-        least=1,
-        most=16_384,
+        within=(1, 16_384),
     ),
-    SpecField(
-        name="max_length",
-        label="Max example length",
-        help="Tokens per example; longer examples are truncated.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "max_length",
+        "Max example length",
+        "Tokens per example; longer examples are truncated.",
         default=512,
-        least=8,
-        most=131_072,
+        within=(8, 131_072),
     ),
-    SpecField(
-        name="smoothing_strength",
-        label="Smoothing strength",
-        help="Share of the activation range that is moved into the weights; used by w8a8-smoothquant.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "smoothing_strength",
+        "Smoothing strength",
+        "Share of the activation range that is moved into the weights; used by w8a8-smoothquant.",
         default=0.8,
-        least=0,
-        most=1,
+        within=(0, 1),
     ),
-    SpecField(
-        name="group_size",
-        label="Group size",
-        help="Weights per scale; used by w4a16-awq. Empty: 128, or the largest that fits.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "group_size",
+        "Group size",
+        "Weights per scale; used by w4a16-awq. Empty: 128, or the largest that fits.",
         default=None,
-        optional=True,
-        least=16,
-        most=1024,
+        within=(16, 1024),
     ),
-    SpecField(
-        name="ignore",
-        label="Excluded layers",
-        help="Names of modules that are not quantized.",
-        kind=FieldKind.TEXTS,
-        default=["lm_head"],
+    texts_field(
+        "ignore", "Excluded layers", "Names of modules that are not quantized.", default=["lm_head"]
     ),
     *_MEASURED,
-    SpecField(
-        name="tolerance",
-        label="Tolerance",
-        help="Maximum loss of quality for the quantized model to be accepted.",
-        kind=FieldKind.GROUP,
+    group_field(
+        "tolerance",
+        "Tolerance",
+        "Maximum loss of quality for the quantized model to be accepted.",
         fields=_TOLERANCE,
     ),
     replace(_SEED, help="Random seed for the selection of calibration examples."),

@@ -6,182 +6,148 @@ null leave the choice to the engine.
 
 from __future__ import annotations
 
-from controlplane.domain.common.spec_fields import FieldKind, SpecField
-from controlplane.domain.specs.training import PRECISIONS
+from controlplane.domain.common.spec_fields import (
+    choice_field,
+    group_field,
+    integer_field,
+    number_field,
+    text_field,
+    texts_field,
+)
+from controlplane.domain.specs.training import ENGINE_VERSION, PRECISIONS
 
 _SWITCH = ("auto", "on", "off")
 #: Default share of each card's memory.
 MEMORY_FRACTION = 0.9
 
 _PARALLEL = (
-    SpecField(
-        name="tensor",
-        label="Tensor parallel",
-        help="Number of cards that share each layer. Empty: all cards of the replica.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "tensor",
+        "Tensor parallel",
+        "Number of cards that share each layer. Empty: all cards of the replica.",
         default=None,
-        optional=True,
-        least=1,
-        most=64,
+        within=(1, 64),
     ),
-    SpecField(
-        name="pipeline",
-        label="Pipeline parallel",
-        help="Number of stages that the layers are divided into.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "pipeline",
+        "Pipeline parallel",
+        "Number of stages that the layers are divided into.",
         default=1,
-        least=1,
-        most=64,
+        within=(1, 64),
     ),
-    SpecField(
-        name="data",
-        label="Data parallel",
-        help="Number of model copies in a replica; used by mixture-of-experts models.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "data",
+        "Data parallel",
+        "Number of model copies in a replica; used by mixture-of-experts models.",
         default=1,
-        least=1,
-        most=256,
+        within=(1, 256),
     ),
-    SpecField(
-        name="expert",
-        label="Expert parallel",
-        help="Distributes whole experts over the cards instead of slices of each expert.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "expert",
+        "Expert parallel",
+        "Distributes whole experts over the cards instead of slices of each expert.",
         default="off",
         choices=("on", "off"),
     ),
 )
 
 SERVE = (
-    SpecField(
-        name="model_name",
-        label="Model name",
-        help="Model name in requests to the server.",
-        kind=FieldKind.TEXT,
-        default="model",
+    text_field(
+        "model_name", "Model name", "Model name in requests to the server.", default="model"
     ),
-    SpecField(
-        name="queue_size",
-        label="Max pending requests",
-        help="Maximum number of requests that wait for the running one; further requests are rejected with "
+    integer_field(
+        "queue_size",
+        "Max pending requests",
+        "Maximum number of requests that wait for the running one; further requests are rejected with "
         "status 503.",
-        kind=FieldKind.INTEGER,
         default=64,
-        least=0,
-        most=10_000,
+        within=(0, 10_000),
     ),
-    SpecField(
-        name="precision",
-        label="Precision",
-        help="Data type of the weights. auto: bfloat16 on an accelerator, otherwise float32.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "precision",
+        "Precision",
+        "Data type of the weights. auto: bfloat16 on an accelerator, otherwise float32.",
         default="auto",
         choices=PRECISIONS,
     ),
-    SpecField(
-        name="context_length",
-        label="Context length",
-        help="Maximum number of tokens of prompt and output together. Empty: the context length of the model.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "context_length",
+        "Context length",
+        "Maximum number of tokens of prompt and output together. Empty: the context length of the model.",
         default=None,
-        optional=True,
-        least=128,
-        most=10_485_760,
+        within=(128, 10_485_760),
     ),
-    SpecField(
-        name="concurrency",
-        label="Concurrent requests",
-        help="Maximum number of concurrent requests. Empty: the default of the engine.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "concurrency",
+        "Concurrent requests",
+        "Maximum number of concurrent requests. Empty: the default of the engine.",
         default=None,
-        optional=True,
-        least=1,
-        most=65_536,
+        within=(1, 65_536),
     ),
-    SpecField(
-        name="memory_fraction",
-        label="Device memory fraction",
-        help="Fraction of the memory of each card that weights and KV cache use together.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "memory_fraction",
+        "Device memory fraction",
+        "Fraction of the memory of each card that weights and KV cache use together.",
         default=MEMORY_FRACTION,
-        least=0.1,
-        most=0.98,
+        within=(0.1, 0.98),
     ),
-    SpecField(
-        name="kv_precision",
-        label="KV cache precision",
-        help="Data type of the KV cache. fp8 stores twice as many tokens as a 16-bit type.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "kv_precision",
+        "KV cache precision",
+        "Data type of the KV cache. fp8 stores twice as many tokens as a 16-bit type.",
         default="auto",
         choices=("auto", "fp8"),
     ),
-    SpecField(
-        name="prefix_cache",
-        label="Prefix caching",
-        help="Reuses the KV cache of common prompt prefixes.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "prefix_cache",
+        "Prefix caching",
+        "Reuses the KV cache of common prompt prefixes.",
         default="auto",
         choices=_SWITCH,
     ),
-    SpecField(
-        name="chunked_prefill",
-        label="Chunked prefill",
-        help="Divides long prompts into chunks and batches them with decoding requests.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "chunked_prefill",
+        "Chunked prefill",
+        "Divides long prompts into chunks and batches them with decoding requests.",
         default="auto",
         choices=_SWITCH,
     ),
-    SpecField(
-        name="graphs",
-        label="Graph mode",
-        help="Captures kernels into a graph and replays it. off: slower, less memory.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "graphs",
+        "Graph mode",
+        "Captures kernels into a graph and replays it. off: slower, less memory.",
         default="auto",
         choices=_SWITCH,
     ),
-    SpecField(
-        name="parallel",
-        label="Parallel plan",
-        help="Distribution of the model over the cards of a replica; tensor × pipeline × data is the number of "
+    group_field(
+        "parallel",
+        "Parallel plan",
+        "Distribution of the model over the cards of a replica; tensor × pipeline × data is the number of "
         "cards.",
-        kind=FieldKind.GROUP,
         fields=_PARALLEL,
     ),
-    SpecField(
-        name="tool_call_parser",
-        label="Tool call parser",
-        help="Name of the engine's parser of tool calls. Empty: that of the model's family, if there is one. "
+    text_field(
+        "tool_call_parser",
+        "Tool call parser",
+        "Name of the engine's parser of tool calls. Empty: that of the model's family, if there is one. "
         "off: tool calls stay in the text.",
-        kind=FieldKind.TEXT,
         default=None,
-        optional=True,
     ),
-    SpecField(
-        name="reasoning_parser",
-        label="Reasoning parser",
-        help="Name of the engine's parser that separates reasoning from the answer. Empty: that of the model's "
+    text_field(
+        "reasoning_parser",
+        "Reasoning parser",
+        "Name of the engine's parser that separates reasoning from the answer. Empty: that of the model's "
         "family if its models always reason, such as DeepSeek-R1 and QwQ; reasoning of other models stays in the "
         "text, also of hybrid ones such as Qwen3. auto: that of the family in any case. off: reasoning stays in "
         "the text.",
-        kind=FieldKind.TEXT,
         default=None,
-        optional=True,
     ),
-    SpecField(
-        name="extra_args",
-        label="Extra arguments",
-        help="Arguments of the engine's server that have no field here, such as --max-num-batched-tokens=8192. "
+    texts_field(
+        "extra_args",
+        "Extra arguments",
+        "Arguments of the engine's server that have no field here, such as --max-num-batched-tokens=8192. "
         "They are passed unchanged and not checked.",
-        kind=FieldKind.TEXTS,
         default=None,
-        optional=True,
     ),
-    SpecField(
-        name="engine_version",
-        label="Engine version",
-        help="Version of the engine image. Empty: the version that the rendered arguments are written for.",
-        kind=FieldKind.TEXT,
-        default=None,
-        optional=True,
-    ),
+    ENGINE_VERSION,
 )

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from controlplane.domain.common.spec_fields import FieldKind, SpecField
+from controlplane.domain.common.spec_fields import (
+    choice_field,
+    group_field,
+    integer_field,
+    number_field,
+)
 from controlplane.domain.sizing.weights import WEIGHT_SCHEMES
 from controlplane.domain.specs.training import FINETUNE, METHODS
 
@@ -12,132 +17,99 @@ STORED = "stored"
 _PLAN = next(field for field in FINETUNE if field.name == "parallel").fields
 
 SIZING = (
-    SpecField(
-        name="task",
-        label="Task",
-        help="Serving or training.",
-        kind=FieldKind.CHOICE,
-        default="serve",
-        choices=TASKS,
-    ),
-    SpecField(
-        name="scheme",
-        label="Weights",
-        help="Weight format when serving; stored is the format of the model.",
-        kind=FieldKind.CHOICE,
+    choice_field("task", "Task", "Serving or training.", default="serve", choices=TASKS),
+    choice_field(
+        "scheme",
+        "Weights",
+        "Weight format when serving; stored is the format of the model.",
         default=STORED,
         choices=(STORED, *sorted(WEIGHT_SCHEMES)),
     ),
-    SpecField(
-        name="context",
-        label="Context",
-        help="Maximum length in tokens: of prompt and answer when serving, of an example when training.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "context",
+        "Context",
+        "Maximum length in tokens: of prompt and answer when serving, of an example when training.",
         default=4096,
-        least=1,
-        most=10_485_760,
+        within=(1, 10_485_760),
     ),
-    SpecField(
-        name="concurrency",
-        label="Concurrent requests",
-        help="Concurrent requests; used when serving.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "concurrency",
+        "Concurrent requests",
+        "Concurrent requests; used when serving.",
         default=16,
-        least=1,
-        most=65_536,
+        within=(1, 65_536),
     ),
-    SpecField(
-        name="kv_precision",
-        label="Precision of the KV cache",
-        help="fp8 stores twice as many tokens; used when serving.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "kv_precision",
+        "Precision of the KV cache",
+        "fp8 stores twice as many tokens; used when serving.",
         default="auto",
         choices=("auto", "fp8"),
     ),
-    SpecField(
-        name="memory_fraction",
-        label="Share of memory",
-        help="Share of the memory of each card that is available to serving.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "memory_fraction",
+        "Share of memory",
+        "Share of the memory of each card that is available to serving.",
         default=0.9,
-        least=0.1,
-        most=0.98,
+        within=(0.1, 0.98),
     ),
-    SpecField(
-        name="method",
-        label="Method",
-        help="Train all weights or an adapter; qlora stores the frozen weights in 4 bits.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "method",
+        "Method",
+        "Train all weights or an adapter; qlora stores the frozen weights in 4 bits.",
         default="full",
         choices=METHODS,
     ),
-    SpecField(
-        name="rank",
-        label="LoRA rank",
-        help="Size of an adapter; used by the methods lora and qlora, and by LoRA adapters when serving.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "rank",
+        "LoRA rank",
+        "Size of an adapter; used by the methods lora and qlora, and by LoRA adapters when serving.",
         default=16,
-        least=1,
-        most=1024,
+        within=(1, 1024),
     ),
-    SpecField(
-        name="adapters",
-        label="LoRA adapters",
-        help="LoRA adapters that are served beside the model; used when serving.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "adapters",
+        "LoRA adapters",
+        "LoRA adapters that are served beside the model; used when serving.",
         default=0,
-        least=0,
-        most=16,
+        within=(0, 16),
     ),
-    SpecField(
-        name="batch",
-        label="Batch size",
-        help="Examples per batch and card; used when training.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "batch",
+        "Batch size",
+        "Examples per batch and card; used when training.",
         default=1,
-        least=1,
-        most=4096,
+        within=(1, 4096),
     ),
-    SpecField(
-        name="gradient_accumulation",
-        label="Gradient accumulation",
-        help="Batches per optimizer step; used when training.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "gradient_accumulation",
+        "Gradient accumulation",
+        "Batches per optimizer step; used when training.",
         default=1,
-        least=1,
-        most=4096,
+        within=(1, 4096),
     ),
-    SpecField(
-        name="precision",
-        label="Precision",
-        help="Precision of the computation.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "precision",
+        "Precision",
+        "Precision of the computation.",
         default="bfloat16",
         choices=("bfloat16", "float16", "float32"),
     ),
-    SpecField(
-        name="recompute",
-        label="Recompute activations",
-        help="Recompute activations instead of storing them; used when training.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "recompute",
+        "Recompute activations",
+        "Recompute activations instead of storing them; used when training.",
         default="on",
         choices=("on", "off"),
     ),
-    SpecField(
-        name="cards",
-        label="Cards",
-        help="Cards of one replica or of the run. Empty: the fewest that fit.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "cards",
+        "Cards",
+        "Cards of one replica or of the run. Empty: the fewest that fit.",
         default=None,
-        optional=True,
-        least=1,
-        most=65_536,
+        within=(1, 65_536),
     ),
-    SpecField(
-        name="parallel",
-        label="Parallel plan",
-        help="Parallel degrees; empty ones are proposed.",
-        kind=FieldKind.GROUP,
-        fields=_PLAN,
+    group_field(
+        "parallel", "Parallel plan", "Parallel degrees; empty ones are proposed.", fields=_PLAN
     ),
 )

@@ -14,203 +14,170 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, FieldKind, SpecField
+from controlplane.domain.common.spec_fields import (
+    FieldFinding,
+    choice_field,
+    choices_field,
+    field_finding,
+    group_field,
+    integer_field,
+    number_field,
+    text_field,
+    texts_field,
+)
 
 LORA = (
-    SpecField(
-        name="rank",
-        label="LoRA rank",
-        help="Rank of the adapter matrices; 8 to 64 is typical.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "rank",
+        "LoRA rank",
+        "Rank of the adapter matrices; 8 to 64 is typical.",
         default=16,
-        least=1,
-        most=1024,
+        within=(1, 1024),
     ),
-    SpecField(
-        name="alpha",
-        label="LoRA alpha",
-        help="Scaling factor of the adapter; typically twice the rank.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "alpha",
+        "LoRA alpha",
+        "Scaling factor of the adapter; typically twice the rank.",
         default=32.0,
-        least=0,
+        within=(0, 4096),
         above_least=True,
-        most=4096,
     ),
-    SpecField(
-        name="dropout",
-        label="LoRA dropout",
-        help="Dropout probability of the inputs of the adapter.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "dropout",
+        "LoRA dropout",
+        "Dropout probability of the inputs of the adapter.",
         default=0.0,
-        least=0,
-        most=0.9,
+        within=(0, 0.9),
     ),
-    SpecField(
-        name="target_modules",
-        label="LoRA target modules",
-        help="Names of the modules to adapt. Empty: every linear layer except the output head.",
-        kind=FieldKind.TEXTS,
+    texts_field(
+        "target_modules",
+        "LoRA target modules",
+        "Names of the modules to adapt. Empty: every linear layer except the output head.",
         default=None,
-        optional=True,
     ),
 )
 
 QLORA = (
-    SpecField(
-        name="bits",
-        label="Bits per weight",
-        help="Bits per weight of the frozen model; used by the method qlora.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "bits",
+        "Bits per weight",
+        "Bits per weight of the frozen model; used by the method qlora.",
         default=4,
-        least=4,
-        most=8,
+        within=(4, 8),
     ),
-    SpecField(
-        name="double_quantization",
-        label="Double quantization",
-        help="Quantizes the scales as well; saves about 0.4 bits per weight.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "double_quantization",
+        "Double quantization",
+        "Quantizes the scales as well; saves about 0.4 bits per weight.",
         default="on",
         choices=("on", "off"),
     ),
 )
 
 DPO = (
-    SpecField(
-        name="beta",
-        label="KL penalty (beta)",
-        help="Strength of the penalty for a deviation from the reference model.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "beta",
+        "KL penalty (beta)",
+        "Strength of the penalty for a deviation from the reference model.",
         default=0.1,
-        least=0,
+        within=(0, 10),
         above_least=True,
-        most=10,
     ),
 )
 
 GRPO = (
-    SpecField(
-        name="generations",
-        label="Completions per prompt",
-        help="Number of completions per prompt; batch size × gradient accumulation must be a "
+    integer_field(
+        "generations",
+        "Completions per prompt",
+        "Number of completions per prompt; batch size × gradient accumulation must be a "
         "multiple of it.",
-        kind=FieldKind.INTEGER,
         default=8,
-        least=2,
-        most=256,
+        within=(2, 256),
     ),
-    SpecField(
-        name="max_new_tokens",
-        label="Max answer length",
-        help="Maximum number of tokens per answer.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "max_new_tokens",
+        "Max answer length",
+        "Maximum number of tokens per answer.",
         default=256,
-        least=1,
-        most=131_072,
+        within=(1, 131_072),
     ),
-    SpecField(
-        name="beta",
-        label="KL penalty (beta)",
-        help="Weight of the KL penalty for a deviation from the reference model; 0 disables it.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "beta",
+        "KL penalty (beta)",
+        "Weight of the KL penalty for a deviation from the reference model; 0 disables it.",
         default=0.0,
-        least=0,
-        most=10,
+        within=(0, 10),
     ),
-    SpecField(
-        name="temperature",
-        label="Temperature",
-        help="Sampling temperature of the answers.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "temperature",
+        "Temperature",
+        "Sampling temperature of the answers.",
         default=1.0,
-        least=0,
+        within=(0, 4),
         above_least=True,
-        most=4,
     ),
-    SpecField(
-        name="reward",
-        label="Reward",
-        help="Function that scores an answer against the answer of the example.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "reward",
+        "Reward",
+        "Function that scores an answer against the answer of the example.",
         default="exact_match",
         choices=("exact_match", "label_accuracy"),
     ),
 )
 
 PARALLEL = (
-    SpecField(
-        name="tensor",
-        label="Tensor parallel",
-        help="Number of cards that share each layer. Empty: automatic.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "tensor",
+        "Tensor parallel",
+        "Number of cards that share each layer. Empty: automatic.",
         default=None,
-        optional=True,
-        least=1,
-        most=64,
+        within=(1, 64),
     ),
-    SpecField(
-        name="pipeline",
-        label="Pipeline parallel",
-        help="Number of stages that the layers are divided into. Empty: automatic.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "pipeline",
+        "Pipeline parallel",
+        "Number of stages that the layers are divided into. Empty: automatic.",
         default=None,
-        optional=True,
-        least=1,
-        most=128,
+        within=(1, 128),
     ),
-    SpecField(
-        name="data",
-        label="Data parallel",
-        help="Number of model copies that train on different examples. Empty: cards / (tensor × pipeline × "
+    integer_field(
+        "data",
+        "Data parallel",
+        "Number of model copies that train on different examples. Empty: cards / (tensor × pipeline × "
         "context).",
-        kind=FieldKind.INTEGER,
         default=None,
-        optional=True,
-        least=1,
-        most=8192,
+        within=(1, 8192),
     ),
-    SpecField(
-        name="context",
-        label="Context parallel",
-        help="Number of cards that share the tokens of an example. Empty: automatic.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "context",
+        "Context parallel",
+        "Number of cards that share the tokens of an example. Empty: automatic.",
         default=None,
-        optional=True,
-        least=1,
-        most=64,
+        within=(1, 64),
     ),
-    SpecField(
-        name="expert",
-        label="Expert parallel",
-        help="Number of cards that share the experts of a mixture-of-experts model. Empty: automatic.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "expert",
+        "Expert parallel",
+        "Number of cards that share the experts of a mixture-of-experts model. Empty: automatic.",
         default=None,
-        optional=True,
-        least=1,
-        most=256,
+        within=(1, 256),
     ),
-    SpecField(
-        name="sequence",
-        label="Sequence parallel",
-        help="Distributes the activations between tensor-parallel layers over the tensor-parallel cards.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "sequence",
+        "Sequence parallel",
+        "Distributes the activations between tensor-parallel layers over the tensor-parallel cards.",
         default="auto",
         choices=("auto", "on", "off"),
     ),
-    SpecField(
-        name="zero_stage",
-        label="ZeRO stage",
-        help="State that the data-parallel copies share. 0: none, 1: optimizer states, 2: also gradients, 3: "
+    integer_field(
+        "zero_stage",
+        "ZeRO stage",
+        "State that the data-parallel copies share. 0: none, 1: optimizer states, 2: also gradients, 3: "
         "also weights. Empty: automatic.",
-        kind=FieldKind.INTEGER,
         default=None,
-        optional=True,
-        least=0,
-        most=3,
+        within=(0, 3),
     ),
 )
-
 
 LARGEST_SEED = 2**31 - 1
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -232,247 +199,184 @@ LEARNING_RATES: Mapping[str, float] = {"full": 2e-5, "lora": 2e-4, "qlora": 2e-4
 #: Default learning rates of objectives that need lower ones than supervised fine-tuning.
 OBJECTIVE_RATES: Mapping[str, float] = {"dpo": 5e-6, "grpo": 1e-6}
 
+ENGINE_VERSION = text_field(
+    "engine_version",
+    "Engine version",
+    "Version of the engine image. Empty: the version that the rendered arguments are written for.",
+    default=None,
+)
+
 FINETUNE = (
-    SpecField(
-        name="objective",
-        label="Training objective",
-        help="sft trains on answers, dpo on preferences, grpo on rewards, pretrain on plain text.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "objective",
+        "Training objective",
+        "sft trains on answers, dpo on preferences, grpo on rewards, pretrain on plain text.",
         default="sft",
         choices=OBJECTIVES,
     ),
-    SpecField(
-        name="method",
-        label="Method",
-        help="full trains all weights. lora trains an adapter that is merged at the end. qlora also quantizes "
+    choice_field(
+        "method",
+        "Method",
+        "full trains all weights. lora trains an adapter that is merged at the end. qlora also quantizes "
         "the frozen weights.",
-        kind=FieldKind.CHOICE,
         default="full",
         choices=METHODS,
     ),
-    SpecField(
-        name="epochs",
-        label="Epochs",
-        help="Number of passes over the training examples.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "epochs",
+        "Epochs",
+        "Number of passes over the training examples.",
         default=3.0,
-        least=0,
+        within=(0, 1000),
         above_least=True,
-        most=1000,
     ),
-    SpecField(
-        name="max_steps",
-        label="Max steps",
-        help="Number of steps after which training ends, regardless of epochs. Empty: no limit.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "max_steps",
+        "Max steps",
+        "Number of steps after which training ends, regardless of epochs. Empty: no limit.",
         default=None,
-        optional=True,
-        least=1,
-        most=100_000_000,
+        within=(1, 100_000_000),
     ),
-    SpecField(
-        name="learning_rate",
-        label="Learning rate",
-        help="Peak learning rate. Typical: 2e-5 for full fine-tuning, 2e-4 for LoRA, 2e-3 for tiny models.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "learning_rate",
+        "Learning rate",
+        "Peak learning rate. Typical: 2e-5 for full fine-tuning, 2e-4 for LoRA, 2e-3 for tiny models.",
         default=LEARNING_RATES["full"],
-        least=0,
+        within=(0, 1),
         above_least=True,
-        most=1,
     ),
-    SpecField(
-        name="batch_size",
-        label="Batch size",
-        help="Number of examples per batch on each card.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "batch_size",
+        "Batch size",
+        "Number of examples per batch on each card.",
         default=8,
-        least=1,
-        most=4096,
+        within=(1, 4096),
     ),
-    SpecField(
-        name="gradient_accumulation",
-        label="Gradient accumulation",
-        help="Number of batches whose gradients are accumulated before each optimizer step.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "gradient_accumulation",
+        "Gradient accumulation",
+        "Number of batches whose gradients are accumulated before each optimizer step.",
         default=1,
-        least=1,
-        most=4096,
+        within=(1, 4096),
     ),
-    SpecField(
-        name="max_length",
-        label="Max example length",
-        help="Maximum number of tokens per example; longer examples are truncated. Empty: the context length of "
+    integer_field(
+        "max_length",
+        "Max example length",
+        "Maximum number of tokens per example; longer examples are truncated. Empty: the context length of "
         "the model, at most 2,048.",
-        kind=FieldKind.INTEGER,
         default=None,
-        optional=True,
-        least=8,
-        most=1_048_576,
+        within=(8, 1_048_576),
     ),
-    SpecField(
-        name="warmup_ratio",
-        label="Warm-up fraction",
-        help="Fraction of the steps in which the learning rate rises.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "warmup_ratio",
+        "Warm-up fraction",
+        "Fraction of the steps in which the learning rate rises.",
         default=0.05,
-        least=0,
-        most=0.9,
+        within=(0, 0.9),
     ),
-    SpecField(
-        name="weight_decay",
-        label="Weight decay",
-        help="Coefficient of the weight decay of the optimizer.",
-        kind=FieldKind.NUMBER,
+    number_field(
+        "weight_decay",
+        "Weight decay",
+        "Coefficient of the weight decay of the optimizer.",
         default=0.0,
-        least=0,
-        most=1,
+        within=(0, 1),
     ),
-    SpecField(
-        name="seed",
-        label="Seed",
-        help="Random seed; the same seed gives the same order of examples.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "seed",
+        "Seed",
+        "Random seed; the same seed gives the same order of examples.",
         default=42,
-        least=0,
-        most=LARGEST_SEED,
+        within=(0, LARGEST_SEED),
     ),
-    SpecField(
-        name="scheduler",
-        label="Learning rate schedule",
-        help="Course of the learning rate after the warm-up.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "scheduler",
+        "Learning rate schedule",
+        "Course of the learning rate after the warm-up.",
         default="cosine",
         choices=("cosine", "linear", "constant"),
     ),
-    SpecField(
-        name="checkpoint_every_steps",
-        label="Checkpoint interval",
-        help="Number of steps between checkpoints, and between validations.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "checkpoint_every_steps",
+        "Checkpoint interval",
+        "Number of steps between checkpoints, and between validations.",
         default=200,
-        least=1,
-        most=1_000_000,
+        within=(1, 1_000_000),
     ),
-    SpecField(
-        name="log_every_steps",
-        label="Logging interval",
-        help="Number of steps between points of the loss curve.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "log_every_steps",
+        "Logging interval",
+        "Number of steps between points of the loss curve.",
         default=10,
-        least=1,
-        most=100_000,
+        within=(1, 100_000),
     ),
-    SpecField(
-        name="keep_checkpoints",
-        label="Checkpoints to keep",
-        help="Number of newest checkpoints that are kept; older ones are deleted.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "keep_checkpoints",
+        "Checkpoints to keep",
+        "Number of newest checkpoints that are kept; older ones are deleted.",
         default=2,
-        least=1,
-        most=100,
+        within=(1, 100),
     ),
-    SpecField(
-        name="lora",
-        label="LoRA",
-        help="Adapter; used by the methods lora and qlora.",
-        kind=FieldKind.GROUP,
-        fields=LORA,
-    ),
-    SpecField(
-        name="qlora",
-        label="QLoRA",
-        help="Quantization of the frozen weights; used by the method qlora.",
-        kind=FieldKind.GROUP,
+    group_field("lora", "LoRA", "Adapter; used by the methods lora and qlora.", fields=LORA),
+    group_field(
+        "qlora",
+        "QLoRA",
+        "Quantization of the frozen weights; used by the method qlora.",
         fields=QLORA,
     ),
-    SpecField(
-        name="dpo",
-        label="DPO",
-        help="Preference optimization; used by the objective dpo.",
-        kind=FieldKind.GROUP,
-        fields=DPO,
-    ),
-    SpecField(
-        name="grpo",
-        label="GRPO",
-        help="Policy optimization; used by the objective grpo.",
-        kind=FieldKind.GROUP,
-        fields=GRPO,
-    ),
-    SpecField(
-        name="parallel",
-        label="Parallel plan",
-        help="Distribution of the training over the cards; tensor × pipeline × context × data is the number of "
+    group_field("dpo", "DPO", "Preference optimization; used by the objective dpo.", fields=DPO),
+    group_field("grpo", "GRPO", "Policy optimization; used by the objective grpo.", fields=GRPO),
+    group_field(
+        "parallel",
+        "Parallel plan",
+        "Distribution of the training over the cards; tensor × pipeline × context × data is the number of "
         "cards.",
-        kind=FieldKind.GROUP,
         fields=PARALLEL,
     ),
-    SpecField(
-        name="recompute",
-        label="Recompute activations",
-        help="Recomputes activations in the backward pass instead of storing them. auto: on an accelerator, for "
+    choice_field(
+        "recompute",
+        "Recompute activations",
+        "Recomputes activations in the backward pass instead of storing them. auto: on an accelerator, for "
         "models above one billion parameters.",
-        kind=FieldKind.CHOICE,
         default="auto",
         choices=("auto", "on", "off"),
     ),
-    SpecField(
-        name="communication_dtype",
-        label="Communication data type",
-        help="Data type of gradients between cards. auto: the precision of the computation.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "communication_dtype",
+        "Communication data type",
+        "Data type of gradients between cards. auto: the precision of the computation.",
         default="auto",
         choices=("auto", "float32", "bfloat16", "float16"),
     ),
-    SpecField(
-        name="fused_operators",
-        label="Fused operators",
-        help="Fused kernels that the engine must use. Empty: the choice of the engine.",
-        kind=FieldKind.CHOICES,
+    choices_field(
+        "fused_operators",
+        "Fused operators",
+        "Fused kernels that the engine must use. Empty: the choice of the engine.",
         default=None,
-        optional=True,
         choices=FUSED_OPERATORS,
     ),
-    SpecField(
-        name="out_of_memory_retries",
-        label="Retries after out of memory",
-        help="Number of retries, each with half the batch size and twice the gradient accumulation.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "out_of_memory_retries",
+        "Retries after out of memory",
+        "Number of retries, each with half the batch size and twice the gradient accumulation.",
         default=1,
-        least=0,
-        most=3,
+        within=(0, 3),
     ),
-    SpecField(
-        name="precision",
-        label="Precision",
-        help="Data type of the computation. auto: bfloat16 on an accelerator, otherwise float32.",
-        kind=FieldKind.CHOICE,
+    choice_field(
+        "precision",
+        "Precision",
+        "Data type of the computation. auto: bfloat16 on an accelerator, otherwise float32.",
         default="auto",
         choices=PRECISIONS,
     ),
-    SpecField(
-        name="train_split",
-        label="Training split",
-        help="Dataset split to train on.",
-        kind=FieldKind.TEXT,
-        default="train",
-    ),
-    SpecField(
-        name="validation_split",
-        label="Validation split",
-        help="Dataset split to validate on, if the dataset has it. Empty: no validation.",
-        kind=FieldKind.TEXT,
+    text_field("train_split", "Training split", "Dataset split to train on.", default="train"),
+    text_field(
+        "validation_split",
+        "Validation split",
+        "Dataset split to validate on, if the dataset has it. Empty: no validation.",
         default="validation",
         optional=True,
     ),
-    SpecField(
-        name="engine_version",
-        label="Engine version",
-        help="Version of the engine image. Empty: the version that the rendered arguments are written for.",
-        kind=FieldKind.TEXT,
-        default=None,
-        optional=True,
-    ),
+    ENGINE_VERSION,
 )
 
 #: Number of parameters below which a high learning rate does no harm.
@@ -510,24 +414,21 @@ def check_grpo_batches(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
     step = spec["batch_size"] * spec["gradient_accumulation"]
     group = spec["grpo"]["generations"]
     if step % group:
-        yield FieldFinding(
-            field="batch_size",
-            message=Reason(
-                "spec.batch_size.not_a_multiple_of_generations",
-                "batch_size × gradient_accumulation must be a multiple of grpo.generations, which is "
-                "{generations}, got {batch_size} × {accumulation} = {step}; the next multiple is "
-                "{multiple}",
-                generations=group,
-                batch_size=spec["batch_size"],
-                accumulation=spec["gradient_accumulation"],
-                step=step,
-                multiple=-(-step // group) * group,
-            ),
+        yield field_finding(
+            "batch_size",
+            "spec.batch_size.not_a_multiple_of_generations",
+            "batch_size × gradient_accumulation must be a multiple of grpo.generations, which is "
+            "{generations}, got {batch_size} × {accumulation} = {step}; the next multiple is "
+            "{multiple}",
+            generations=group,
+            batch_size=spec["batch_size"],
+            accumulation=spec["gradient_accumulation"],
+            step=step,
+            multiple=-(-step // group) * group,
         )
 
 
 def default_learning_rate(*, objective: str, method: str) -> float:
-    """The default learning rate."""
     if method == "full" and objective in OBJECTIVE_RATES:
         return OBJECTIVE_RATES[objective]
     return LEARNING_RATES[method]

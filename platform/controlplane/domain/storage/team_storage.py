@@ -17,7 +17,7 @@ stay: a version whose files are removed keeps its metadata and lineage.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -246,6 +246,13 @@ class RetentionPlan:
     def size(self) -> int:
         """Bytes that are no longer charged; shared blobs stay on disk."""
         return sum(removal.item.size for removal in self.removals)
+
+    def restricted(self, concerned: Callable[[RetentionItem], bool]) -> RetentionPlan:
+        """The part of the plan that concerns those items."""
+        return RetentionPlan(
+            removals=tuple(each for each in self.removals if concerned(each.item)),
+            spared=tuple(item for item in self.spared if concerned(item)),
+        )
 
 
 def plan_retention(

@@ -16,10 +16,12 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.spec_fields import (
     FieldFinding,
-    FieldKind,
     FieldLimit,
     SpecField,
     fields_named,
+    integer_field,
+    texts_field,
+    variables_field,
 )
 from controlplane.domain.quantization import schemes as quantization
 from controlplane.domain.serving.model_kinds import LOGIT_SCORE_MODULE, ModelKind, Operation
@@ -39,27 +41,20 @@ from controlplane.ports.engines import (
 from controlplane.ports.launches import EngineEnvironment, Launch
 
 SCRIPT = (
-    SpecField(
-        name="argv",
-        label="Command",
-        help='Program and arguments, such as ["python", "train.py"]; python is that of the engine.',
-        kind=FieldKind.TEXTS,
+    texts_field(
+        "argv",
+        "Command",
+        'Program and arguments, such as ["python", "train.py"]; python is that of the engine.',
     ),
-    SpecField(
-        name="environment",
-        label="Environment",
-        help="Environment variables of the program.",
-        kind=FieldKind.VARIABLES,
-        default={},
+    variables_field(
+        "environment", "Environment", "Environment variables of the program.", default={}
     ),
-    SpecField(
-        name="maximum_run_time_seconds",
-        label="Maximum run time",
-        help="Seconds after which the program is terminated.",
-        kind=FieldKind.INTEGER,
+    integer_field(
+        "maximum_run_time_seconds",
+        "Maximum run time",
+        "Seconds after which the program is terminated.",
         default=3600,
-        least=1,
-        most=30 * 24 * 3600,
+        within=(1, 30 * 24 * 3600),
     ),
 )
 
