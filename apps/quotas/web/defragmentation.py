@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -31,7 +31,6 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationEvent,
     DefragmentationPurpose,
     DefragmentationState,
-    NodeRelocationPreview,
 )
 from controlplane.web.forms import StyledForm
 from controlplane.web.pages import keyset_page, render_page, row_action_view
@@ -82,13 +81,8 @@ class NodeDrawing:
     after: NodeCardsRow
 
 
-def draw_computed_plan(pictures: Iterable[NodeRelocationPreview]) -> list[NodeDrawing]:
-    """Drawings of a computed plan."""
-    return draw_stored_plan(asdict(picture) for picture in pictures)
-
-
-def draw_stored_plan(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
-    """Drawings of a stored plan."""
+def draw_plan(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
+    """Drawings of the nodes of a plan."""
     return [
         NodeDrawing(
             name=picture["name"],
@@ -238,32 +232,18 @@ def _propose_plan(
 def _preview_context(
     request: AuthenticatedRequest, plan_request: services.DefragmentationRequest
 ) -> dict[str, Any]:
-    proposal = services.defragmentation_preview(plan_request=plan_request, at=timezone.now())
-    plan, visibility = proposal.plan, _queue_visibility(request)
-    uids = [move.claim for move in plan.moves]
-    claims = {
-        one.uid: one for one in Claim.objects.filter(uid__in=uids).select_related("team", "queue")
-    }
-    nodes = selectors.node_names(
-        replica.node for move in plan.moves for replica in (*move.source, *move.target)
-    )
-    rows = [
-        RelocationRow(
-            number=number,
-            claim=claims[move.claim],
-            named=visibility.can_name(claims[move.claim]),
-            cards=claims[move.claim].card_count,
-            source=_node_labels((replica.node for replica in move.source), nodes),
-            target=_node_labels((replica.node for replica in move.target), nodes),
-            lost=move.lost.total_seconds(),
-            cost=move.cost / 3600,
-        )
-        for number, move in enumerate(plan.moves, 1)
-    ]
+    plan, moves = services.defragmentation_preview(plan_request=plan_request, at=timezone.now())
+    return _plan_context(plan, moves, _queue_visibility(request))
+
+
+def _plan_context(
+    plan: Defragmentation, moves: list[DefragmentationMove], visibility: QueueVisibility
+) -> dict[str, Any]:
+    """What pages show of a plan, whether or not it is stored."""
     return {
         "plan": plan,
-        "moves": rows,
-        "pictures": draw_computed_plan(proposal.pictures),
+        "moves": _relocation_rows(moves, visibility),
+        "pictures": draw_plan(plan.pictures),
         "cost": plan.cost / 3600,
         "gain": plan.gain / 3600,
     }
@@ -281,15 +261,11 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
     state = DefragmentationState(found.state)
     open_still = state is DefragmentationState.PROPOSED and found.expires_at > now
     context = {
+        **_plan_context(found, moves, visibility),
         "found": found,
-        "plan": found,
         "purpose": _purpose_labels()[found.purpose],
         "teams": teams,
-        "moves": _relocation_rows(moves, visibility),
         "made": sum(move.state in ("landed", "ended") for move in moves),
-        "pictures": draw_stored_plan(found.pictures),
-        "cost": found.cost / 3600,
-        "gain": found.gain / 3600,
         "claim_named": found.claim is not None and visibility.can_name(found.claim),
         "may_approve": may_move and open_still,
         "may_dismiss": (may_move or found.proposed_by_id == request.user.pk)
@@ -303,9 +279,8 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
 
 
 def _relocation_rows(
-    moves: Iterable[DefragmentationMove], visibility: QueueVisibility
+    moves: list[DefragmentationMove], visibility: QueueVisibility
 ) -> list[RelocationRow]:
-    moves = list(moves)
     nodes = selectors.node_names(
         place["node"] for move in moves for place in (*move.source, *move.target)
     )
@@ -319,7 +294,7 @@ def _relocation_rows(
             target=_node_labels((place["node"] for place in move.target), nodes),
             lost=move.lost,
             cost=move.cost / 3600,
-            row=move,
+            row=None if move.pk is None else move,
         )
         for move in moves
     ]
