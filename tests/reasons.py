@@ -97,7 +97,7 @@ def collect_codes() -> CollectedCodes:
 
 
 def calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """Calls of ``Reason``, and of exceptions that build their reason themselves."""
+    """Calls of ``Reason`` and ``ReasonTemplate``, and of exceptions that build their reason themselves."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (
             ast.unparse(node.func) == "Reason" or _is_coded_error(node)
@@ -167,7 +167,12 @@ def read_call(call: ast.Call, found: CollectedCodes) -> str | None:
     code, template = literals
     if not _CODE.fullmatch(code):
         return f"{code!r} is not a code: lower case, 2 to 4 parts separated by dots"
-    if (names or _PLACEHOLDER.search(template)) and placeholders(template) != names:
+    named_later = ast.unparse(call.func) == "ReasonTemplate"
+    if (
+        not named_later
+        and (names or _PLACEHOLDER.search(template))
+        and placeholders(template) != names
+    ):
         return f"{code}: the placeholders of {template!r} are not the parameters {sorted(names)}"
     if found.templates.setdefault(code, template) != template:
         return f"{code} has another template elsewhere: {found.templates[code]!r}"

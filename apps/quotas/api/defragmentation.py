@@ -133,7 +133,7 @@ def defragmentation_json(
     row: Defragmentation, moves: list[DefragmentationMove], visibility: QueueVisibility
 ) -> dict[str, Any]:
     """As ``DefragmentationPlanSerializer`` says; the rows of a dry run are not stored."""
-    stored = row.pk is not None
+    stored = bool(row.pk)
     return {
         **{name: getattr(row, name) for name in _PLAN_COLUMNS},
         "uid": row.uid if stored else None,

@@ -294,7 +294,7 @@ def _relocation_rows(
             target=_node_labels((place["node"] for place in move.target), nodes),
             lost=move.lost,
             cost=move.cost / 3600,
-            row=None if move.pk is None else move,
+            row=move if move.pk else None,
         )
         for move in moves
     ]
