@@ -61,12 +61,15 @@ class BlockingWorkloadSerializer(serializers.Serializer[Any]):
     cards = serializers.IntegerField()
 
 
-class ClaimForecastSerializer(serializers.Serializer[Any]):
+class StartForecastSerializer(serializers.Serializer[Any]):
     starts_at = serializers.DateTimeField(allow_null=True)
     earliest = serializers.DateTimeField(allow_null=True)
     latest = serializers.DateTimeField(allow_null=True)
     chip = serializers.CharField(allow_blank=True)
     nodes = serializers.IntegerField()
+
+
+class ClaimForecastSerializer(StartForecastSerializer):
     blocked_by = BlockingWorkloadSerializer(many=True)
     others = serializers.IntegerField(help_text="Number of further blocking workloads.")
     place = serializers.IntegerField(
@@ -144,14 +147,6 @@ def what_if_changes_from_request(given: Mapping[str, Any], *, claim: Claim) -> l
     if "priority" in given:
         changes.append(ChangePriority(claim=claim.uid, priority=given["priority"]))
     return changes
-
-
-class StartForecastSerializer(serializers.Serializer[Any]):
-    starts_at = serializers.DateTimeField(allow_null=True)
-    earliest = serializers.DateTimeField(allow_null=True)
-    latest = serializers.DateTimeField(allow_null=True)
-    chip = serializers.CharField(allow_blank=True)
-    nodes = serializers.IntegerField()
 
 
 class StartTimeChangeSerializer(serializers.Serializer[Any]):

@@ -284,20 +284,9 @@ def what_if_result(what_if: WhatIf, *, visibility: QueueVisibility) -> WhatIfOut
             after=_parse_start_forecast(each["after"]),
         )
 
-    return WhatIfOutcome(
-        own=what_if_effect(stored["own"]) if stored["own"] else None,
-        earlier=tuple(what_if_effect(each) for each in stored["earlier"]),
-        later=tuple(what_if_effect(each) for each in stored["later"]),
-        stopped=tuple(what_if_effect(each) for each in stored["stopped"]),
-        earlier_count=stored["earlier_count"],
-        later_count=stored["later_count"],
-        stopped_count=stored["stopped_count"],
-        starting_before=stored["starting_before"],
-        starting_after=stored["starting_after"],
-        waiting=stored["waiting"],
-        looked_at=stored["looked_at"],
-        seconds=stored["seconds"],
-    )
+    effects = {group: tuple(map(what_if_effect, stored[group])) for group in groups}
+    own = what_if_effect(stored["own"]) if stored["own"] else None
+    return WhatIfOutcome(**{**stored, **effects, "own": own})
 
 
 def _parse_start_forecast(stored: Mapping[str, Any] | None) -> StartForecast | None:

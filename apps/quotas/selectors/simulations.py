@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from django.db import transaction
 
@@ -46,14 +48,28 @@ class PreemptedWorkload:
     """A running workload that would be preempted."""
 
     claim: str
+    work: WorkloadSummary
     queue: str
-    team: str
-    #: Empty if the user may not see it.
-    work_name: str
     chip: str
     cards: int
-    lost_seconds: int
+    #: Work since its last checkpoint, which would be repeated.
+    lost: timedelta
     reason: str
+
+    @property
+    def lost_seconds(self) -> int:
+        return round(self.lost.total_seconds())
+
+    @property
+    def lost_card_hours(self) -> float:
+        return self.cards * self.lost.total_seconds() / 3600
+
+
+class NodeCardCount(NamedTuple):
+    """A number of cards of the node of that name."""
+
+    node: str
+    cards: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +79,7 @@ class ClaimDryRunResult:
     outcome: DryRunOutcome
     #: The chip that it would get; empty if it would be pending.
     chip: str = ""
-    #: Names of nodes, each with its number of cards.
-    nodes: tuple[tuple[str, int], ...] = ()
+    nodes: tuple[NodeCardCount, ...] = ()
     #: Code of the reason why it would be pending; empty if it starts.
     code: str = ""
     #: Reason of the placement, or why it would be pending.
@@ -96,33 +111,43 @@ def claim_dry_run(request: ClaimDryRunRequest, *, user: User, at: datetime) -> C
         return ClaimDryRunResult(
             outcome=found.outcome,
             chip=placed.chip,
-            nodes=tuple((names[one.node], one.count or len(one.cards)) for one in placed.replicas),
+            nodes=tuple(
+                NodeCardCount(names[one.node], one.count or len(one.cards))
+                for one in placed.replicas
+            ),
             reason=placed.reason,
         )
-    stopped = {one.claim.uid: one.reason for one in found.stopping}
-    lost = {one.claim.uid: one.claim.lost_at(at) for one in found.stopping}
     return ClaimDryRunResult(
         outcome=found.outcome,
         code=found.refusal.code if found.refusal else "",
         reason=found.refusal.reason if found.refusal else "",
-        stopped=_preempted_workloads(stopped, lost, user),
+        stopped=_preempted_workloads(
+            [one.claim for one in found.stopping],
+            {one.claim.uid: one.reason for one in found.stopping},
+            visibility=queue_visibility_of(user, queues_active()),
+            at=at,
+        ),
     )
 
 
 def _preempted_workloads(
-    reasons: dict[str, str], lost: dict[str, timedelta], user: User
+    views: Sequence[RunningClaim],
+    reasons: Mapping[str, str],
+    *,
+    visibility: QueueVisibility,
+    at: datetime,
 ) -> tuple[PreemptedWorkload, ...]:
-    rows = Claim.objects.filter(uid__in=reasons).select_related("queue", "team").order_by("id")
-    visibility = queue_visibility_of(user, queues_active())
+    """In order of creation, as far as a reader may see them."""
+    of_claim = {view.uid: view for view in views}
+    rows = Claim.objects.filter(uid__in=of_claim).select_related("queue", "team").order_by("id")
     return tuple(
         PreemptedWorkload(
             claim=row.uid,
+            work=workload_summary(row, visibility=visibility),
             queue=row.queue.name,
-            team=row.team.name,
-            work_name=row.work_name if visibility.can_name(row) else "",
             chip=row.chip,
-            cards=row.card_count,
-            lost_seconds=round(lost[row.uid].total_seconds()),
+            cards=cards_of_replicas(of_claim[row.uid].replicas),
+            lost=of_claim[row.uid].lost_at(at),
             reason=reasons[row.uid],
         )
         for row in rows
@@ -144,23 +169,6 @@ class ReclaimRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReclaimVictim:
-    """A workload that would be preempted."""
-
-    claim: str
-    work: WorkloadSummary
-    queue: str
-    cards: int
-    #: Work since its last checkpoint, which would be repeated.
-    lost: timedelta
-    reason: str
-
-    @property
-    def lost_card_hours(self) -> float:
-        return self.cards * self.lost.total_seconds() / 3600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReclaimPreview:
     """The effect of a reclaim request."""
 
@@ -169,7 +177,7 @@ class ReclaimPreview:
     starts: bool
     #: Reason of the placement, of the preemption, or why it would be pending.
     reason: str
-    losers: tuple[ReclaimVictim, ...]
+    losers: tuple[PreemptedWorkload, ...]
 
     @property
     def cards(self) -> int:
@@ -208,13 +216,13 @@ def reclaim_preview(
     stopping = {each.claim: each.reason for each in decided.revocations}
     reasons = [each.reason for each in decided.placements]
     reasons += [each.reason for each in decided.pending]
+    victims = [view for view in current.running if view.uid in stopping]
+    losers = _preempted_workloads(victims, stopping, visibility=visibility, at=at)
     return ReclaimPreview(
         reclaim_request=reclaim_request,
         starts=bool(decided.placements),
         reason=reasons[0] if reasons else "",
-        losers=_reclaim_victims(
-            [view for view in current.running if view.uid in stopping], stopping, visibility, at
-        ),
+        losers=tuple(sorted(losers, key=lambda victim: (-victim.cards, victim.claim))),
     )
 
 
@@ -235,24 +243,3 @@ def _with_hypothetical_claim(
         created_at=at,
     )
     return replace(current, claims=(claim,))
-
-
-def _reclaim_victims(
-    stopping: list[RunningClaim], reasons: dict[str, str], visibility: QueueVisibility, at: datetime
-) -> tuple[ReclaimVictim, ...]:
-    rows = {
-        claim.uid: claim
-        for claim in Claim.objects.filter(uid__in=reasons).select_related("team", "queue")
-    }
-    losers = [
-        ReclaimVictim(
-            claim=view.uid,
-            work=workload_summary(rows[view.uid], visibility=visibility),
-            queue=rows[view.uid].queue.name,
-            cards=cards_of_replicas(view.replicas),
-            lost=view.lost_at(at),
-            reason=reasons[view.uid],
-        )
-        for view in stopping
-    ]
-    return tuple(sorted(losers, key=lambda victim: (-victim.cards, victim.claim)))

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from django.db.models import Count, Q
 
 from apps.fleet.models import Card
-from apps.quotas.models import Allocation, Claim, Queue
-from apps.quotas.models import Entitlement as Entitlements
+from apps.quotas.models import Allocation, Claim, Entitlement, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES, PendingReasons, active_claims
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
@@ -366,10 +365,7 @@ def cached_queues(*, server: object) -> Mapping[str, CachedQueue]:
 
 def queue_snapshot_of(queue: Queue, used: Mapping[str, int]) -> QueueSnapshot:
     """The queue as the scheduler sees it, with the usage of its own claims."""
-    configured = {
-        one.chip: ChipQuota(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
-        for one in queue.entitlements.all()
-    }
+    configured = {one.chip: one.quota for one in queue.entitlements.all()}
     parent = queue.parent.uid if queue.parent else None
     own = [getattr(queue, name) for name in _QUEUE_COLUMNS if name != _PARENT]
     return _queue_snapshot_of_row(_QueueRow._make([*own, parent]), configured, used)
@@ -379,11 +375,8 @@ def _read_queues(keys: Collection[int]) -> Mapping[int, CachedQueue]:
     rows = Queue.objects.filter(pk__in=keys).values_list("pk", *_QUEUE_COLUMNS)
     found = {pk: _QueueRow._make(columns) for pk, *columns in rows}
     configured: dict[int, dict[str, ChipQuota]] = defaultdict(dict)
-    every = Entitlements.objects.filter(queue__in=keys).order_by()
-    for queue, chip, reserved, guaranteed, cap in every.values_list(
-        "queue_id", "chip", "reserved", "guaranteed", "cap"
-    ):
-        configured[queue][chip] = ChipQuota(reserved=reserved, guaranteed=guaranteed, cap=cap)
+    for one in Entitlement.objects.filter(queue__in=keys).order_by():
+        configured[one.queue_id][one.chip] = one.quota
     return {
         pk: CachedQueue(_queue_snapshot_of_row(row, configured[pk], {}), row.retired_at is not None)
         for pk, row in found.items()

@@ -153,39 +153,9 @@ class ClaimRequest:
         )
 
 
-def claim_create(
-    *,
-    owner: tuple[str, str],
-    team: Team,
-    queue: Queue,
-    shape: GangShape,
-    chips: Sequence[str],
-    priority: int = 0,
-    work: ClaimWorkload | None = None,
-    terms: ClaimTerms | None = None,
-) -> Claim:
-    """A new pending claim of ``owner`` (kind, uid).
-
-    :raises ValueError: if it accepts no chip; it would be pending forever.
-    :raises QueueNotAcceptingClaims: if the queue, or one above it, does not accept new claims.
-    :raises PendingLimitExceeded: if its user would have too many pending claims.
-    """
-    request = ClaimRequest(
-        owner=owner,
-        team=team,
-        queue=queue,
-        shape=shape,
-        chips=chips,
-        priority=priority,
-        work=work,
-        terms=terms or ClaimTerms(),
-    )
-    return claims_create(requests=(request,))[0]
-
-
 @transaction.atomic
 def claims_create(*, requests: Sequence[ClaimRequest]) -> list[Claim]:
-    """``claim_create`` for many: a new pending claim for each of them, or none at all.
+    """A new pending claim for each of the requests, or none at all.
 
     :raises ValueError: if one accepts no chip; it would be pending forever.
     :raises QueueNotAcceptingClaims: if one of the queues, or one above it, does not accept new claims.
