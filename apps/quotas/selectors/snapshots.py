@@ -14,7 +14,12 @@ from django.db.models import Count, Q
 
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, Entitlement, Queue
-from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES, PendingReasons, active_claims
+from apps.quotas.selectors.claim_snapshots import (
+    ALLOCATED_STATES,
+    NodeConstraints,
+    PendingReasons,
+    active_claims,
+)
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import network_domains
@@ -97,11 +102,7 @@ def claim_snapshot_of(claim: Claim) -> ClaimSnapshot:
         priority=claim.priority,
         created_at=claim.in_line_since or claim.created_at,
         speeds=claim.speeds,
-        selector=claim.where.get("selector", {}),
-        tolerations=frozenset(claim.where.get("tolerations", ())),
-        within=claim.where.get("within", ""),
-        near=claim.where.get("near", ""),
-        equal_chips=claim.where.get("equal_chips", 1),
+        **NodeConstraints.from_json(claim.where)._asdict(),
         runtime=None if claim.runtime is None else timedelta(seconds=claim.runtime),
         user=claim.user.username if claim.user else "",
     )
@@ -166,8 +167,6 @@ def running_claims_of(users: Collection[int]) -> tuple[RunningClaimOwner, ...]:
 
 
 class NodeRow(NamedTuple):
-    """The columns of one node."""
-
     pk: int
     uid: str
     name: str
@@ -191,8 +190,6 @@ class _NodeUsage(NamedTuple):
 
 
 class _CachedNode(NamedTuple):
-    """A cached node."""
-
     uids: tuple[str, ...]
     #: The node without usage.
     idle: NodeSnapshot
@@ -319,8 +316,6 @@ _PARENT = "parent__uid"
 
 
 class _QueueRow(NamedTuple):
-    """The columns of one queue."""
-
     uid: str
     name: str
     state: str

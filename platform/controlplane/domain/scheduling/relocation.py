@@ -37,8 +37,6 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relocation:
-    """The relocation of a whole running claim."""
-
     claim: str
     chip: str
     source: tuple[ReplicaPlacement, ...]
@@ -231,18 +229,9 @@ def _fixed_size_claim(running: RunningClaim) -> ClaimSnapshot:
         for role in running.shape.roles
         if held[role.name]
     )
+    held_only = {"shape": GangShape(roles=roles), "chips": (running.chip,)}
     return ClaimSnapshot(
-        uid=running.uid,
-        queue=running.queue,
-        shape=GangShape(roles=roles),
-        chips=(running.chip,),
-        priority=running.priority,
-        created_at=running.admitted_at,
-        selector=running.selector,
-        tolerations=running.tolerations,
-        within=running.within,
-        near=running.near,
-        user=running.user,
+        **{**running.traits(), **held_only, "speeds": {}}, created_at=running.admitted_at
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf
 from operator import attrgetter
-from typing import NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
@@ -261,17 +261,14 @@ class EquivalenceClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimSnapshot:
+class ClaimTraits:
+    """What a claim requests wherever it runs, and keeps while it runs."""
+
     uid: str
     queue: str
     shape: GangShape
-    #: Acceptable chips, the preferred first.
-    chips: tuple[str, ...]
-    #: Number of the first chips that are equally good: of those with room the one where it fits best is chosen.
-    equal_chips: int = 1
     #: Larger goes first.
     priority: int
-    created_at: datetime
     #: How fast it runs on each chip against the first; absent means 1.
     speeds: Mapping[str, float] = field(default_factory=dict)
     #: Labels that a node must bear.
@@ -282,10 +279,23 @@ class ClaimSnapshot:
     within: str = ""
     #: The same as a wish.
     near: str = ""
-    #: How long it is expected to run on the first chip; None if unknown.
-    runtime: timedelta | None = None
     #: Its user; empty if unknown.
     user: str = ""
+
+    def traits(self) -> dict[str, Any]:
+        """Its traits by name, for another view of the claim."""
+        return {each.name: getattr(self, each.name) for each in fields(ClaimTraits)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimSnapshot(ClaimTraits):
+    #: Acceptable chips, the preferred first.
+    chips: tuple[str, ...]
+    #: Number of the first chips that are equally good: of those with room the one where it fits best is chosen.
+    equal_chips: int = 1
+    created_at: datetime
+    #: How long it is expected to run on the first chip; None if unknown.
+    runtime: timedelta | None = None
     #: Among the claims of its queue the smaller goes first: the more urgent, then the older.
     position: QueuePosition = field(init=False, repr=False, compare=False)
     equivalence_class: EquivalenceClass = field(init=False, repr=False, compare=False)
@@ -345,14 +355,10 @@ def claims_by_class(claims: Sequence[ClaimSnapshot]) -> ClaimsByClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningClaim:
-    """A claim that holds cards."""
+class RunningClaim(ClaimTraits):
+    """A claim that holds cards. Its requests of nodes hold wherever it is relocated."""
 
-    uid: str
-    queue: str
-    shape: GangShape
     chip: str
-    priority: int
     admitted_at: datetime
     replicas: tuple[ReplicaPlacement, ...]
     #: It can save and stop.
@@ -365,16 +371,8 @@ class RunningClaim:
     revoking: bool = False
     #: The pending claim for which it is being evicted.
     revoked_for: str = ""
-    #: What it requested of its nodes, as a claim has it; it holds wherever it is relocated.
-    selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: frozenset[str] = frozenset()
-    within: str = ""
-    near: str = ""
     #: Chips that it accepts when it is started again; empty means its current one.
     chips: tuple[str, ...] = ()
-    speeds: Mapping[str, float] = field(default_factory=dict)
-    #: Its user; empty if unknown.
-    user: str = ""
 
     @property
     def amount(self) -> int:
