@@ -57,8 +57,6 @@ class DisplayedDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormError:
-    """A validation error of one form field."""
-
     #: HTML id of the field, for a link.
     field: str
     label: str
@@ -255,7 +253,7 @@ def queue_change_review_response(
     context: Mapping[str, Any],
 ) -> HttpResponse:
     """Save the change, or render its preview: the page, or only the preview fragment for htmx."""
-    user = _signed_in_user(request)
+    user = signed_in_user(request)
     previewed = request.method == "POST" or proposal.preview_on_get
     review = _review_change(proposal, user) if previewed else QueueChangeReview(verb=proposal.verb)
     # None: no concurrent change.
@@ -337,11 +335,11 @@ def _with_current_tree_fingerprint(saving: QueueChangeSaveForm) -> QueueChangeSa
     return QueueChangeSaveForm({**typed, **queue_change_save_form().initial, "confirm": ""})
 
 
-def _signed_in_user(request: HttpRequest) -> User:
+def signed_in_user(request: HttpRequest) -> User:
     """:raises PermissionRefused: if no user is signed in; the admin site checks that before."""
     if isinstance(request.user, User):
         return request.user
-    raise PermissionRefused("sign in to change queues")
+    raise PermissionRefused("sign in to change rows")
 
 
 _PAGE = 25

@@ -35,7 +35,7 @@ from django.db.models.functions import Cast, Coalesce, TruncDate, TruncMonth
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team, User
 from apps.quotas.models import Allocation, CardRate, Claim, Queue, UsageDay, UsageRecord
-from controlplane.domain.common.permissions import Permission
+from apps.quotas.selectors.queues import queue_visibility_of
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.card_hours import (
     DAY,
@@ -76,24 +76,8 @@ def usage_scope(user: accounts.RequestUser) -> UsageScope:
     """The user's teams; for queue admins also their teams' queues and those below; everything for the company."""
     if accounts.is_company_administrator(user):
         return UsageScope(everything=True)
-    return UsageScope(teams=accounts.teams_visible(user), queues=_managed_queues(user))
-
-
-def _managed_queues(user: accounts.RequestUser) -> frozenset[int]:
-    """Primary keys of queues of teams in which the user manages queues, and of those below."""
-    teams = frozenset(
-        accounts.teams_with_permission(user, Permission.MANAGE_QUEUES).values_list("pk", flat=True)
-    )
-    if not teams:
-        return frozenset()
-    rows = list(Queue.objects.order_by().values_list("pk", "parent_id", "team_id"))
-    found: set[int] = {pk for pk, _, team in rows if team in teams}
-    grown = True
-    while grown:
-        below = {pk for pk, parent, _ in rows if parent in found} - found
-        found |= below
-        grown = bool(below)
-    return frozenset(found)
+    visibility = queue_visibility_of(user, Queue.objects.all())
+    return UsageScope(teams=accounts.teams_visible(user), queues=visibility.managed)
 
 
 def usage_records_visible(user: accounts.RequestUser) -> QuerySet[UsageRecord]:
@@ -118,7 +102,6 @@ def usage_days_to_roll_up() -> list[date]:
 
 
 def usage_records_of_days(days: Sequence[date]) -> QuerySet[UsageRecord]:
-    """Records of those days."""
     chosen = Q(pk__in=())
     for day in days:
         chosen |= Q(since__gte=midnight_of(day), since__lt=midnight_of(day) + DAY)
@@ -227,8 +210,6 @@ class UsageReportGrouping(StrEnum):
 
 
 class UsageReportInterval(StrEnum):
-    """Time interval of report rows."""
-
     WHOLE = "whole"
     MONTH = "month"
     DAY = "day"
@@ -236,8 +217,6 @@ class UsageReportInterval(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GroupColumns:
-    """Columns of a grouping."""
-
     column: str
     #: The same column from an allocation.
     allocated: str
