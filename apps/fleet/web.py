@@ -56,8 +56,6 @@ _GIGA, _TERA = 1e9, 1e12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipSpecValue:
-    """One value of a chip specification."""
-
     code: str
     label: str
     #: With its unit; empty where nobody published it.
@@ -201,7 +199,6 @@ class ChipList:
 
 @login_required
 def chip_list(request: HttpRequest) -> HttpResponse:
-    """Every chip that a plug-in knows."""
     known = selectors.fleet_chips()
     filters = ChipFilter(request.GET)
     table = ChipList(filters=filters, rows=[_chip_row(one) for one in filters.narrow(known)])

@@ -263,8 +263,6 @@ _STATE_AND_WEIGHT = "fields"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkEditRow:
-    """A queue of the bulk edit grid."""
-
     document: QueueDocument
     path: str
     chosen: bool

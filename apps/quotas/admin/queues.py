@@ -48,8 +48,6 @@ View = Callable[..., HttpResponse]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleTab:
-    """A tab of the console."""
-
     name: str
     label: str | Promise
 

@@ -83,7 +83,6 @@ def forecasts_refresh(
 
 
 def pause_after_forecast(worked: timedelta) -> timedelta:
-    """The pause after a run of that duration."""
     return max(MIN_PAUSE, worked * PAUSE_FACTOR)
 
 

@@ -69,7 +69,6 @@ def claims_pending(queues: Collection[int]) -> QuerySet[Claim]:
 
 
 def claims_allocated(queues: Collection[int]) -> QuerySet[Claim]:
-    """Claims with allocated cards in these queues."""
     return Claim.objects.filter(state__in=ALLOCATED_STATES, queue_id__in=queues).select_related(
         "team", "queue", "user"
     )
@@ -175,7 +174,6 @@ class ClaimExplanation:
 
 
 def claim_explanation(claim: Claim, *, user: accounts.RequestUser) -> ClaimExplanation:
-    """The explanation of the claim for that user."""
     tree = queue_tree(user)
     entry = tree.entry(claim.queue)
     chips = [claim.chip] if claim.chip else list(claim.chips)
@@ -242,7 +240,6 @@ def queued_since_by_claim(uids: Collection[str]) -> dict[str, datetime]:
 
 
 def cluster_of_claim(claim: Claim) -> Cluster:
-    """The cluster of an admitted claim."""
     node = Node.objects.select_related("cluster").get(uid=claim.placement[0]["node"])
     return node.cluster
 

@@ -208,7 +208,6 @@ def workload_summary(claim: Claim, *, visibility: QueueVisibility) -> WorkloadSu
 
 
 def latest_forecast_run() -> ForecastRun | None:
-    """The newest forecast run."""
     return ForecastRun.objects.first()
 
 
@@ -233,8 +232,6 @@ class StartForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfEffect:
-    """The effect of a what-if on one claim."""
-
     work: WorkloadSummary
     #: How much earlier it starts; negative if later; None if it starts in at most one simulation.
     gained: timedelta | None
@@ -245,8 +242,6 @@ class WhatIfEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfOutcome:
-    """The result of a what-if."""
-
     #: The claim of the request.
     own: WhatIfEffect | None
     earlier: tuple[WhatIfEffect, ...]

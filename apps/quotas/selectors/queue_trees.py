@@ -73,7 +73,6 @@ def current_tree_fingerprint() -> str:
 
 
 def queue_document(queue: Queue) -> QueueDocument:
-    """The document of a queue."""
     return QueueDocument(
         uid=queue.uid,
         **{name: each.from_json(getattr(queue, name)) for name, each in PLAIN_FIELDS.items()},

@@ -170,8 +170,6 @@ class ReclaimRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReclaimPreview:
-    """The effect of a reclaim request."""
-
     reclaim_request: ReclaimRequest
     #: It would start at once on free cards.
     starts: bool

@@ -110,8 +110,6 @@ class ClaimTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRequest:
-    """A request of an owner for a claim."""
-
     #: Kind and uid.
     owner: tuple[str, str]
     team: Team

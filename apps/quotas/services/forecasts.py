@@ -98,8 +98,6 @@ class WhatIfRefused(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfRequest:
-    """A what-if request."""
-
     changes: Sequence[WhatIfChange]
     queue: Queue
     #: The claim in question; None to compare only the effects on all claims.

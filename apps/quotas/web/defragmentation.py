@@ -41,8 +41,6 @@ SIZE = 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardSquare:
-    """A card in a drawing."""
-
     #: A value of ``Spot``, or ``move``.
     kind: str
     #: Number of the relocation.
@@ -61,8 +59,6 @@ class CardSquare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCardsRow:
-    """The cards of a node before or after."""
-
     spots: tuple[CardSquare, ...]
     #: Text for screen readers.
     label: str
@@ -74,15 +70,12 @@ class NodeCardsRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDrawing:
-    """A node before and after."""
-
     name: str
     before: NodeCardsRow
     after: NodeCardsRow
 
 
 def draw_plan(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
-    """Drawings of the nodes of a plan."""
     return [
         NodeDrawing(
             name=picture["name"],

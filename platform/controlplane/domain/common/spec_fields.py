@@ -85,8 +85,6 @@ REQUIRED = RequiredField()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecField:
-    """One field of a spec."""
-
     name: str
     label: str
     help: str

@@ -561,7 +561,6 @@ def with_restored_queues(edit: TreeEdit, retired: Mapping[str, RetiredQueue]) ->
 
 
 def is_temporary_uid(uid: str) -> bool:
-    """Whether the uid is a temporary one."""
     return uid.startswith(NEW)
 
 

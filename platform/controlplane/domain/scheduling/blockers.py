@@ -43,8 +43,6 @@ PERMANENT_CODES = frozenset(
 
 
 class BlockerFinder:
-    """Finds what blocks the placement of a claim."""
-
     def __init__(
         self, fleet: NodeTable, placer: PlacementFinder, capacity: EmptyFleetCapacity
     ) -> None:

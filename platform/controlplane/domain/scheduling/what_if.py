@@ -323,9 +323,9 @@ def changes_from_json(written: Sequence[Mapping[str, Any]]) -> tuple[WhatIfChang
 
 
 class DryRunOutcome(StrEnum):
-    #: It would be placed immediately.
     """What would happen to the claim."""
 
+    #: It would be placed immediately.
     STARTS = "starts"
     #: Others would be evicted for it.
     RECLAIMS = "reclaims"
@@ -342,8 +342,6 @@ class DryRunEviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimDryRun:
-    """The result of a dry run."""
-
     outcome: DryRunOutcome
     #: Where it would go; None unless it starts.
     placement: ClaimPlacement | None = None
