@@ -62,7 +62,7 @@ class WhatIf(UidModel):
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="what_ifs")
     #: As ``controlplane.domain.scheduling.what_if`` writes them.
     changes = models.JSONField()
-    #: ``apps.quotas.selectors.forecasts.WhatIfResult`` as JSON; empty until computed.
+    #: ``apps.quotas.selectors.forecasts.WhatIfOutcome`` as JSON; empty until computed.
     answer = models.JSONField(default=dict, blank=True)
     #: Why the request was refused.
     refusal = models.TextField(blank=True)

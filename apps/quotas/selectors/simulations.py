@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -16,13 +16,11 @@ from apps.quotas.selectors.forecasts import WorkloadSummary, workload_summary
 from apps.quotas.selectors.queues import QueueVisibility, queue_visibility_of, queues_active
 from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from apps.quotas.selectors.snapshots import scheduling_snapshot
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import GangShape, RoleShape
-from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.plans import SchedulingPolicy, cards_of_replicas
 from controlplane.domain.scheduling.queue_change_preview import queue_preview_policy
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
-from controlplane.domain.scheduling.what_if import DryRunOutcome, dry_run_claim
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot
+from controlplane.domain.scheduling.what_if import DryRunEviction, DryRunOutcome, dry_run_claim
 
 #: Uid of the hypothetical claim.
 _DRY_RUN_UID = "dry-run"
@@ -122,33 +120,26 @@ def claim_dry_run(request: ClaimDryRunRequest, *, user: User, at: datetime) -> C
         code=found.refusal.code if found.refusal else "",
         reason=found.refusal.reason if found.refusal else "",
         stopped=_preempted_workloads(
-            [one.claim for one in found.stopping],
-            {one.claim.uid: one.reason for one in found.stopping},
-            visibility=queue_visibility_of(user, queues_active()),
-            at=at,
+            found.stopping, visibility=queue_visibility_of(user, queues_active()), at=at
         ),
     )
 
 
 def _preempted_workloads(
-    views: Sequence[RunningClaim],
-    reasons: Mapping[str, str],
-    *,
-    visibility: QueueVisibility,
-    at: datetime,
+    evictions: Iterable[DryRunEviction], *, visibility: QueueVisibility, at: datetime
 ) -> tuple[PreemptedWorkload, ...]:
     """In order of creation, as far as a reader may see them."""
-    of_claim = {view.uid: view for view in views}
-    rows = Claim.objects.filter(uid__in=of_claim).select_related("queue", "team").order_by("id")
+    found = {each.claim.uid: each for each in evictions}
+    rows = Claim.objects.filter(uid__in=found).select_related("queue", "team").order_by("id")
     return tuple(
         PreemptedWorkload(
             claim=row.uid,
             work=workload_summary(row, visibility=visibility),
             queue=row.queue.name,
             chip=row.chip,
-            cards=cards_of_replicas(of_claim[row.uid].replicas),
-            lost=of_claim[row.uid].lost_at(at),
-            reason=reasons[row.uid],
+            cards=cards_of_replicas(found[row.uid].claim.replicas),
+            lost=found[row.uid].claim.lost_at(at),
+            reason=found[row.uid].reason,
         )
         for row in rows
     )
@@ -190,49 +181,28 @@ def reclaim_preview(
     policy: SchedulingPolicy,
     at: datetime,
 ) -> ReclaimPreview:
-    """Workloads that would be preempted if the queue requested the cards now, without other pending claims.
-
-    :raises ValueError: if the cards are not a positive multiple of ``together``.
-    """
-    if (
-        reclaim_request.cards < 1
-        or reclaim_request.together < 1
-        or reclaim_request.cards % reclaim_request.together
-    ):
-        raise ValueError(
-            Reason(
-                "reclaim_preview.cards.not_a_multiple",
-                "the number of cards is {cards}, which is not a multiple of the group "
-                "size {group_size}; use a multiple of {group_size}",
-                cards=reclaim_request.cards,
-                group_size=reclaim_request.together,
-            )
-        )
+    """Workloads that would be preempted if the queue requested the cards now, without other pending claims."""
     with transaction.atomic():
         current = scheduling_snapshot()
-    decided = plan_cycle(_with_hypothetical_claim(current, reclaim_request, at=at), policy, at)
-    stopping = {each.claim: each.reason for each in decided.revocations}
-    reasons = [each.reason for each in decided.placements]
-    reasons += [each.reason for each in decided.pending]
-    victims = [view for view in current.running if view.uid in stopping]
-    losers = _preempted_workloads(victims, stopping, visibility=visibility, at=at)
+    claim = _hypothetical_claim(reclaim_request, at=at)
+    found = dry_run_claim(replace(current, claims=()), claim, policy, at=at)
+    decided = found.placement or found.refusal
+    losers = _preempted_workloads(found.stopping, visibility=visibility, at=at)
     return ReclaimPreview(
         reclaim_request=reclaim_request,
-        starts=bool(decided.placements),
-        reason=reasons[0] if reasons else "",
+        starts=found.placement is not None,
+        reason=decided.reason if decided else "",
         losers=tuple(sorted(losers, key=lambda victim: (-victim.cards, victim.claim))),
     )
 
 
-def _with_hypothetical_claim(
-    current: SchedulingSnapshot, reclaim_request: ReclaimRequest, *, at: datetime
-) -> SchedulingSnapshot:
+def _hypothetical_claim(reclaim_request: ReclaimRequest, *, at: datetime) -> ClaimSnapshot:
     role = RoleShape(
         name="worker",
         replicas=reclaim_request.cards // reclaim_request.together,
         cards=reclaim_request.together,
     )
-    claim = ClaimSnapshot(
+    return ClaimSnapshot(
         uid=_HYPOTHETICAL_UID,
         queue=reclaim_request.queue.uid,
         shape=GangShape(roles=(role,)),
@@ -240,4 +210,3 @@ def _with_hypothetical_claim(
         priority=0,
         created_at=at,
     )
-    return replace(current, claims=(claim,))

@@ -263,11 +263,6 @@ class NodeTable:
             mask[self._rows_of[node]] = True
         return mask
 
-    def free_cards(self, chip: str) -> int:
-        """Whole cards of the chip that a claim could be given now."""
-        mask = self._schedulable & np.array([row.chip == chip for row in self.rows], dtype=np.bool_)
-        return int(self.free_whole_cards()[mask].sum())
-
     # -- Changes --
 
     def take(self, row: int, demand: ReplicaDemand, *, role: str, index: int) -> ReplicaPlacement:

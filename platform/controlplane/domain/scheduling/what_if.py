@@ -169,20 +169,6 @@ class StartTimeChange:
     gained: timedelta | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfResult:
-    """The effect of the changes; the largest gain first, the largest loss last."""
-
-    differences: tuple[StartTimeChange, ...]
-    earlier: int
-    later: int
-    #: Claims that start within the horizon: before, and after.
-    starting_before: int
-    starting_after: int
-    #: All that is gained and lost together, over the claims that start in both.
-    gained: timedelta
-
-
 def run_what_if(
     snapshot: SchedulingSnapshot,
     changes: Iterable[WhatIfChange],
@@ -190,28 +176,25 @@ def run_what_if(
     *,
     at: datetime,
     assumptions: ForecastAssumptions | None = None,
-) -> WhatIfResult:
+) -> tuple[StartTimeChange, ...]:
     """Which claims would start earlier or later with the changes, applied in their order.
+
+    The largest gain comes first, the largest loss last.
 
     :raises UnknownWhatIfObject: if a queue, node or claim does not exist.
     """
     before = forecast_starts(snapshot, policy, at=at, assumptions=assumptions)
     changed = apply_changes(snapshot, changes, at=at)
     after = forecast_starts(changed, policy, at=at, assumptions=assumptions)
-    differences = _sort_start_time_changes(
-        [
-            _start_difference(uid, before.get(uid), after.get(uid))
-            for uid in dict.fromkeys((*before, *after))
-        ]
-    )
-    gains = [each.gained for each in differences if each.gained is not None]
-    return WhatIfResult(
-        differences=differences,
-        earlier=sum(_starts_earlier_after_change(each.before, each.after) for each in differences),
-        later=sum(_starts_earlier_after_change(each.after, each.before) for each in differences),
-        starting_before=sum(each.starts_at is not None for each in before.values()),
-        starting_after=sum(each.starts_at is not None for each in after.values()),
-        gained=sum(gains, timedelta(0)),
+    differences = [
+        _start_difference(uid, before.get(uid), after.get(uid))
+        for uid in dict.fromkeys((*before, *after))
+    ]
+    return tuple(
+        sorted(
+            differences,
+            key=lambda each: (-(each.gained or timedelta(0)).total_seconds(), each.claim),
+        )
     )
 
 
@@ -234,24 +217,6 @@ def _start_difference(
     if before and after and before.starts_at and after.starts_at:
         gained = before.starts_at - after.starts_at
     return StartTimeChange(claim=uid, before=before, after=after, gained=gained)
-
-
-def _starts_earlier_after_change(
-    one: PredictedStartTime | None, other: PredictedStartTime | None
-) -> bool:
-    """Whether a claim that is pending in both starts sooner in the second."""
-    if one is None or other is None or other.starts_at is None:
-        return False
-    return one.starts_at is None or other.starts_at < one.starts_at
-
-
-def _sort_start_time_changes(differences: Sequence[StartTimeChange]) -> tuple[StartTimeChange, ...]:
-    return tuple(
-        sorted(
-            differences,
-            key=lambda each: (-(each.gained or timedelta(0)).total_seconds(), each.claim),
-        )
-    )
 
 
 def _require_in_snapshot(uid: str, known: Mapping[str, Subject], what: str) -> Subject:
