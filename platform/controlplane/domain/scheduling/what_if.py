@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Resources
-from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot, path_to_root
+from controlplane.domain.quotas.queues import QueueSnapshot, path_to_root
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.forecast import (
     ForecastAssumptions,
@@ -62,7 +62,7 @@ class AddGuaranteedCards:
         return replace(snapshot, queues=queues)
 
     def _add_to_guarantee(self, queue: QueueSnapshot) -> QueueSnapshot:
-        now = queue.entitlements.get(self.chip, ChipQuota())
+        now = queue.quota(self.chip)
         own = queue.uid == self.queue or now.guaranteed > 0
         cap = None if now.cap is None else max(0, now.cap + self.cards)
         guaranteed = max(0, now.guaranteed + self.cards) if own else 0
