@@ -12,6 +12,7 @@ from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import Geometry
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
+from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.snapshots import (
     CardSelection,
     CardSnapshot,
@@ -212,4 +213,14 @@ def _held(view: NodeSnapshot, holders: Mapping[str, str]) -> NodeSnapshot:
             replace(card, held_by=holders[card.uid]) if card.uid in holders else card
             for card in view.cards
         ),
+    )
+
+
+def free_cards(fleet: NodeTable, chip: str) -> int:
+    """Whole cards of the chip that a claim could be given now."""
+    free = fleet.free_whole_cards().tolist()
+    return sum(
+        count
+        for row, count in zip(fleet.rows, free, strict=True)
+        if row.chip == chip and row.node.accepts_workloads
     )
