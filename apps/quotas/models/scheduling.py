@@ -91,6 +91,11 @@ class CyclePhase(models.Model):
     def __str__(self) -> str:
         return f"{self.name} of {self.cycles} cycles"
 
+    @property
+    def buckets(self) -> list[tuple[float, int]]:
+        """Upper bound in seconds, and the number of cycles within it."""
+        return list(zip(CYCLE_SECONDS, self.within, strict=False))
+
     @classmethod
     def record_cycle(cls, *, seconds: Mapping[str, float]) -> None:
         """Add one cycle to the histogram of each of its phases; several processes may do so at once."""

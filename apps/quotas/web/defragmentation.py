@@ -156,24 +156,6 @@ class DefragmentationForm(StyledForm):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelocationRow:
-    """A relocation as a reader may see it."""
-
-    number: int
-    claim: Claim
-    #: Whether the reader may see the name of the workload.
-    named: bool
-    cards: int
-    source: tuple[str, ...]
-    target: tuple[str, ...]
-    #: Seconds of work to repeat.
-    lost: float
-    cost: float
-    #: None for a plan that is not stored.
-    row: DefragmentationMove | None = None
-
-
 @login_required
 def defragmentation_list(request: AuthenticatedRequest) -> HttpResponse:
     """Plans that the user may see, newest first."""
@@ -273,22 +255,19 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
 
 def _relocation_rows(
     moves: list[DefragmentationMove], visibility: QueueVisibility
-) -> list[RelocationRow]:
+) -> list[dict[str, Any]]:
+    """The relocations as a reader may see them."""
     nodes = selectors.node_names(
         place["node"] for move in moves for place in (*move.source, *move.target)
     )
     return [
-        RelocationRow(
-            number=move.number,
-            claim=move.claim,
-            named=visibility.can_name(move.claim),
-            cards=move.claim.card_count,
-            source=_node_labels((place["node"] for place in move.source), nodes),
-            target=_node_labels((place["node"] for place in move.target), nodes),
-            lost=move.lost,
-            cost=move.cost / 3600,
-            row=move if move.pk else None,
-        )
+        {
+            "move": move,
+            "named": visibility.can_name(move.claim),
+            "source": _node_labels((place["node"] for place in move.source), nodes),
+            "target": _node_labels((place["node"] for place in move.target), nodes),
+            "hours": move.cost / 3600,
+        }
         for move in moves
     ]
 

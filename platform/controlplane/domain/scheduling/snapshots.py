@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf
 from operator import attrgetter
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
@@ -284,7 +284,10 @@ class ClaimTraits:
 
     def traits(self) -> dict[str, Any]:
         """Its traits by name, for another view of the claim."""
-        return {each.name: getattr(self, each.name) for each in fields(ClaimTraits)}
+        return {name: getattr(self, name) for name in _TRAITS}
+
+
+_TRAITS: Final = tuple(each.name for each in fields(ClaimTraits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
