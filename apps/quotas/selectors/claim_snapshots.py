@@ -42,7 +42,6 @@ class NodeConstraints(NamedTuple):
     """Node constraints of a claim; see ``ClaimSnapshot``."""
 
     selector: Mapping[str, str]
-    tolerations: frozenset[str]
     within: str
     near: str
     equal_chips: int
@@ -52,7 +51,6 @@ class NodeConstraints(NamedTuple):
         """The inverse of ``ClaimTerms.node_constraints_json``."""
         return cls(
             selector=where.get("selector", {}),
-            tolerations=frozenset(where.get("tolerations", ())),
             within=where.get("within", ""),
             near=where.get("near", ""),
             equal_chips=where.get("equal_chips", 1),
@@ -297,7 +295,6 @@ def _running_claim_of_row(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
         revoking=row.state == ClaimState.REVOKING,
         revoked_for=row.nominee,
         selector=where.selector,
-        tolerations=where.tolerations,
         within=where.within,
         near=where.near,
         speeds=speeds,

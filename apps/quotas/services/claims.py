@@ -85,7 +85,6 @@ class ClaimTerms:
     speeds: Mapping[str, float] = field(default_factory=dict)
     #: Required node labels.
     selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: frozenset[str] = frozenset()
     #: Network level within one domain of which all replicas must be, and the same as a preference.
     within: str = ""
     near: str = ""
@@ -100,7 +99,6 @@ class ClaimTerms:
         """Node constraints as JSON, without empty ones."""
         asked = {
             "selector": dict(self.selector),
-            "tolerations": sorted(self.tolerations),
             "within": self.within,
             "near": self.near,
             "equal_chips": self.equal_chips if self.equal_chips > 1 else 0,

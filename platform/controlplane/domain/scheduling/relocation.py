@@ -306,7 +306,7 @@ def demand_of_workload(running: RunningClaim) -> ReplicaDemand | None:
     role = roles[running.replicas[0].role]
     selector = tuple(sorted(running.selector.items()))
     chip = running.chip if role.cards else ""
-    return ReplicaDemand(ReplicaShape.of(role), chip, selector, running.tolerations)
+    return ReplicaDemand(ReplicaShape.of(role), chip, selector)
 
 
 def _running_replica(fleet: NodeTable, running: RunningClaim) -> _RunningReplica | None:

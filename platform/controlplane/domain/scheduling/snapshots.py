@@ -91,8 +91,6 @@ class NodeSnapshot:
     #: their cluster and level.
     domains: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Only claims that tolerate all of them are placed there.
-    taints: frozenset[str] = frozenset()
     binding: CardSelection = CardSelection.CARD
     #: CPU is owned like memory and can refuse; otherwise it is shared among what runs there.
     owns_cpu: bool = False
@@ -198,7 +196,6 @@ class ReplicaDemand(NamedTuple):
     shape: ReplicaShape
     chip: str
     selector: tuple[tuple[str, str], ...] = ()
-    tolerations: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, role: RoleShape, claim: ClaimSnapshot, chip: str) -> ReplicaDemand:
@@ -207,7 +204,6 @@ class ReplicaDemand(NamedTuple):
             ReplicaShape.of(role),
             chip if role.cards else "",
             tuple(sorted(claim.selector.items())),
-            claim.tolerations,
         )
 
 
@@ -243,7 +239,6 @@ class EquivalenceClass:
             claim.within,
             claim.near,
             claim.runtime,
-            claim.tolerations,
             tuple(sorted(claim.selector.items())),
             tuple(sorted(claim.speeds.items())),
         )
@@ -273,8 +268,6 @@ class ClaimTraits:
     speeds: Mapping[str, float] = field(default_factory=dict)
     #: Labels that a node must bear.
     selector: Mapping[str, str] = field(default_factory=dict)
-    #: Taints of nodes that it puts up with.
-    tolerations: frozenset[str] = frozenset()
     #: Level of the network under one domain of which all of it must be, such as ``leaf``; empty means anywhere.
     within: str = ""
     #: The same as a wish.

@@ -50,7 +50,6 @@ def node(
     geometry: Geometry | None = None,
     domains: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
-    taints: Iterable[str] = (),
     binding: CardSelection = CardSelection.CARD,
 ) -> NodeSnapshot:
     """``memory`` in GiB, ``cpu`` in cores; the cards at the ``busy`` indices are held by somebody unknown."""
@@ -75,7 +74,6 @@ def node(
         geometries={chip: geometry} if geometry else {},
         domains=domains or {},
         labels=labels or {},
-        taints=frozenset(taints),
         binding=binding,
     )
 
@@ -109,7 +107,6 @@ def claim(
     priority: int = 0,
     minute: float = 0,
     selector: Mapping[str, str] | None = None,
-    tolerations: Iterable[str] = (),
     within: str = "",
     near: str = "",
     runtime: timedelta | None = None,
@@ -125,7 +122,6 @@ def claim(
         priority=priority,
         created_at=AT + timedelta(minutes=minute),
         selector=selector or {},
-        tolerations=frozenset(tolerations),
         within=within,
         near=near,
         runtime=runtime,

@@ -225,12 +225,11 @@ def test_where_the_node_chooses_only_the_number_of_cards_is_told() -> None:
     assert (found[0].cards, found[0].count) == ((), 3)
 
 
-def test_labels_and_taints_are_kept_to() -> None:
-    nodes = [node("a", taints=("dedicated",)), node("b", labels={"pool": "fast"})]
-    assert where(placed(nodes, claim("c", role(8)))) == {"b": 1}
+def test_labels_are_kept_to() -> None:
+    nodes = [node("a"), node("b", labels={"pool": "fast"})]
+    assert where(placed(nodes, claim("c", role(8), selector={"pool": "fast"}))) == {"b": 1}
     assert placed(nodes, claim("c", role(8), selector={"pool": "slow"})) is None
-    tolerant = claim("c", role(8, 2), tolerations=("dedicated",))
-    assert set(where(placed(nodes, tolerant))) == {"a", "b"}
+    assert set(where(placed(nodes, claim("c", role(8, 2))))) == {"a", "b"}
 
 
 def test_the_same_gang_is_looked_for_again_only_after_something_was_given_back() -> None:
