@@ -6,14 +6,14 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
 from django.db.models import Count, Q
 
 from apps.fleet.models import Card
-from apps.quotas.models import Allocation, Claim, Entitlement, Queue
+from apps.quotas.models import Allocation, Claim, Queue
 from apps.quotas.selectors.claim_snapshots import (
     ALLOCATED_STATES,
     NodeConstraints,
@@ -24,6 +24,7 @@ from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import network_domains
 from controlplane.domain.quotas.claims import GangShape
+from controlplane.domain.quotas.queue_documents import SCHEDULED_FIELDS
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot, QueueState
 from controlplane.domain.scheduling.snapshots import (
     CardSelection,
@@ -312,26 +313,6 @@ def _parsed_labels(text: str) -> Mapping[str, str]:
     return value
 
 
-_PARENT = "parent__uid"
-
-
-class _QueueRow(NamedTuple):
-    uid: str
-    name: str
-    state: str
-    weight: float
-    borrows: bool
-    lends: bool
-    reclaims: bool
-    preempts: bool
-    max_running_per_user: int | None
-    retired_at: datetime | None
-    #: Uid of the queue above.
-    parent: str | None
-
-
-_QUEUE_COLUMNS = (*_QueueRow._fields[:-1], _PARENT)
-
 #: A queue's uid never changes, so the parent's uid depends only on the queue's own row.
 _QUEUE_VERSIONS = """
     SELECT array_agg(queue.id ORDER BY queue.id),
@@ -361,41 +342,24 @@ def cached_queues(*, server: object) -> Mapping[str, CachedQueue]:
 def queue_snapshot_of(queue: Queue, used: Mapping[str, int]) -> QueueSnapshot:
     """The queue as the scheduler sees it, with the usage of its own claims."""
     configured = {one.chip: one.quota for one in queue.entitlements.all()}
-    parent = queue.parent.uid if queue.parent else None
-    own = [getattr(queue, name) for name in _QUEUE_COLUMNS if name != _PARENT]
-    return _queue_snapshot_of_row(_QueueRow._make([*own, parent]), configured, used)
+    return QueueSnapshot(
+        uid=queue.uid,
+        name=queue.name,
+        parent=queue.parent.uid if queue.parent else None,
+        total=configured.pop(TOTAL, ChipQuota()),
+        entitlements=configured,
+        used=used,
+        open=queue.state != QueueState.CLOSED and queue.retired_at is None,
+        **{name: getattr(queue, name) for name in SCHEDULED_FIELDS},
+    )
 
 
 def _read_queues(keys: Collection[int]) -> Mapping[int, CachedQueue]:
-    rows = Queue.objects.filter(pk__in=keys).values_list("pk", *_QUEUE_COLUMNS)
-    found = {pk: _QueueRow._make(columns) for pk, *columns in rows}
-    configured: dict[int, dict[str, ChipQuota]] = defaultdict(dict)
-    for one in Entitlement.objects.filter(queue__in=keys).order_by():
-        configured[one.queue_id][one.chip] = one.quota
+    rows = Queue.objects.filter(pk__in=keys).select_related("parent")
     return {
-        pk: CachedQueue(_queue_snapshot_of_row(row, configured[pk], {}), row.retired_at is not None)
-        for pk, row in found.items()
+        queue.pk: CachedQueue(queue_snapshot_of(queue, {}), queue.retired_at is not None)
+        for queue in rows.prefetch_related("entitlements").order_by()
     }
 
 
 _QUEUE_CACHE: RowCache[CachedQueue, None] = RowCache(_QUEUE_VERSIONS, _read_queues, no_summary)
-
-
-def _queue_snapshot_of_row(
-    row: _QueueRow, configured: Mapping[str, ChipQuota], used: Mapping[str, int]
-) -> QueueSnapshot:
-    return QueueSnapshot(
-        uid=row.uid,
-        name=row.name,
-        parent=row.parent,
-        total=configured.get(TOTAL, ChipQuota()),
-        entitlements={chip: one for chip, one in configured.items() if chip != TOTAL},
-        weight=row.weight,
-        used=used,
-        open=row.state != QueueState.CLOSED and row.retired_at is None,
-        borrows=row.borrows,
-        lends=row.lends,
-        reclaims=row.reclaims,
-        preempts=row.preempts,
-        max_running_per_user=row.max_running_per_user,
-    )

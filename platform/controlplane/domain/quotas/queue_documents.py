@@ -134,7 +134,7 @@ PLAIN_FIELDS: Final = {name: each for name, each in QUEUE_FIELDS.items() if not 
 #: Fields for borrowing, lending, reclaim and preemption.
 POLICIES: Final = tuple(name for name, each in QUEUE_FIELDS.items() if each.value_type is bool)
 #: Those that the scheduler reads as they are.
-_SCHEDULED_FIELDS: Final = ("weight", *POLICIES, "max_running_per_user")
+SCHEDULED_FIELDS: Final = ("weight", *POLICIES, "max_running_per_user")
 #: Fields in stored changes and in queue files of version 0.1.0 → their present names.
 RENAMED_FIELDS: Final[Mapping[str, str]] = {"running_per_person": "max_running_per_user"}
 
@@ -217,7 +217,7 @@ def _queue_snapshot(document: QueueDocument, used: Mapping[str, int]) -> QueueSn
         total=document.entitlement(TOTAL),
         used=used,
         open=document.state is not QueueState.CLOSED,
-        **{name: getattr(document, name) for name in _SCHEDULED_FIELDS},
+        **{name: getattr(document, name) for name in SCHEDULED_FIELDS},
     )
 
 
