@@ -8,7 +8,7 @@ counted once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -23,6 +23,7 @@ from django.db.models import (
     ExpressionWrapper,
     F,
     Max,
+    Model,
     OuterRef,
     Q,
     QuerySet,
@@ -220,31 +221,19 @@ class _GroupColumns:
     column: str
     #: The same column from an allocation.
     allocated: str
-    #: Looks up names of keys; None if the key is the name.
-    names: Callable[[Sequence[Any]], Mapping[Any, str]] | None = None
-
-
-def _team_names(keys: Sequence[Any]) -> Mapping[Any, str]:
-    return dict(Team.objects.filter(pk__in=keys).values_list("pk", "name"))
-
-
-def _queue_names(keys: Sequence[Any]) -> Mapping[Any, str]:
-    return dict(Queue.objects.filter(pk__in=keys).values_list("pk", "name"))
-
-
-def _user_names(keys: Sequence[Any]) -> Mapping[Any, str]:
-    return dict(User.objects.filter(pk__in=keys).values_list("pk", "username"))
+    #: Model and field of the names of keys; None if the key is the name.
+    names: tuple[type[Model], str] | None = None
 
 
 _GROUP_COLUMNS: Mapping[UsageReportGrouping, _GroupColumns] = {
     UsageReportGrouping.TEAM: _GroupColumns(
-        column="team_id", allocated="claim__team_id", names=_team_names
+        column="team_id", allocated="claim__team_id", names=(Team, "name")
     ),
     UsageReportGrouping.QUEUE: _GroupColumns(
-        column="queue_id", allocated="claim__queue_id", names=_queue_names
+        column="queue_id", allocated="claim__queue_id", names=(Queue, "name")
     ),
     UsageReportGrouping.USER: _GroupColumns(
-        column="user_id", allocated="claim__user_id", names=_user_names
+        column="user_id", allocated="claim__user_id", names=(User, "username")
     ),
     UsageReportGrouping.CHIP: _GroupColumns(column="chip", allocated="card__chip"),
     UsageReportGrouping.WORK: _GroupColumns(column="work_kind", allocated="claim__work_kind"),
@@ -315,8 +304,11 @@ def _report_rows(
     for (when, key, chip), amount in amounts.items():
         used[when, key][chip] = amount
     total = sum(amounts.values())
-    naming = _GROUP_COLUMNS[by].names
-    names = naming(sorted({key for _, key in used if key is not None})) if naming else {}
+    naming, names = _GROUP_COLUMNS[by].names, dict[Any, str]()
+    if naming:
+        model, field_name = naming
+        rows_of_keys = model._default_manager.filter(pk__in={key for _, key in used})
+        names = dict(rows_of_keys.values_list("pk", field_name))
     rows = (
         UsageReportRow(
             when=when,
