@@ -16,7 +16,6 @@ from django.db.models import Q
 from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -194,15 +193,15 @@ class ProposedQueueChange:
 
     #: None while a form is invalid.
     edit: TreeEdit | None
-    saving: QueueChangeSaveForm
+    saving: QueueChangeSaveForm = field(init=False)
     #: The forms of the page.
     forms: Sequence[BaseForm]
     #: Confirmation text, if workloads would be stopped.
-    confirmation_text: str
+    confirmation_text: str = "stop"
     #: Message after saving.
     done: str
-    #: URL to redirect to after saving.
-    back: str
+    #: Name of the page to redirect to after saving.
+    back: str = "changelist"
     #: Label of the button in place of "Save".
     verb: str = ""
     #: Preview on GET too.
@@ -254,6 +253,7 @@ def queue_change_review_response(
 ) -> HttpResponse:
     """Save the change, or render its preview: the page, or only the preview fragment for htmx."""
     user = signed_in_user(request)
+    proposal.saving = queue_change_save_form(request.POST or None)
     previewed = request.method == "POST" or proposal.preview_on_get
     review = _review_change(proposal, user) if previewed else QueueChangeReview(verb=proposal.verb)
     # None: no concurrent change.
@@ -264,7 +264,7 @@ def queue_change_review_response(
             if _is_queue_change_confirmed(proposal, review):
                 _save_queue_change(proposal, edit, user)
                 messages.success(request, proposal.done)
-                return redirect(proposal.back)
+                return redirect(f"admin:quotas_queue_{proposal.back}")
         except queue_trees.QueueTreeConflict:
             concurrent_changes = _concurrent_changes(proposal, user)
             proposal.saving = _with_current_tree_fingerprint(proposal.saving)
@@ -379,11 +379,9 @@ def show_queue_change(request: HttpRequest, context: dict[str, Any], *, uid: str
         )
     proposal = ProposedQueueChange(
         edit=edit,
-        saving=queue_change_save_form(request.POST or None),
         forms=(),
-        confirmation_text="stop",
         done=_("The change was reverted."),
-        back=reverse("admin:quotas_queue_changes"),
+        back="changes",
         verb=_("Revert change"),
         preview_on_get=True,
         reverts=change,
