@@ -25,8 +25,13 @@ from apps.accounts.selectors import PermissionRefused
 from apps.quotas.admin.queue_forms import QueueChangeSaveForm
 from apps.quotas.models import Queue, QueueChange
 from apps.quotas.selectors import queue_trees as selectors
+from apps.quotas.selectors.simulations import PreemptedWorkload
 from apps.quotas.services import queue_trees
-from apps.quotas.services.queue_trees import QueueTreeConflict, queue_change_revert_edit
+from apps.quotas.services.queue_trees import (
+    QueueChangePreview,
+    QueueTreeConflict,
+    queue_change_revert_edit,
+)
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.queue_documents import (
     POLICIES,
@@ -34,11 +39,7 @@ from controlplane.domain.quotas.queue_documents import (
     QueueDifference,
     TreeEdit,
 )
-from controlplane.domain.scheduling.queue_change_preview import (
-    PreviewedEviction,
-    QueueCapacityChange,
-    QueueChangePreview,
-)
+from controlplane.domain.scheduling.queue_change_preview import QueueCapacityChange
 from controlplane.web.reasons import render_reason
 from controlplane.web.state_badges import state_badge
 
@@ -95,7 +96,7 @@ class QueueChangeReview:
         return self.preview.gains if self.preview else ()
 
     @property
-    def reclaims(self) -> tuple[PreviewedEviction, ...]:
+    def reclaims(self) -> tuple[PreemptedWorkload, ...]:
         return self.preview.reclaims if self.preview else ()
 
     @property
@@ -148,8 +149,8 @@ class QueueChangeReview:
         ) % {"count": starting}
 
 
-def _eviction_summary(reclaims: tuple[PreviewedEviction, ...]) -> str:
-    teams = sorted({reclaim.team for reclaim in reclaims if reclaim.team})
+def _eviction_summary(reclaims: tuple[PreemptedWorkload, ...]) -> str:
+    teams = sorted({reclaim.work.team for reclaim in reclaims})
     count = len(reclaims)
     if len(teams) == 1:
         return ngettext(

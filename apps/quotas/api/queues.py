@@ -261,10 +261,12 @@ class QueueGainSerializer(serializers.Serializer[Any]):
 
 
 class QueueChangeEvictionSerializer(serializers.Serializer[Any]):
-    uid = serializers.CharField(help_text="Uid of the claim that would be evicted.")
+    uid = serializers.CharField(source="claim", help_text="Uid of the claim that would be evicted.")
     queue = serializers.CharField()
-    team = serializers.CharField()
-    work_name = serializers.CharField(help_text="Empty if it is not visible to you.")
+    team = serializers.CharField(source="work.team")
+    work_name = serializers.CharField(
+        source="work.name", help_text="Empty if it is not visible to you."
+    )
     chip = serializers.CharField()
     cards = serializers.IntegerField()
     lost_seconds = serializers.IntegerField(help_text="Seconds of progress that would be lost.")

@@ -17,10 +17,10 @@ from apps.quotas.selectors.queues import QueueVisibility, queue_visibility_of, q
 from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from apps.quotas.selectors.snapshots import scheduling_snapshot
 from controlplane.domain.quotas.claims import GangShape, RoleShape
-from controlplane.domain.scheduling.plans import SchedulingPolicy, cards_of_replicas
+from controlplane.domain.scheduling.plans import ClaimEviction, SchedulingPolicy, cards_of_replicas
 from controlplane.domain.scheduling.queue_change_preview import queue_preview_policy
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot
-from controlplane.domain.scheduling.what_if import DryRunEviction, DryRunOutcome, dry_run_claim
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
+from controlplane.domain.scheduling.what_if import DryRunOutcome, dry_run_claim
 
 #: Uid of the hypothetical claim.
 _DRY_RUN_UID = "dry-run"
@@ -53,6 +53,8 @@ class PreemptedWorkload:
     #: Work since its last checkpoint, which would be repeated.
     lost: timedelta
     reason: str
+    #: Uid of the claim that gets its cards.
+    beneficiary: str
 
     @property
     def lost_seconds(self) -> int:
@@ -119,17 +121,22 @@ def claim_dry_run(request: ClaimDryRunRequest, *, user: User, at: datetime) -> C
         outcome=found.outcome,
         code=found.refusal.code if found.refusal else "",
         reason=found.refusal.reason if found.refusal else "",
-        stopped=_preempted_workloads(
-            found.stopping, visibility=queue_visibility_of(user, queues_active()), at=at
+        stopped=preempted_workloads(
+            found.stopping, current, visibility=queue_visibility_of(user, queues_active()), at=at
         ),
     )
 
 
-def _preempted_workloads(
-    evictions: Iterable[DryRunEviction], *, visibility: QueueVisibility, at: datetime
+def preempted_workloads(
+    evictions: Iterable[ClaimEviction],
+    snapshot: SchedulingSnapshot,
+    *,
+    visibility: QueueVisibility,
+    at: datetime,
 ) -> tuple[PreemptedWorkload, ...]:
-    """In order of creation, as far as a reader may see them."""
-    found = {each.claim.uid: each for each in evictions}
+    """The workloads of those claims of the snapshot in order of creation, as far as a reader may see them."""
+    found = {each.claim: each for each in evictions}
+    running = {view.uid: view for view in snapshot.running}
     rows = Claim.objects.filter(uid__in=found).select_related("queue", "team").order_by("id")
     return tuple(
         PreemptedWorkload(
@@ -137,9 +144,10 @@ def _preempted_workloads(
             work=workload_summary(row, visibility=visibility),
             queue=row.queue.name,
             chip=row.chip,
-            cards=cards_of_replicas(found[row.uid].claim.replicas),
-            lost=found[row.uid].claim.lost_at(at),
+            cards=cards_of_replicas(running[row.uid].replicas),
+            lost=running[row.uid].lost_at(at),
             reason=found[row.uid].reason,
+            beneficiary=found[row.uid].beneficiary,
         )
         for row in rows
     )
@@ -187,7 +195,7 @@ def reclaim_preview(
     claim = _hypothetical_claim(reclaim_request, at=at)
     found = dry_run_claim(replace(current, claims=()), claim, policy, at=at)
     decided = found.placement or found.refusal
-    losers = _preempted_workloads(found.stopping, visibility=visibility, at=at)
+    losers = preempted_workloads(found.stopping, current, visibility=visibility, at=at)
     return ReclaimPreview(
         reclaim_request=reclaim_request,
         starts=found.placement is not None,

@@ -34,7 +34,6 @@ from controlplane.domain.scheduling.snapshots import (
     CardSnapshot,
     ClaimSnapshot,
     NodeSnapshot,
-    RunningClaim,
     SchedulingSnapshot,
 )
 
@@ -298,21 +297,14 @@ class DryRunOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DryRunEviction:
-    """A running claim that would be evicted for it."""
-
-    claim: RunningClaim
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimDryRun:
     outcome: DryRunOutcome
     #: Where it would go; None unless it starts.
     placement: ClaimPlacement | None = None
     #: Why it would be pending; None if it would start.
     refusal: PendingClaim | None = None
-    stopping: tuple[DryRunEviction, ...] = ()
+    #: Running claims that would be evicted for it.
+    stopping: tuple[ClaimEviction, ...] = ()
 
 
 def dry_run_claim(
@@ -327,20 +319,9 @@ def dry_run_claim(
     placement = next((one for one in decided.placements if one.claim == claim.uid), None)
     if placement is not None:
         return ClaimDryRun(outcome=DryRunOutcome.STARTS, placement=placement)
-    stopping = _dry_run_evictions(decided.revocations, snapshot, beneficiary=claim.uid)
+    stopping = tuple(one for one in decided.revocations if one.beneficiary == claim.uid)
     return ClaimDryRun(
         outcome=DryRunOutcome.RECLAIMS if stopping else DryRunOutcome.PENDING,
         refusal=next((one for one in decided.pending if one.claim == claim.uid), None),
         stopping=stopping,
-    )
-
-
-def _dry_run_evictions(
-    revocations: tuple[ClaimEviction, ...], snapshot: SchedulingSnapshot, *, beneficiary: str
-) -> tuple[DryRunEviction, ...]:
-    running = {view.uid: view for view in snapshot.running}
-    return tuple(
-        DryRunEviction(claim=running[one.claim], reason=one.reason)
-        for one in revocations
-        if one.beneficiary == beneficiary
     )
