@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from controlplane.domain.common.topology import network_domains
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.quotas.queue_documents import SCHEDULED_FIELDS
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot, QueueState
+from controlplane.domain.scheduling.commit_validation import CommitClaim
 from controlplane.domain.scheduling.snapshots import (
     CardSelection,
     CardSnapshot,
@@ -150,20 +151,12 @@ def allocated_cards_by_queue() -> Mapping[str, Mapping[str, int]]:
     return used
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningClaimOwner:
-    """Queue and user of a running claim."""
-
-    queue: str
-    user: str
-
-
-def running_claims_of(users: Collection[int]) -> tuple[RunningClaimOwner, ...]:
+def running_claims_of(users: Collection[int]) -> tuple[CommitClaim, ...]:
     """Running claims of those users."""
     rows = Claim.objects.filter(user__in=users, state__in=ALLOCATED_STATES)
     return tuple(
-        RunningClaimOwner(queue=queue, user=user)
-        for queue, user in rows.values_list("queue__uid", "user__username")
+        CommitClaim(uid=uid, queue=queue, user=user)
+        for uid, queue, user in rows.values_list("uid", "queue__uid", "user__username")
     )
 
 
